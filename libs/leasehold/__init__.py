@@ -1,0 +1,1 @@
+"""Leasehold: tables that many services share, coherent, replicated, changeable while they run."""

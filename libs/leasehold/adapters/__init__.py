@@ -1,0 +1,1 @@
+"""The only code that touches the world: one file per thing touched."""

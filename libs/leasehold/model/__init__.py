@@ -1,0 +1,1 @@
+"""PURE: ids, records (everything that travels), topics, errors, ports."""
