@@ -1,0 +1,192 @@
+"""The one description of a database's topics: names, partitions, clean-up, limits.
+
+Whoever creates topics (infra), writes them or reads them takes names and settings from here, so
+that the local cluster, docker-compose and the services can never disagree. PURE: only values.
+
+Clean-up follows from who may still need a record:
+
+- requests, backfill, log: no deletion by time. A record is deleted *by offset* once it is decided,
+  answered and covered by a snapshot; a broker that dropped one by age would lose an accepted
+  request (L3, L7) or make the log undecidable for a lagging node (L1, L2).
+- acks, results, conflicts: deletion by time. Each is given again by its writer (a node renews its
+  ack several times a second; results and conflicts after `answered_through` are repeated, L7).
+- versions, jobs, rows: compaction. The newest record per key is the state; readers may join late.
+- versions-history, dead-letter: kept for people and for readers of old images.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from leasehold.model.errors import ConfigurationError
+
+MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Largest Kafka record. One log record is one *batch* of decisions, so it needs room for many."""
+
+RESULT_PARTITIONS: Final = 8
+"""Askers name the partition they listen on; eight keep unrelated askers out of each other's way."""
+
+ROW_PARTITIONS: Final = 2
+"""Fixed for ever: the key → partition mapping of a compacted topic must not change, or an old image
+would survive beside a newer one in another partition."""
+
+CONFLICT_PARTITIONS: Final = 2
+"""Parallelism of the verify/retry stream; a request's attempts stay in one by its id."""
+
+_HOUR_MS: Final = 60 * 60 * 1000
+_DAY_MS: Final = 24 * _HOUR_MS
+
+ACKS_RETENTION_MS: Final = _HOUR_MS
+RESULTS_RETENTION_MS: Final = _DAY_MS
+CONFLICTS_RETENTION_MS: Final = 30 * _DAY_MS
+DEAD_LETTER_RETENTION_MS: Final = 365 * _DAY_MS
+TOMBSTONE_RETENTION_MS: Final = 7 * _DAY_MS
+"""How long a reader of a compacted topic may be away and still see that a row was deleted."""
+
+_DATABASE_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One Kafka topic. `config` holds broker-side topic settings, as Kafka spells them."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        assert self.partitions >= 1, self.name
+        assert len(self.name) <= 249, self.name  # Kafka's own limit
+
+
+class Topics:
+    """The topics of one database.
+
+    `replication_factor` is how many brokers keep each record; a majority of them must have it
+    before a write is acknowledged (3 → min.insync 2, the setting that the promises rest on; 1 → 1:
+    a power cut of the single broker may cost what its page cache had not yet written, L2 notices).
+
+    Raises ConfigurationError for a database name that is not `[a-z][a-z0-9_-]{0,62}`: names hold
+    no dot, so that no database's topics can be mistaken for another's.
+    """
+
+    def __init__(self, database: str, replication_factor: int = 1) -> None:
+        if not _DATABASE_NAME.fullmatch(database):
+            raise ConfigurationError(
+                f"The database name {database!r} is not usable: it must start with a small letter "
+                "and hold only small letters, digits, '-' and '_' (63 characters at most)."
+            )
+        if replication_factor < 1:
+            raise ConfigurationError(
+                f"The replication factor {replication_factor} is not usable: it must be at least 1."
+            )
+        self.database = database
+        self.replication_factor = replication_factor
+
+    @property
+    def requests(self) -> Topic:
+        """Change requests. One partition: their order is the order of decision."""
+        return self._kept_until_deleted_by_offset("requests")
+
+    @property
+    def backfill(self) -> Topic:
+        """Chunks of backfill entries, in a lane of their own: never queued ahead of users."""
+        return self._kept_until_deleted_by_offset("backfill")
+
+    @property
+    def log(self) -> Topic:
+        """Claims, decisions, grants, barriers. One partition is the total order of a database."""
+        return self._kept_until_deleted_by_offset("log")
+
+    @property
+    def acks(self) -> Topic:
+        """Applied positions, lease asks, version acknowledgements; old ones are worthless."""
+        return self._topic("acks", 1, _deleted_after(ACKS_RETENTION_MS))
+
+    @property
+    def results(self) -> Topic:
+        """Outcome per request id, on the partition that the request names."""
+        return self._topic("results", RESULT_PARTITIONS, _deleted_after(RESULTS_RETENTION_MS))
+
+    @property
+    def versions(self) -> Topic:
+        """Newest descriptor version per table id: where a subscriber starts."""
+        return self._topic("versions", 1, _compacted())
+
+    @property
+    def versions_history(self) -> Topic:
+        """Every descriptor-version event in LSN order, kept for ever: it decodes old row images."""
+        return self._topic("versions-history", 1, _deleted_after(-1))
+
+    @property
+    def jobs(self) -> Topic:
+        """Newest state and progress per job, and what blocks it."""
+        return self._topic("jobs", 1, _compacted())
+
+    @property
+    def conflicts(self) -> Topic:
+        """Refused requests that Spark retries, each with the row image that refused it."""
+        return self._topic("conflicts", CONFLICT_PARTITIONS, _deleted_after(CONFLICTS_RETENTION_MS))
+
+    @property
+    def dead_letter(self) -> Topic:
+        """What can't be applied, and why. One partition: people read it in order."""
+        return self._topic("dead-letter", 1, _deleted_after(DEAD_LETTER_RETENTION_MS))
+
+    def rows(self, table_id: int, truncation: int = 0) -> Topic:
+        """Row images of one table *id* since its last truncation.
+
+        A re-created name has another id and a truncated table another number, so neither ever
+        meets a dead table's images.
+        """
+        assert table_id >= 0, table_id
+        assert truncation >= 0, truncation
+        suffix = f"rows.{table_id}" if truncation == 0 else f"rows.{table_id}.{truncation}"
+        return self._topic(suffix, ROW_PARTITIONS, _compacted())
+
+    def all_static(self) -> tuple[Topic, ...]:
+        """Every topic that exists before the first table does; `rows` come and go with tables."""
+        return (
+            self.requests,
+            self.backfill,
+            self.log,
+            self.acks,
+            self.results,
+            self.versions,
+            self.versions_history,
+            self.jobs,
+            self.conflicts,
+            self.dead_letter,
+        )
+
+    @property
+    def min_insync_replicas(self) -> int:
+        """A majority of the replicas: an acknowledged record survives any minority of brokers."""
+        return self.replication_factor // 2 + 1
+
+    def _kept_until_deleted_by_offset(self, suffix: str) -> Topic:
+        # Smaller segments than Kafka's 1 GiB: disk is freed by whole segments below the offset.
+        config = {**_deleted_after(-1), "retention.bytes": "-1", "segment.bytes": str(128 << 20)}
+        return self._topic(suffix, 1, config)
+
+    def _topic(self, suffix: str, partitions: int, config: Mapping[str, str]) -> Topic:
+        settings = {
+            **config,
+            "max.message.bytes": str(MESSAGE_BYTES_MAX),
+            "min.insync.replicas": str(self.min_insync_replicas),
+            # A replica that missed acknowledged records must never become leader (L2).
+            "unclean.leader.election.enable": "false",
+        }
+        return Topic(f"{self.database}.{suffix}", partitions, MappingProxyType(settings))
+
+
+def _deleted_after(retention_ms: int) -> dict[str, str]:
+    return {"cleanup.policy": "delete", "retention.ms": str(retention_ms)}
+
+
+def _compacted() -> dict[str, str]:
+    return {"cleanup.policy": "compact", "delete.retention.ms": str(TOMBSTONE_RETENTION_MS)}
