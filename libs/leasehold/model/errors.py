@@ -1,0 +1,200 @@
+"""One tree of errors; each leaf says what a caller may do about it.
+
+    LeaseholdError
+    ├── ConfigurationError        a setting is missing or wrong (F0000)
+    ├── Refused                   the system decided: no. Definite; nothing of it was applied
+    │   ├── MalformedRequest      08P01    ├── NotNullViolation   23502
+    │   ├── UnknownTable          42P01    ├── DuplicateKey       23505
+    │   ├── UnknownColumn         42703    ├── RequestTooLarge    54000
+    │   ├── WrongType             42804    ├── RequestExpired     LH001
+    │   ├── InvalidText           22P02    ├── RequestFromFuture  LH002
+    │   ├── OutOfRange            22003    ├── AttemptOutOfTurn   LH003
+    │   ├── TooLong               22001    ├── DivisionByZero     22012
+    │   ├── UnknownVersion        22023    ├── DuplicateObject    42P07
+    │   ├── FeatureNotSupported   0A000    ├── TableBusy          55006
+    │   ├── SyntaxInvalid         42601    ├── UnknownJob         42704
+    │   ├── VerifyError           40001 (replay allowed)
+    │   ├── StaleVersion          40001 (replay allowed)
+    │   └── GaveUp                40001 (final: attempts are used up)
+    ├── NotCoherent               57P03: this replicant may not answer reads now
+    ├── NoMaster                  57P03: nobody decides at the moment
+    ├── OutcomeUnknown            08007: indefinite; ask again with the same request id (T5)
+    ├── LedgerUnavailable         58030: Redis can't be reached; schema changes wait
+    ├── BusUnavailable            58030: Kafka can't be reached
+    ├── LogStopped                XX001: the log contradicts what this reader has read (L1, L2)
+    └── StoreCorrupted            XX001: the store contradicts the log or itself
+
+`definite` is True when the caller may conclude that nothing was applied; a definite error is never
+raised under indefinite conditions (T5). `replayable` is True when running the work again on newer
+data can succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class LeaseholdError(Exception):
+    """Root of the tree. `detail` names the objects concerned (table, column, key, job …)."""
+
+    sqlstate: ClassVar[str] = "XX000"
+    definite: ClassVar[bool] = True
+    replayable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **detail: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail: Mapping[str, object] = detail
+
+
+class ConfigurationError(LeaseholdError):
+    sqlstate = "F0000"
+
+
+class Refused(LeaseholdError):
+    """A decided "no" about one request. Its code and words travel to whoever asked."""
+
+
+class MalformedRequest(Refused):
+    sqlstate = "08P01"
+
+
+class UnknownTable(Refused):
+    sqlstate = "42P01"
+
+
+class UnknownColumn(Refused):
+    sqlstate = "42703"
+
+
+class WrongType(Refused):
+    sqlstate = "42804"
+
+
+class InvalidText(Refused):
+    sqlstate = "22P02"
+
+
+class OutOfRange(Refused):
+    sqlstate = "22003"
+
+
+class TooLong(Refused):
+    sqlstate = "22001"
+
+
+class DivisionByZero(Refused):
+    sqlstate = "22012"
+
+
+class UnknownVersion(Refused):
+    """The request names a descriptor version that does not exist (yet)."""
+
+    sqlstate = "22023"
+
+
+class FeatureNotSupported(Refused):
+    sqlstate = "0A000"
+
+
+class SyntaxInvalid(Refused):
+    sqlstate = "42601"
+
+
+class NotNullViolation(Refused):
+    sqlstate = "23502"
+
+
+class DuplicateKey(Refused):
+    sqlstate = "23505"
+
+
+class RequestTooLarge(Refused):
+    """The composed record of this one request can never fit (L8)."""
+
+    sqlstate = "54000"
+
+
+class RequestExpired(Refused):
+    """The id's own time lies before the horizon up to which outcomes are remembered (L5)."""
+
+    sqlstate = "LH001"
+
+
+class RequestFromFuture(Refused):
+    """The id's own time lies ahead of the commit clock by more than the bound (L5)."""
+
+    sqlstate = "LH002"
+
+
+class AttemptOutOfTurn(Refused):
+    """Attempt n was refused before and only n + 1 can be decided (L5)."""
+
+    sqlstate = "LH003"
+    replayable = True
+
+
+class DuplicateObject(Refused):
+    sqlstate = "42P07"
+
+
+class TableBusy(Refused):
+    """Another job is changing the table (D9)."""
+
+    sqlstate = "55006"
+
+
+class UnknownJob(Refused):
+    sqlstate = "42704"
+
+
+class VerifyError(Refused):
+    """The row seen is not the row there now (T1)."""
+
+    sqlstate = "40001"
+    replayable = True
+
+
+class StaleVersion(Refused):
+    """A descriptor version below the table's `min_version` was used (D5)."""
+
+    sqlstate = "40001"
+    replayable = True
+
+
+class GaveUp(Refused):
+    """The last allowed attempt met a verify error again; final."""
+
+    sqlstate = "40001"
+
+
+class NotCoherent(LeaseholdError):
+    sqlstate = "57P03"
+
+
+class NoMaster(LeaseholdError):
+    sqlstate = "57P03"
+
+
+class OutcomeUnknown(LeaseholdError):
+    sqlstate = "08007"
+    definite = False
+
+
+class LedgerUnavailable(LeaseholdError):
+    sqlstate = "58030"
+    definite = False
+
+
+class BusUnavailable(LeaseholdError):
+    sqlstate = "58030"
+    definite = False
+
+
+class LogStopped(LeaseholdError):
+    sqlstate = "XX001"
+
+
+class StoreCorrupted(LeaseholdError):
+    sqlstate = "XX001"

@@ -1,0 +1,64 @@
+"""Identifiers: request ids, genids, incarnations. No clock and no randomness of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from leasehold.model.errors import InvalidText
+
+GENID_POSITION_BITS: Final = 20
+OPERATIONS_PER_COMMIT_MAX: Final = 1 << GENID_POSITION_BITS
+INCARNATION_BYTES: Final = 8
+DIGEST_BYTES: Final = 16
+
+
+def genid(lsn: int, position: int) -> int:
+    """Version of one row: the LSN that wrote it and the operation's position in that commit.
+
+    Never reused, because LSNs are dense and never given twice (L2). Fits 63 bits for 8.7e12 LSNs.
+    """
+    assert 0 <= position < OPERATIONS_PER_COMMIT_MAX, position
+    return lsn << GENID_POSITION_BITS | position
+
+
+def genid_lsn(value: int) -> int:
+    """The LSN that wrote a genid."""
+    return value >> GENID_POSITION_BITS
+
+
+def request_id(unix_ms: int, random: bytes) -> bytes:
+    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 random bits from `random` (10 bytes).
+
+    Ids are time-ordered because their own time decides how long an outcome is remembered (L5).
+    """
+    assert len(random) == 10, "UUIDv7 takes ten random bytes"
+    value = bytearray(unix_ms.to_bytes(6, "big") + random)
+    value[6] = value[6] & 0x0F | 0x70
+    value[8] = value[8] & 0x3F | 0x80
+    return bytes(value)
+
+
+def request_time_ms(value: bytes) -> int:
+    """The unix time in milliseconds inside a request id.
+
+    Raises InvalidText when `value` is not a UUIDv7: an id without a time of its own could be
+    decided a second time after its outcome was collected (L5).
+    """
+    if len(value) != 16 or value[6] >> 4 != 7 or value[8] >> 6 != 2:
+        raise InvalidText("a request id must be a UUID of version 7, which carries its own time")
+    return int.from_bytes(value[:6], "big")
+
+
+def parse_request_id(text: str) -> bytes:
+    """`0191…` text form → 16 bytes. Raises InvalidText."""
+    try:
+        value = UUID(text).bytes
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InvalidText(f"request id {text!r:.80} is not a UUID") from error
+    request_time_ms(value)
+    return value
+
+
+def format_request_id(value: bytes) -> str:
+    return str(UUID(bytes=value))

@@ -1,0 +1,165 @@
+"""The boundary of the pure core: what it asks of stores, clocks and codecs, as Protocols.
+
+One implementation touches the world (`adapters/sqlite_store.py`, `adapters/codec.py`), another
+runs in memory for models; both must pass the same conformance tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from leasehold.model.records import (
+    ChangeRequest,
+    CheckReport,
+    Commit,
+    EntriesFill,
+    Genids,
+    Image,
+    Key,
+    LogPosition,
+    LogRecord,
+    Outcome,
+    RowChange,
+)
+
+
+class Now(NamedTuple):
+    """A reading of both clocks, taken once per step.
+
+    `mono_ns`: CLOCK_BOOTTIME of this host, for leases and waits (never CLOCK_MONOTONIC, which
+    stops while a machine sleeps). `wall_us`: unix time, for commit times and people only.
+    """
+
+    mono_ns: int
+    wall_us: int
+
+
+class Row(NamedTuple):
+    """A stored row. `lsn` is that of its last image, which a genid alone does not tell."""
+
+    values: Image
+    genids: Genids
+    lsn: int
+
+
+class Schema(Protocol):
+    """What a store needs of a descriptor; `leasehold.schema.descriptor.Descriptor` in practice."""
+
+    @property
+    def table_id(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+
+
+class StoredCatalog(NamedTuple):
+    """Descriptors (wire form, every kept version), min versions, jobs (wire form), run id."""
+
+    descriptors: Sequence[Any]
+    min_versions: Mapping[int, int]
+    jobs: Sequence[Any]
+    ledger_run: str
+
+
+class StoreWriter(Protocol):
+    """A node's store as its single writer sees it. All changes lie between begin and commit.
+
+    Master: begin; for each request savepoint, change…, release or rollback_to; append; read back;
+    commit(position). Follower: begin; change… for every commit of a record; commit(position).
+    L6: what is applied and the position it came from are durable together or not at all.
+    """
+
+    def position(self) -> LogPosition:
+        """The position of the last commit; LogPosition() for an empty store."""
+        ...
+
+    def catalog(self) -> StoredCatalog: ...
+
+    def begin(self) -> None: ...
+    def commit(self, position: LogPosition) -> None: ...
+    def rollback(self) -> None: ...
+    def savepoint(self) -> None: ...
+    def release(self) -> None: ...
+    def rollback_to(self) -> None: ...
+
+    def prepare(self, descriptor: Any) -> None:
+        """Make the physical tables and columns that a new descriptor version needs (cheap)."""
+        ...
+
+    def row(self, descriptor: Any, key: Key) -> Row | None:
+        """The row as this writer sees it now, uncommitted changes included; every pair, those
+        the descriptor's version can't see too."""
+        ...
+
+    def change(
+        self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
+    ) -> None:
+        """Apply one decided change under `descriptor` (the version it was made under): the row,
+        its genids `genid(lsn, position)` for `change.locks`, its image LSN, its index entries by
+        `key_values.entries`. `before` saves a read where the caller has it (None: read it).
+        Raises StoreCorrupted when the row's genids are not those of `change.before`."""
+        ...
+
+    def fill_entries(self, descriptor: Any, fill: EntriesFill) -> int:
+        """Put the missing entries of the named rows from the rows themselves; count those put."""
+        ...
+
+    def outcome(self, request_id: bytes) -> Outcome | None: ...
+    def put_outcome(self, request_id: bytes, outcome: Outcome) -> None: ...
+
+    def collect_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        """Forget outcomes decided before; every node does so at the same log position (L5)."""
+        ...
+
+    def put_descriptor(self, table_id: int, version: int, body: Any) -> None: ...
+    def put_min_version(self, table_id: int, version: int) -> None: ...
+    def put_job(self, job_id: int, body: Any) -> None: ...
+    def put_ledger_run(self, run_id: str) -> None: ...
+
+    def check(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
+        """Open a read snapshot of what is committed now and check it beside the apply loop; the
+        reports (one per table) come out of `checked()`. With `element_id` only that element."""
+        ...
+
+    def checked(self) -> Sequence[CheckReport]:
+        """Reports finished since the last call; node and incarnation are filled in by the node."""
+        ...
+
+
+class StoreSnapshot(Protocol):
+    """One read snapshot: rows, descriptors and position of a single LSN. Close it soon: an open
+    snapshot keeps the WAL from being reset."""
+
+    def position(self) -> LogPosition: ...
+    def min_version(self, table_id: int) -> int: ...
+    def newest(self, table: str) -> Any: ...
+    def get(self, descriptor: Any, key: Key) -> Row | None: ...
+
+    def scan(
+        self, descriptor: Any, low: Key | None, high: Key | None, *, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        """Rows with low <= key < high (prefixes of the key are fine), in key order."""
+        ...
+
+    def get_by(
+        self, descriptor: Any, index_id: int, values: Key, *, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        """Rows whose index columns start with `values`, through the entries of a public index."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Codec(Protocol):
+    """Records ↔ bytes. `pack_*` make the parts that a Decisions record is joined from, so that
+    its size is known before it is closed (L8)."""
+
+    def pack_commit(self, commit: Commit) -> bytes: ...
+    def pack_refusal(self, refusal: Any) -> bytes: ...
+    def join_decisions(
+        self, header: Any, commits: Sequence[bytes], refusals: Sequence[bytes]
+    ) -> bytes: ...
+    def encode(self, record: Any) -> bytes: ...
+    def decode_log(self, data: bytes) -> LogRecord: ...
+    def digest(self, data: bytes) -> bytes: ...
+    def decode_request(self, content_type: str, data: bytes) -> ChangeRequest: ...

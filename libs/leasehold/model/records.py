@@ -1,0 +1,484 @@
+"""Everything that travels between processes, as immutable tuples.
+
+NamedTuples because MessagePack packs them as arrays without a conversion step, and building one
+from an unpacked array is a single C call; the log carries tens of thousands of these a second.
+Field order is the wire order: append fields, never reorder them.
+
+Values of columns are *storage values* (`schema/types.py`): int, float, str, bytes or None.
+An image is a mapping element id → storage value; an element id that is missing, or None, is a
+pair that is not there (a NULL and an absent pair are the same physical fact).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from typing import Any, NamedTuple, TypeAlias
+
+Key: TypeAlias = tuple[Any, ...]
+Image: TypeAlias = Mapping[int, Any]
+Genids: TypeAlias = Mapping[int, int]  # lock id → genid
+
+
+class Lane(StrEnum):
+    """A topic from which the master takes work, each with its own decided_through offset (L3)."""
+
+    REQUESTS = "requests"
+    BACKFILL = "backfill"
+
+
+# ---------------------------------------------------------------- change requests
+
+
+class OperationKind(StrEnum):
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    UPSERT = "upsert"
+
+
+class Operation(NamedTuple):
+    """One row operation of a change request, as asked, names not yet resolved.
+
+    `key`: column name → value, or a bare tuple of values in primary-key order.
+    `values`: column name → value, or `Expression` for an update over the row.
+    `expect`: genid the writer has seen (max over the locks it covers), None = none checked.
+    `schema_version`: version the names and the operation belong to, None = the master's newest.
+    """
+
+    kind: OperationKind
+    table: str
+    key: Mapping[str, Any] | Key
+    values: Mapping[str, Any]
+    expect: int | None = None
+    schema_version: int | None = None
+
+
+class Expression(NamedTuple):
+    """An update value computed from the row: `{"expr": "seats - 1"}`."""
+
+    text: str
+
+
+class OnConflict(StrEnum):
+    RETRY = "retry"  # a verify error goes to the conflicts topic; Spark recomputes and resubmits
+    FAIL = "fail"  # a verify error is the final answer
+    REPLAY = "replay"  # the requester replays itself under the same id, attempt + 1
+
+
+class ChangeRequest(NamedTuple):
+    """A validated change request: rows, or DDL, or job control — exactly one of the three.
+
+    `attempt` counts from 1 (L5). `give_up` asks to record the final refusal of this attempt.
+    `reply_to` is a partition of the results topic, -1 = nobody waits.
+    `used` are descriptor versions the transaction used beyond those of its operations (D5).
+    """
+
+    id: bytes
+    operations: tuple[Operation, ...] = ()
+    sql: str | None = None
+    control: JobControl | None = None
+    on_conflict: OnConflict = OnConflict.RETRY
+    attempt: int = 1
+    give_up: bool = False
+    reply_to: int = -1
+    used: Mapping[str, int] = {}
+
+
+class JobControl(NamedTuple):
+    """`action`: pause, resume, cancel, set (`settings`: rows_per_second, chunk_rows)."""
+
+    job: int
+    action: str
+    settings: Mapping[str, int] = {}
+
+
+# ---------------------------------------------------------------- the log
+
+
+class ChangeKind(IntEnum):
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
+    FILL = 4  # column values written by a backfill: an image of its own, genids unchanged
+
+
+class RowChange(NamedTuple):
+    """One decided row operation with its composed after-image (T0).
+
+    `version` is the descriptor version it was made under: which pairs and entries it touches is
+    `key_values` at that version, on every node alike. `image` is every pair of the row after the
+    operation, those the writer can't see too; None for a delete. `before` are the genids verified
+    (empty for an insert). `locks` get the new genid `genid(lsn, position)`; none for a FILL.
+    """
+
+    kind: ChangeKind
+    table_id: int
+    version: int
+    key: Key
+    image: Image | None
+    before: Genids
+    locks: tuple[int, ...]
+
+
+class EntriesFill(NamedTuple):
+    """A decided chunk of index entries: each node derives them from its own rows.
+
+    Rows of `keys` that are gone or whose entry is there already change nothing, so a chunk that
+    arrives twice is harmless.
+    """
+
+    table_id: int
+    version: int
+    index_id: int
+    keys: tuple[Key, ...]
+
+
+class DescriptorWrite(NamedTuple):
+    """`body` is `Descriptor.to_wire()`; `ModificationTime` is the commit's time."""
+
+    table_id: int
+    version: int
+    body: Any
+
+
+class JobWrite(NamedTuple):
+    """`body` is `Job.to_wire()`."""
+
+    job_id: int
+    body: Any
+
+
+class MinVersion(NamedTuple):
+    """From this record on, requests that used an older version are refused (D5)."""
+
+    table_id: int
+    version: int
+
+
+class LedgerRun(NamedTuple):
+    """The ledger's run id on record, written only after the grace of D6 has passed."""
+
+    run_id: str
+
+
+class ChunkDecided(NamedTuple):
+    """Progress of a job's backfill: rows of the chunk, rows that changed; `end` = end marker."""
+
+    job_id: int
+    run: int
+    rows: int
+    applied: int
+    end: bool
+
+
+CatalogWrite: TypeAlias = DescriptorWrite | JobWrite | MinVersion | LedgerRun | ChunkDecided
+
+
+class Commit(NamedTuple):
+    """One committed transaction. Its LSN is the record's `first_lsn` + its position in it.
+
+    `commit_us`: unix µs, strictly rising over all masters (L9). `versions`: table id → version
+    used, tables it only read included (D5). A commit with catalog writes stands last in its
+    record, so that one record's rows are all applied under one catalog.
+    """
+
+    request_id: bytes
+    attempt: int
+    commit_us: int
+    versions: Mapping[int, int]
+    changes: tuple[RowChange, ...]
+    rows_affected: int
+    reply_to: int = -1
+    entries: tuple[EntriesFill, ...] = ()
+    catalog: tuple[CatalogWrite, ...] = ()
+    answer: Any = None  # what the result carries beyond counts, e.g. {"job": 7}
+
+
+class Disposition(IntEnum):
+    """What becomes of a refused request."""
+
+    FINAL = 1  # the requester has its answer; nothing more happens
+    CONFLICT = 2  # on the conflicts topic: Spark recomputes and resubmits
+    REPLAY = 3  # the requester replays
+    DEAD_LETTER = 4  # final, and kept for people on the dead-letter topic
+
+
+class Refusal(NamedTuple):
+    """A decided refusal; in the log so that nothing is decided twice or skipped (L3).
+
+    `body` is the request as received where somebody needs it later (conflict, dead-letter).
+    `image` is the row that refused it, with its genids, for a verify error.
+    `lane` and `offset` say where the request stood. `request_id` is empty when it had none.
+    """
+
+    request_id: bytes
+    attempt: int
+    disposition: Disposition
+    code: str
+    message: str
+    detail: Mapping[str, Any]
+    decided_us: int
+    reply_to: int
+    lane: str
+    offset: int
+    content_type: str
+    body: bytes | None
+    image: RowImage | None
+
+
+class Grant(NamedTuple):
+    """A coherency lease: runs `duration_ms` from `asked_ns` on the asker's own clock (C3)."""
+
+    node: str
+    incarnation: bytes
+    asked_ns: int
+    duration_ms: int
+
+
+class Claim(NamedTuple):
+    """A node's bid for an epoch: a compare-and-set on `previous`, the last digest it applied."""
+
+    epoch: int
+    incarnation: bytes
+    previous: bytes
+    node: str
+
+
+class Decisions(NamedTuple):
+    """One batch of decisions; with nothing to decide it carries grants and is the heartbeat.
+
+    `sequence` is dense within (epoch, incarnation), from 1. `previous` is the digest of the
+    counting record before (L2). `decided_through`: lane → next offset (L3). `answered_through`:
+    log offset below which results and conflicts were given (L7).
+    """
+
+    epoch: int
+    incarnation: bytes
+    sequence: int
+    previous: bytes
+    first_lsn: int
+    commits: tuple[Commit, ...]
+    refusals: tuple[Refusal, ...]
+    decided_through: Mapping[str, int]
+    answered_through: int
+    grants: tuple[Grant, ...]
+
+
+class Barrier(NamedTuple):
+    """Decides nothing and needs no epoch (T6). With `check` = table id (-1: every table) each
+    node that meets it checks its store at exactly this position and reports."""
+
+    id: bytes
+    check: int | None = None
+
+
+LogRecord: TypeAlias = Claim | Decisions | Barrier
+
+
+class LogPosition(NamedTuple):
+    """Where a reader of the log stands; stored with what it read in one transaction (L6).
+
+    `offset` is the next offset to read; `digest` that of the last counting record.
+    """
+
+    offset: int = 0
+    epoch: int = 0
+    incarnation: bytes = b""
+    sequence: int = 0
+    digest: bytes = b""
+    lsn: int = 0
+    commit_us: int = 0
+    decided_through: Mapping[str, int] = {}
+    answered_through: int = 0
+    longest_grant_ms: int = 0
+
+
+# ---------------------------------------------------------------- answers
+
+
+class Outcome(NamedTuple):
+    """The remembered answer of a request id (L5): the same on every node.
+
+    `lsn` > 0: committed there. `lsn` == 0: refused at `attempt`; `final` tells whether for good.
+    """
+
+    attempt: int
+    lsn: int
+    rows_affected: int
+    decided_us: int
+    final: bool
+    code: str = ""
+    message: str = ""
+    detail: Mapping[str, Any] = {}
+    dead_lettered: bool = False
+    answer: Any = None
+
+
+class Result(NamedTuple):
+    """What is put on the results topic: outcome of a request id; readers drop repeats (L7)."""
+
+    request_id: bytes
+    offset: int  # of the log record it was decided in
+    outcome: Outcome
+
+
+class Conflict(NamedTuple):
+    """On the conflicts topic: a request with the row image and genids that refused it."""
+
+    request_id: bytes
+    attempt: int
+    offset: int
+    table: str
+    content_type: str
+    body: bytes
+    image: RowImage | None
+    message: str
+
+
+# ---------------------------------------------------------------- acknowledgements (db.acks)
+
+
+class Ack(NamedTuple):
+    """A node's applied position, its state, and (when `asked_ns` > 0) its ask for a lease (C3)."""
+
+    node: str
+    incarnation: bytes
+    role: str  # master | standby | replicant
+    offset: int  # every record below is applied
+    epoch: int
+    lsn: int
+    asked_ns: int
+    coherent: bool
+    serves: str  # host:port of the snapshot server, "" = none
+    sent_us: int
+
+
+class LeaseAck(NamedTuple):
+    """An agent has moved its users off versions below `version`; only wakes the waiter (D4)."""
+
+    agent: str
+    table_id: int
+    version: int
+
+
+class CheckReport(NamedTuple):
+    """What one node found when it checked a table at one log position.
+
+    `subject` is the barrier's id, or `b"job:…"` for the verification of a job's element.
+    `findings`: (condition 1-7, element id, key, words), at most `findings_max` of them;
+    `findings_total` counts all. `checksum` covers every row and entry at that position.
+    """
+
+    subject: bytes
+    node: str
+    incarnation: bytes
+    offset: int
+    lsn: int
+    table_id: int
+    version: int
+    rows: int
+    entries: Mapping[int, int]
+    checksum: bytes
+    findings_total: int
+    findings: tuple[tuple[int, int, Key, str], ...]
+    took_ms: int
+    error: str = ""
+
+
+Acknowledgement: TypeAlias = Ack | LeaseAck | CheckReport
+
+
+# ---------------------------------------------------------------- what the changefeed publishes
+
+
+class RowImage(NamedTuple):
+    """A row as of `lsn`, by element id; the value of the compacted rows topic."""
+
+    table_id: int
+    key: Key
+    genids: Genids
+    lsn: int
+    version: int
+    commit_us: int
+    values: Image
+
+
+class VersionEvent(NamedTuple):
+    """A published descriptor version. `body` is `Descriptor.to_wire()`; job 0 = no job."""
+
+    table_id: int
+    name: str
+    version: int
+    lsn: int
+    commit_us: int
+    body: Any
+    job_id: int
+    step: str
+
+
+class JobEvent(NamedTuple):
+    """Job state from the log, under key `job/<id>`. `body` is `Job.to_wire()`."""
+
+    job_id: int
+    lsn: int
+    commit_us: int
+    body: Any
+
+
+class JobProgress(NamedTuple):
+    """Spark's progress of one run, under key `progress/<id>/<run>`: rows read and chunks sent."""
+
+    job_id: int
+    run: int
+    rows: int
+    chunks: int
+    rows_per_second: float
+    phase: str
+    sent_us: int
+
+
+class DeadLetter(NamedTuple):
+    """A request that can't be applied, and why; never dropped silently."""
+
+    request_id: bytes
+    attempt: int
+    code: str
+    message: str
+    detail: Mapping[str, Any]
+    decided_us: int
+    lane: str
+    offset: int
+    content_type: str
+    body: bytes | None
+
+
+# ---------------------------------------------------------------- the backfill lane
+
+
+class Chunk(NamedTuple):
+    """Rows of one backfill micro-batch, bounded in bytes. Taken only while that job's run is in
+    that step and the element is write-only (the ⚠ rule on late chunks).
+
+    `rows`: (key, LSN of the image it was computed from). The pair itself is derived by each node
+    from its own row at the chunk's position in the log, so a stale image can write nothing wrong.
+    """
+
+    job_id: int
+    run: int
+    table_id: int
+    version: int
+    element_id: int
+    rows: tuple[tuple[Key, int], ...]
+
+
+class ChunksEnd(NamedTuple):
+    """Every chunk of this run stands before this marker in the lane."""
+
+    job_id: int
+    run: int
+    rows: int
+    chunks: int
+
+
+BackfillMessage: TypeAlias = Chunk | ChunksEnd

@@ -1,0 +1,1 @@
+"""The log, the master, coherency and outcomes. PURE."""

@@ -1,0 +1,1 @@
+"""Descriptors, element states and what they do to rows; plans and jobs. PURE."""

@@ -1,0 +1,141 @@
+"""Catalog: every kept descriptor version, min versions and jobs of a database, as of one position.
+
+Small, hence held in memory by every node; it changes only by catalog writes of the log, and is
+loaded from the store after a restart. Rolling back a batch never touches it, because a node applies
+catalog writes after the record that holds them was read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
+from leasehold.model.records import (
+    CatalogWrite,
+    ChunkDecided,
+    DescriptorWrite,
+    JobWrite,
+    LedgerRun,
+    MinVersion,
+)
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.job import Job, job_from_wire
+
+
+class Catalog:
+    """Versions by table id; `apply` is its only way to change."""
+
+    def __init__(self) -> None:
+        self._versions: dict[int, dict[int, Descriptor]] = {}
+        self._newest: dict[int, int] = {}
+        self._names: dict[str, int] = {}
+        self._min_versions: dict[int, int] = {}
+        self.jobs: dict[int, Job] = {}
+        self.ledger_run = ""
+
+    @classmethod
+    def load(
+        cls,
+        descriptors: Iterable[Any],
+        min_versions: dict[int, int],
+        jobs: Iterable[Any],
+        ledger_run: str,
+    ) -> Catalog:
+        """A catalog from what a store kept."""
+        catalog = cls()
+        for body in descriptors:
+            catalog._put(from_wire(body))
+        catalog._min_versions = dict(min_versions)
+        catalog.jobs = {job.job_id: job for job in map(job_from_wire, jobs)}
+        catalog.ledger_run = ledger_run
+        return catalog
+
+    def apply(self, write: CatalogWrite, commit_us: int, lsn: int) -> None:
+        """Take one catalog write of the commit `lsn`."""
+        match write:
+            case DescriptorWrite(body=body):
+                self._put(replace(from_wire(body), modified_us=commit_us))
+            case MinVersion(table_id=table_id, version=version):
+                # D5: the fence only ever rises, and never past the newest version.
+                assert version >= self._min_versions.get(table_id, 0), "D5"
+                assert version <= self._newest[table_id], "D5"
+                self._min_versions[table_id] = version
+            case JobWrite(body=body):
+                job = job_from_wire(body)
+                self.jobs[job.job_id] = job
+            case LedgerRun(run_id=run_id):
+                self.ledger_run = run_id
+            case ChunkDecided():
+                job = self.jobs[write.job_id]
+                if job.run == write.run:
+                    self.jobs[write.job_id] = job.counted(write.rows, write.applied, write.end)
+
+    def _put(self, descriptor: Descriptor) -> None:
+        versions = self._versions.setdefault(descriptor.table_id, {})
+        newest = self._newest.get(descriptor.table_id, 0)
+        # D1, D2: versions of a table follow each other without a gap.
+        if versions and descriptor.version != newest + 1:
+            raise StoreCorrupted(
+                f"version {descriptor.version} of table {descriptor.name!r} follows {newest}"
+            )
+        versions[descriptor.version] = descriptor
+        self._newest[descriptor.table_id] = descriptor.version
+        self._names[descriptor.name] = descriptor.table_id
+
+    def tables(self) -> tuple[Descriptor, ...]:
+        """The newest version of every table, by table id."""
+        return tuple(self.newest(table_id) for table_id in sorted(self._versions))
+
+    def has_name(self, name: str) -> bool:
+        return name in self._names
+
+    def next_table_id(self) -> int:
+        return max(self._versions, default=0) + 1
+
+    def next_job_id(self) -> int:
+        return max(self.jobs, default=0) + 1
+
+    def newest(self, table_id: int) -> Descriptor:
+        return self._versions[table_id][self._newest[table_id]]
+
+    def version(self, table_id: int, version: int) -> Descriptor:
+        """A kept version; KeyError is a programmer's error (the log names what it wrote)."""
+        return self._versions[table_id][version]
+
+    def versions(self, table_id: int) -> tuple[Descriptor, ...]:
+        kept = self._versions[table_id]
+        return tuple(kept[number] for number in sorted(kept))
+
+    def min_version(self, table_id: int) -> int:
+        return self._min_versions.get(table_id, 1)
+
+    def resolve(self, name: str, version: int | None = None) -> Descriptor:
+        """The descriptor under which a request runs (D5).
+
+        Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or
+        below 1; StaleVersion below `min_version`.
+        """
+        table_id = self._names.get(name)
+        if table_id is None:
+            raise UnknownTable(f"table {name!r} does not exist", table=name)
+        newest = self._newest[table_id]
+        if version is None or version == newest:
+            return self._versions[table_id][newest]
+        if not 1 <= version < newest:
+            raise UnknownVersion(
+                f"table {name!r} has no version {version}; the newest is {newest}",
+                table=name,
+                version=version,
+                newest=newest,
+            )
+        lowest = self.min_version(table_id)
+        if version < lowest:
+            raise StaleVersion(
+                f"version {version} of table {name!r} is no longer in use; lowest is {lowest}",
+                table=name,
+                version=version,
+                min_version=lowest,
+            )
+        return self._versions[table_id][version]

@@ -1,0 +1,191 @@
+"""Descriptor: one version of one table's schema, its elements and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+from leasehold.model.errors import UnknownColumn
+from leasehold.schema.states import READABLE, WRITTEN, State
+from leasehold.schema.types import Type
+
+DEFAULT_LOCK: Final = 0  # covers every column until ALTER TABLE … ADD LOCK exists
+COLUMNS_MAX: Final = 1_000
+INDEXES_MAX: Final = 64
+NAME_BYTES_MAX: Final = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`element_id` names the physical column, so a re-added name never meets old data.
+
+    `default` is a storage value, None = no default. A column is *required* when every row must
+    have its pair: NOT NULL, or a default that old rows must show.
+    """
+
+    element_id: int
+    name: str
+    type: Type
+    nullable: bool = True
+    default: Any = None
+    state: State = State.PUBLIC
+
+    @property
+    def required(self) -> bool:
+        return not self.nullable or self.default is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`columns` are element ids in key order; entries are (key columns, primary key)."""
+
+    element_id: int
+    name: str
+    columns: tuple[int, ...]
+    unique: bool = False
+    state: State = State.PUBLIC
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """Version `version` of table `table_id`. Immutable; elements in order of their ids.
+
+    `modified_us` is the commit time that published it (the seed's ModificationTime), 0 before.
+    `next_element_id` only grows, over all versions: element ids are never used again.
+    """
+
+    table_id: int
+    name: str
+    version: int
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...]
+    indexes: tuple[Index, ...] = ()
+    next_element_id: int = 1
+    modified_us: int = 0
+    state: State = State.PUBLIC
+    locks: tuple[int, ...] = field(default=(DEFAULT_LOCK,))
+
+    @cached_property
+    def by_name(self) -> dict[str, Column]:
+        """Public columns by name: what a query or a writer at this version may name."""
+        return {c.name: c for c in self.columns if c.state in READABLE}
+
+    @cached_property
+    def by_id(self) -> dict[int, Column]:
+        return {c.element_id: c for c in self.columns}
+
+    @cached_property
+    def written(self) -> tuple[Column, ...]:
+        """Columns whose pair an insert at this version writes."""
+        return tuple(c for c in self.columns if c.state in WRITTEN)
+
+    @cached_property
+    def key_columns(self) -> tuple[Column, ...]:
+        return tuple(self.by_id[e] for e in self.primary_key)
+
+    def column(self, name: str) -> Column:
+        """A public column. Raises UnknownColumn (an element that is not public does not exist)."""
+        found = self.by_name.get(name)
+        if found is None:
+            raise UnknownColumn(
+                f"column {name!r} does not exist in table {self.name!r} at version {self.version}",
+                table=self.name,
+                column=name,
+            )
+        return found
+
+    def index(self, name: str) -> Index | None:
+        return next((i for i in self.indexes if i.name == name), None)
+
+    def element(self, element_id: int) -> Column | Index | None:
+        elements: Iterable[Column | Index] = (*self.columns, *self.indexes)
+        return next((e for e in elements if e.element_id == element_id), None)
+
+    def with_state(self, element_id: int, state: State) -> Descriptor:
+        """The next version, with one element in another state (ABSENT takes it out)."""
+        assert self.element(element_id) is not None, element_id
+
+        def moved(elements: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(
+                replace(e, state=state) if e.element_id == element_id else e
+                for e in elements
+                if e.element_id != element_id or state is not State.ABSENT
+            )
+
+        return replace(
+            self,
+            version=self.version + 1,
+            columns=moved(self.columns),
+            indexes=moved(self.indexes),
+            modified_us=0,
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain data for the log, version events and the store; `from_wire` reads it back."""
+        return {
+            "id": self.table_id,
+            "name": self.name,
+            "version": self.version,
+            "state": self.state.label,
+            "modified_us": self.modified_us,
+            "next_element_id": self.next_element_id,
+            "primary_key": list(self.primary_key),
+            "locks": list(self.locks),
+            "columns": [
+                {
+                    "id": c.element_id,
+                    "name": c.name,
+                    "type": c.type.name,
+                    "length": c.type.length,
+                    "nullable": c.nullable,
+                    "default": c.default,
+                    "state": c.state.label,
+                }
+                for c in self.columns
+            ],
+            "indexes": [
+                {
+                    "id": i.element_id,
+                    "name": i.name,
+                    "columns": list(i.columns),
+                    "unique": i.unique,
+                    "state": i.state.label,
+                }
+                for i in self.indexes
+            ],
+        }
+
+
+def _state(label: str) -> State:
+    return State[label.upper().replace("-", "_")]
+
+
+def from_wire(body: dict[str, Any]) -> Descriptor:
+    """The Descriptor of `to_wire`'s plain data. Unknown fields are ignored (newer writers)."""
+    return Descriptor(
+        table_id=body["id"],
+        name=body["name"],
+        version=body["version"],
+        state=_state(body["state"]),
+        modified_us=body["modified_us"],
+        next_element_id=body["next_element_id"],
+        primary_key=tuple(body["primary_key"]),
+        locks=tuple(body["locks"]),
+        columns=tuple(
+            Column(
+                c["id"],
+                c["name"],
+                Type(c["type"], c["length"]),
+                c["nullable"],
+                c["default"],
+                _state(c["state"]),
+            )
+            for c in body["columns"]
+        ),
+        indexes=tuple(
+            Index(i["id"], i["name"], tuple(i["columns"]), i["unique"], _state(i["state"]))
+            for i in body["indexes"]
+        ),
+    )

@@ -1,0 +1,148 @@
+"""Job: one schema change on its way through the states, as the log keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from leasehold.schema.states import State
+
+
+class Phase(StrEnum):
+    """Where the current step stands. Each is written to the log before what it names is done."""
+
+    PUBLISHING = "publishing"  # intent is in the log; the ledger is asked to publish (D2)
+    DRAINING = "draining"  # the descriptor is in the log; leases below it run out (D4)
+    BACKFILLING = "backfilling"  # min_version (the fence) is in the log; Spark fills (D5)
+    VERIFYING = "verifying"  # every coherent node compares element and rows at one position
+    DONE = "done"
+
+
+class Status(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    ROLLING_BACK = "rolling back"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # rolled back; the descriptor is as before
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        return self in (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One published descriptor version: the element moves to `state`; then, fenced, the work.
+
+    `backfill`: rows are filled and verified after the fence, before the next step.
+    """
+
+    element_id: int
+    state: State
+    backfill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`steps[step]` is being done. `versions`: table id → version the current step publishes.
+
+    `element`: wire form of the element being added (a column or an index), as of state public.
+    `run` counts backfill runs; a chunk of another run is refused (⚠ late chunks). `fence_lsn` is
+    the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for the times of
+    every step. `settings`: rows_per_second (0 = no limit), chunk_rows.
+    """
+
+    job_id: int
+    sql: str
+    table_id: int
+    table: str
+    request_id: bytes
+    kind: str
+    element_id: int
+    element: Mapping[str, Any]
+    steps: tuple[Step, ...]
+    step: int = 0
+    phase: Phase = Phase.PUBLISHING
+    status: Status = Status.RUNNING
+    versions: Mapping[int, int] = field(default_factory=dict)
+    run: int = 0
+    fence_lsn: int = 0
+    rows_read: int = 0
+    rows_applied: int = 0
+    chunks_ended: bool = False
+    error: str = ""
+    findings: tuple[Any, ...] = ()
+    settings: Mapping[str, int] = field(default_factory=dict)
+    created_us: int = 0
+    marks: tuple[tuple[int, str, int], ...] = ()
+
+    @property
+    def current(self) -> Step:
+        return self.steps[self.step]
+
+    def counted(self, rows: int, applied: int, end: bool) -> Job:
+        """After a decided chunk of the job's run."""
+        return replace(
+            self,
+            rows_read=self.rows_read + rows,
+            rows_applied=self.rows_applied + applied,
+            chunks_ended=self.chunks_ended or end,
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "id": self.job_id,
+            "sql": self.sql,
+            "table_id": self.table_id,
+            "table": self.table,
+            "request_id": self.request_id,
+            "kind": self.kind,
+            "element_id": self.element_id,
+            "element": dict(self.element),
+            "steps": [[s.element_id, s.state.value, s.backfill] for s in self.steps],
+            "step": self.step,
+            "phase": self.phase.value,
+            "status": self.status.value,
+            "versions": dict(self.versions),
+            "run": self.run,
+            "fence_lsn": self.fence_lsn,
+            "rows_read": self.rows_read,
+            "rows_applied": self.rows_applied,
+            "chunks_ended": self.chunks_ended,
+            "error": self.error,
+            "findings": [list(f) for f in self.findings],
+            "settings": dict(self.settings),
+            "created_us": self.created_us,
+            "marks": [list(m) for m in self.marks],
+        }
+
+
+def job_from_wire(body: Mapping[str, Any]) -> Job:
+    return Job(
+        job_id=body["id"],
+        sql=body["sql"],
+        table_id=body["table_id"],
+        table=body["table"],
+        request_id=body["request_id"],
+        kind=body["kind"],
+        element_id=body["element_id"],
+        element=body["element"],
+        steps=tuple(Step(e, State(s), b) for e, s, b in body["steps"]),
+        step=body["step"],
+        phase=Phase(body["phase"]),
+        status=Status(body["status"]),
+        versions={int(t): v for t, v in body["versions"].items()},
+        run=body["run"],
+        fence_lsn=body["fence_lsn"],
+        rows_read=body["rows_read"],
+        rows_applied=body["rows_applied"],
+        chunks_ended=body["chunks_ended"],
+        error=body["error"],
+        findings=tuple(tuple(f) for f in body["findings"]),
+        settings=body["settings"],
+        created_us=body["created_us"],
+        marks=tuple((s, p, t) for s, p, t in body["marks"]),
+    )

@@ -1,0 +1,1 @@
+"""Parsing of DDL and of expressions over a row. PURE."""

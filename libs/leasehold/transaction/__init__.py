@@ -1,0 +1,1 @@
+"""Write sets and the one place that accepts or refuses them. PURE."""
