@@ -1,0 +1,42 @@
+"""The clocks and the randomness of this host; the pure core gets them as values (`ports.Now`)."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from leasehold.model.ids import INCARNATION_BYTES, request_id
+from leasehold.model.ports import Now
+
+
+def boottime_ns() -> int:
+    """Nanoseconds of CLOCK_BOOTTIME: for leases and waits.
+
+    CLOCK_MONOTONIC stops while a machine sleeps, and a lease must not outlive its owner's sleep.
+    """
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def unix_us() -> int:
+    """Unix time in microseconds: for commit times, request ids and people; never for leases."""
+    return time.time_ns() // 1_000
+
+
+def now() -> Now:
+    """Both clocks, read once per step."""
+    return Now(boottime_ns(), unix_us())
+
+
+def random_bytes(count: int) -> bytes:
+    """Randomness of the operating system."""
+    return os.urandom(count)
+
+
+def new_request_id() -> bytes:
+    """A fresh UUIDv7: its time decides how long its outcome is remembered (L5)."""
+    return request_id(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+def new_incarnation() -> bytes:
+    """A fresh random incarnation, one per start of a process (L4, C3)."""
+    return os.urandom(INCARNATION_BYTES)
