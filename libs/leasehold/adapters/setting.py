@@ -39,7 +39,8 @@ def setting(
     fit after "expected": "a port from 0 to 65535".
     """
     metadata = {"env": env, "help": help, "parse": parse, "secret": secret}
-    return field(default=default, metadata=metadata)
+    # A secret also stays out of repr(), which tracebacks and logs may show.
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 def from_environment(cls: type[Settings], environ: Mapping[str, str]) -> Settings:

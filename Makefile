@@ -1,0 +1,82 @@
+# The commands of this project. `make` alone prints them.
+# Settings are environment variables LEASEHOLD_…; an optional file leasehold.env holds them too.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+ifneq (,$(wildcard leasehold.env))
+include leasehold.env
+export $(shell sed -n 's/^\(LEASEHOLD_[A-Z_]*\) *=.*/\1/p' leasehold.env)
+endif
+
+PYTHON := .venv/bin/python
+CODE := $(wildcard libs services spark_streaming infra tests)
+
+# The fast suites run everything in one process; the last ones start real Kafka, Redis and Spark.
+UNIT := $(wildcard tests/unit tests/schema_change tests/scenarios tests/isolation tests/wire)
+SIMULATION := $(wildcard tests/simulation)
+INTEGRATION := $(wildcard tests/integration tests/consistency)
+PYTEST := $(PYTHON) -m pytest
+WORKERS ?= 2
+
+.PHONY: help setup demo test check format unit sim integration up down status bench lock compose clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is missing: system packages (as root), .venv, jars; quick when done
+	@infra/setup.sh
+
+demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes)
+	@$(PYTHON) -m infra.demo
+
+test: setup ## everything: lint, types, unit, simulation, integration; stops at the first failure
+	@$(MAKE) check
+	@$(MAKE) unit
+	@$(MAKE) sim
+	@$(MAKE) integration
+
+check: setup ## lint, format and strict types
+	@echo "== lint, format, types"
+	@$(PYTHON) -m ruff check $(CODE)
+	@$(PYTHON) -m ruff format --check $(CODE)
+	@$(PYTHON) -m mypy
+
+format: setup ## let the formatter and the linter's safe fixes change the code
+	@$(PYTHON) -m ruff check --fix $(CODE)
+	@$(PYTHON) -m ruff format $(CODE)
+
+unit: setup ## unit tests and explicit-state models, in process (ARGS="-k name" narrows)
+	@echo "== $(UNIT)"
+	@$(PYTEST) -n $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
+
+sim: setup ## the whole system in one process under a seeded clock (SEED=n replays one run)
+	@echo "== $(or $(SIMULATION),tests/simulation: no such folder)"
+	@$(if $(SIMULATION),$(if $(SEED),LEASEHOLD_SEED=$(SEED) )$(PYTEST) $(if $(SEED),,-n $(WORKERS)) $(SIMULATION) $(ARGS),true)
+
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports
+	@echo "== $(INTEGRATION)"
+	@$(PYTEST) $(INTEGRATION) $(ARGS)
+
+up: setup ## start the local cluster (no Docker): Kafka, Redis, every service
+	@$(PYTHON) -m infra.cluster up
+
+down: ## end every process that `make up` started, also after a crash
+	@[ ! -x $(PYTHON) ] || $(PYTHON) -m infra.cluster down
+
+status: ## which processes of the local cluster run, and where
+	@$(PYTHON) -m infra.cluster status
+
+bench: setup ## print "metric value unit" lines, measured on real parts (ONLY=commit for one group)
+	@$(PYTHON) -m tests.bench $(if $(ONLY),--only $(ONLY))
+
+lock: ## write requirements.lock anew from pyproject.toml
+	@infra/lock.sh
+
+compose: setup ## write docker-compose.yml anew from infra/deployment.py
+	@$(PYTHON) -m infra.compose
+
+clean: down ## end the local cluster and delete its data and all caches (.venv and jars stay)
+	@rm -rf .leasehold/data .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Where Leasehold runs: versions, topics, the local cluster, images. See DESIGN.md."""

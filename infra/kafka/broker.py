@@ -1,0 +1,139 @@
+"""One Kafka broker and controller in one process, from the jars that set-up fetched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from leasehold.adapters.environment import KafkaSettings
+
+from infra.kafka.settings import as_properties, local_settings
+from infra.processes import ProcessFailure
+
+FORMAT_DEADLINE_S = 60
+ATTEMPT_S = 5.0
+LOG_CONFIGURATION = Path(__file__).parent / "log4j2.properties"
+
+
+class Broker:
+    """Files and command line of a broker whose data stand in `folder`."""
+
+    def __init__(
+        self, folder: Path, jars: Path, port: int, controller_port: int, heap_mb: int
+    ) -> None:
+        self.folder = folder.absolute()
+        self.jars = jars.absolute()
+        self.port = port
+        self.controller_port = controller_port
+        self.heap_mb = heap_mb
+
+    def prepare(self, environ: Mapping[str, str]) -> None:
+        """Write server.properties and format the storage once. Raises ProcessFailure."""
+        if not any(self.jars.glob("kafka_*.jar")):
+            raise ProcessFailure(f"Kafka's jars are not in {self.jars}; run: make setup")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        data = self.folder / "data"
+        settings = local_settings(self.port, self.controller_port, str(data))
+        self._properties.write_text(as_properties(settings))
+        if (data / "meta.properties").exists():
+            return
+        # Only a format that died half way leaves a folder without meta.properties.
+        shutil.rmtree(data, ignore_errors=True)
+        cluster = uuid.uuid4().hex[:22]
+        command = [
+            *self._java(256),
+            "kafka.tools.StorageTool",
+            *("format", "--cluster-id", cluster, "--config", str(self._properties)),
+        ]
+        try:
+            done = subprocess.run(
+                command,
+                env=dict(environ),
+                capture_output=True,
+                text=True,
+                timeout=FORMAT_DEADLINE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ProcessFailure(f"Kafka's storage could not be formatted: {error}.") from error
+        if done.returncode != 0:
+            raise ProcessFailure(
+                f"Kafka's storage in {data} could not be formatted:\n{done.stdout}{done.stderr}"
+            )
+
+    def command(self) -> list[str]:
+        return [*self._java(self.heap_mb), "kafka.Kafka", str(self._properties)]
+
+    @property
+    def _properties(self) -> Path:
+        return self.folder / "server.properties"
+
+    def _java(self, heap_mb: int) -> list[str]:
+        home = os.environ.get("JAVA_HOME")
+        return [
+            str(Path(home) / "bin" / "java") if home else "java",
+            f"-Xmx{heap_mb}m",
+            f"-Xms{min(heap_mb, 256)}m",
+            "-XX:+ExitOnOutOfMemoryError",
+            # A full class-path compile slows the first seconds; the broker is mostly I/O.
+            "-XX:MaxGCPauseMillis=20",
+            f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
+            "-cp",
+            f"{self.jars}/*",
+        ]
+
+
+def wait_for_broker(kafka: KafkaSettings, deadline_s: float, alive: Callable[[], bool]) -> None:
+    """Return once the broker serves producers, groups and transactions.
+
+    A listening port is not enough: the first transactional producer is otherwise told
+    "coordinator load in progress" for a second or two. Raises ProcessFailure when `alive` says that
+    the broker's process has ended, or after `deadline_s` seconds.
+    """
+    give_up = time.monotonic() + deadline_s
+    for check in (_serves_metadata, _serves_groups, _serves_transactions):
+        while not check(kafka):
+            if not alive():
+                raise ProcessFailure("Kafka ended while it was starting.")
+            if time.monotonic() > give_up:
+                raise ProcessFailure(f"Kafka was not ready within {deadline_s:g} s.")
+            time.sleep(0.05)
+
+
+def _quiet(kafka: KafkaSettings) -> dict[str, str | int]:
+    # Refused connections are expected while a broker starts; librdkafka would print each.
+    return {**kafka.librdkafka(), "log_level": 0, "reconnect.backoff.max.ms": 200}
+
+
+def _serves_metadata(kafka: KafkaSettings) -> bool:
+    try:
+        return bool(AdminClient(_quiet(kafka)).list_topics(timeout=ATTEMPT_S).brokers)
+    except KafkaException:
+        return False
+
+
+def _serves_groups(kafka: KafkaSettings) -> bool:
+    consumer = Consumer({**_quiet(kafka), "group.id": "leasehold-ready-check"})
+    try:
+        consumer.committed([TopicPartition("leasehold-ready-check", 0)], timeout=ATTEMPT_S)
+    except KafkaException:
+        return False
+    finally:
+        consumer.close()
+    return True
+
+
+def _serves_transactions(kafka: KafkaSettings) -> bool:
+    producer = Producer({**_quiet(kafka), "transactional.id": "leasehold-ready-check"})
+    try:
+        producer.init_transactions(ATTEMPT_S)
+    except KafkaException:
+        return False
+    return True

@@ -1,0 +1,49 @@
+"""The ports of one cluster, and free ones for tests."""
+
+from __future__ import annotations
+
+import random
+import socket
+from dataclasses import dataclass
+
+LOOPBACK = "127.0.0.1"
+
+# Below the range from which systems give ports to outgoing connections (Linux: from 32768), so that
+# a port found free is not taken by one of those before its server binds it.
+_LOWEST = 18000
+_HIGHEST = 31999
+_TRIES_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where each listener of a local cluster stands, all on the loopback address."""
+
+    kafka: int = 19092
+    kafka_controller: int = 19093
+    redis: int = 16379
+    dashboard: int = 8080
+
+    @classmethod
+    def free(cls) -> Ports:
+        """Ports that nothing listens on now; random, so that two runs hardly ever meet."""
+        return cls(*(find_free_port() for _ in range(4)))
+
+
+def find_free_port() -> int:
+    """A port that can be bound now. Raises OSError if a thousand tries find none."""
+    for _ in range(_TRIES_MAX):
+        port = random.SystemRandom().randint(_LOWEST, _HIGHEST)
+        if can_bind(port):
+            return port
+    raise OSError(f"No free port between {_LOWEST} and {_HIGHEST}.")
+
+
+def can_bind(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""One Redis server for the lease ledger."""

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Sets up everything that the demo, the tests and the local cluster need, inside this folder:
+# system packages (by apt-get, as root only), a venv in .venv, Kafka's and Spark's jars in
+# .leasehold/jars. Each part is done once per version of what it is made from, so a second run
+# takes a moment. Prints what it does; on failure says what to do and exits 1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+STATE=.leasehold/setup
+JARS=.leasehold/jars
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+# done_already PART FILE…  - was PART finished from exactly these files?
+digest() { cat "$@" | sha256sum | cut -d' ' -f1; }
+done_already() {
+  local part=$1; shift
+  [ -f "$STATE/$part" ] && [ "$(cat "$STATE/$part")" = "$(digest "$@")" ]
+}
+mark_done() {
+  local part=$1; shift
+  mkdir -p "$STATE"
+  digest "$@" > "$STATE/$part"
+}
+
+python_311() {
+  local candidate
+  for candidate in python3.11 python3 python; do
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+      command -v "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+java_17() {
+  local java=${JAVA_HOME:+$JAVA_HOME/bin/}java version
+  version=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1) || return 1
+  [ -n "$version" ] && [ "$version" -ge 17 ]
+}
+
+system_packages() {
+  local packages=() names=() python
+  if ! python=$(python_311); then
+    packages+=(python3.11 python3.11-venv); names+=("Python 3.11")
+  elif ! [ -x .venv/bin/python ] && ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+    packages+=(python3.11-venv); names+=("Python's venv module")
+  fi
+  if ! java_17; then packages+=(openjdk-17-jdk-headless); names+=("JDK 17"); fi
+  if ! command -v mvn >/dev/null; then packages+=(maven); names+=("Maven"); fi
+  if ! command -v redis-server >/dev/null; then packages+=(redis-server); names+=("redis-server"); fi
+  [ ${#packages[@]} -gt 0 ] || return 0
+
+  local missing
+  missing=$(printf ', %s' "${names[@]}"); missing=${missing:2}
+  if [ -n "${JAVA_HOME:-}" ] && [[ " ${packages[*]} " == *" openjdk-17-jdk-headless "* ]]; then
+    fail "JAVA_HOME is $JAVA_HOME, which holds no Java 17 or newer; unset it or point it to one, then run this again."
+  fi
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    fail "missing: $missing. Run: sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages[*]}; then run this again."
+  fi
+  say "installing $missing by apt-get (${packages[*]})"
+  apt-get update -qq || fail "apt-get update failed; see above."
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" \
+    >/dev/null || fail "apt-get could not install ${packages[*]}; see above."
+  python_311 >/dev/null || fail "Python 3.11 is still not found after installing; install it and run this again."
+  java_17 || fail "Java 17 is still not found after installing; install it and run this again."
+}
+
+python_packages() {
+  if [ -x .venv/bin/python ] && done_already python pyproject.toml requirements.lock; then
+    say "Python packages are in place (.venv)"
+    return 0
+  fi
+  if ! [ -x .venv/bin/python ]; then
+    say "making a venv with Python 3.11 in .venv"
+    "$(python_311)" -m venv .venv
+  fi
+  say "installing Python packages (pyspark is large: a minute or two the first time)"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv \
+    --requirement requirements.lock || fail "pip could not install requirements.lock; see above."
+  # The lock already holds everything, so the project itself goes in without looking further.
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv \
+    --no-deps --no-build-isolation --editable . || fail "pip could not install this project; see above."
+  .venv/bin/python -m pip check --disable-pip-version-check >/dev/null \
+    || fail "requirements.lock does not fit pyproject.toml (see: .venv/bin/python -m pip check); run: make lock"
+  mark_done python pyproject.toml requirements.lock
+}
+
+jars() { # jars NAME POM
+  local name=$1 pom=$2 target="$JARS/$1"
+  if [ -d "$target" ] && done_already "jars-$name" "$pom"; then
+    say "$name jars are in place ($target)"
+    return 0
+  fi
+  say "fetching $name jars with Maven into $target"
+  local unfinished="$PWD/$JARS/.$name.unfinished"
+  rm -rf "$unfinished"
+  mkdir -p "$unfinished"
+  # strict-checksums: a damaged download stops here, not in a broker.
+  mvn --batch-mode --quiet --strict-checksums --file "$pom" dependency:copy-dependencies \
+    "-DoutputDirectory=$unfinished" || fail "Maven could not fetch the jars of $pom; see above."
+  rm -rf "$target"
+  mv "$unfinished" "$target"
+  mark_done "jars-$name" "$pom"
+}
+
+system_packages
+python_packages
+jars kafka infra/kafka/pom.xml
+jars spark infra/spark/pom.xml
+say "ready"

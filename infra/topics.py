@@ -1,0 +1,132 @@
+"""Creates the topics of a database, and says where existing ones differ from their description.
+
+`python -m infra.topics` does it for the database of the environment. Nothing is ever altered: a
+setting that someone changed on purpose stays, and is reported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from leasehold.adapters.environment import ClusterSettings, KafkaSettings, from_environment
+from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.topics import Topic, Topics
+
+DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """What was done. `drift` holds a sentence per difference between topic and description."""
+
+    created: tuple[str, ...]
+    existing: tuple[str, ...]
+    drift: tuple[str, ...]
+
+
+def ensure_topics(
+    kafka: KafkaSettings, topics: Sequence[Topic], replication_factor: int = 1
+) -> TopicReport:
+    """Create what is missing and wait until every partition has a leader. May be repeated.
+
+    Raises BusUnavailable when Kafka can't be reached or refuses.
+    """
+    admin = AdminClient(kafka.librdkafka())
+    wanted = [
+        NewTopic(
+            topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=replication_factor,
+            config=dict(topic.config),
+        )
+        for topic in topics
+    ]
+    created: list[str] = []
+    existing: list[str] = []
+    for name, future in admin.create_topics(wanted, request_timeout=DEADLINE_S).items():
+        try:
+            future.result(timeout=DEADLINE_S)
+            created.append(name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise BusUnavailable(
+                    f"Topic {name} could not be created at {kafka.bootstrap}: "
+                    f"{error.args[0].str()}.",
+                    topic=name,
+                ) from error
+            existing.append(name)
+    partitions = _wait_for_leaders(admin, kafka, topics)
+    drift = _drift(admin, [t for t in topics if t.name in set(existing)], partitions)
+    return TopicReport(tuple(created), tuple(existing), tuple(drift))
+
+
+def _wait_for_leaders(
+    admin: AdminClient, kafka: KafkaSettings, topics: Sequence[Topic]
+) -> dict[str, int]:
+    """Topic → partitions. A topic exists a moment before its partitions can be written."""
+    give_up = time.monotonic() + DEADLINE_S
+    names = {topic.name for topic in topics}
+    while True:
+        try:
+            known = admin.list_topics(timeout=DEADLINE_S).topics
+        except KafkaException as error:
+            raise BusUnavailable(
+                f"Kafka at {kafka.bootstrap} gives no metadata: {error}"
+            ) from error
+        led = {
+            name: len(known[name].partitions)
+            for name in names & known.keys()
+            if known[name].partitions
+            and all(part.leader >= 0 for part in known[name].partitions.values())
+        }
+        if led.keys() == names:
+            return led
+        if time.monotonic() > give_up:
+            missing = ", ".join(sorted(names - led.keys()))
+            raise BusUnavailable(f"Topics without a leader after {DEADLINE_S:g} s: {missing}.")
+        time.sleep(0.02)
+
+
+def _drift(admin: AdminClient, topics: Sequence[Topic], partitions: dict[str, int]) -> list[str]:
+    sentences = [
+        f"{topic.name} has {partitions[topic.name]} partitions, not {topic.partitions}"
+        for topic in topics
+        if partitions[topic.name] != topic.partitions
+    ]
+    if not topics:
+        return sentences
+    resources = {ConfigResource(ResourceType.TOPIC, topic.name): topic for topic in topics}
+    for resource, future in admin.describe_configs(list(resources)).items():
+        topic = resources[resource]
+        actual = future.result(timeout=DEADLINE_S)
+        for name, wanted in topic.config.items():
+            value = actual[name].value if name in actual else None
+            if value != wanted:
+                sentences.append(f"{topic.name} has {name}={value}, not {wanted}")
+    return sentences
+
+
+def main() -> int:
+    try:
+        kafka = from_environment(KafkaSettings, os.environ)
+        cluster = from_environment(ClusterSettings, os.environ)
+        factor = cluster.replication_factor
+        topics = Topics(cluster.database, factor).all_static()
+        report = ensure_topics(kafka, topics, factor)
+    except LeaseholdError as error:
+        print(f"topics: {error}", file=sys.stderr)
+        return 1
+    print(f"topics: {len(report.created)} created, {len(report.existing)} were there")
+    for sentence in report.drift:
+        print(f"topics: warning: {sentence}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
