@@ -323,6 +323,15 @@ class Result(NamedTuple):
     outcome: Outcome
 
 
+class ResultBatch(NamedTuple):
+    """One message on a partition of the results topic: what one log record decided for it.
+
+    A message per result would cost a Kafka message per transaction on both sides.
+    """
+
+    results: tuple[Result, ...]
+
+
 class Conflict(NamedTuple):
     """On the conflicts topic: a request with the row image and genids that refused it."""
 

@@ -1,0 +1,224 @@
+"""Coherency leases (C1–C5): who may answer reads, and whom a result must wait for.
+
+`CoherencyLease` is the replicant's side, `CoherencyWatch` the master's. Grants ride in the log, so
+a replicant that has read its grant has applied everything before it, and a deposed master's
+grants don't count (L1). Only clock *rates* are trusted: the lease runs from the ask's own send
+time on the asker's clock; the master counts from the later moment at which it appended the grant.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from leasehold.model.records import Ack, Grant
+
+NS_PER_MS: Final = 1_000_000
+ASKS_REMEMBERED_MAX: Final = 64
+NODES_MAX: Final = 1_000
+GIVEN_UP: Final = -1  # `asked_ns` of an ack by which a node returns its lease
+
+
+@dataclass(frozen=True, slots=True)
+class CoherencySettings:
+    """Times in ms. A node whose acknowledgements of fresh records take longer than `lag_ms_max`
+    `slow_acks_max` times in a row is left without a lease for a cool-down, which doubles."""
+
+    duration_ms: int = 500
+    renewal_ms: int = 200
+    defer_ms: int = 100
+    lag_ms_max: int = 150
+    slow_acks_max: int = 8
+    cool_down_ms: int = 2_000
+    cool_down_ms_max: int = 60_000
+    behind_records_max: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CoherencyRules:
+    """⚠ rules for models to switch off."""
+
+    grant_names_an_ask: bool = True  # C3
+    takeover_waits: bool = True  # C4
+    lost_node_waits: bool = True  # C4
+
+
+RULES: Final = CoherencyRules()
+
+
+class CoherencyLease:
+    """A replicant's own lease (C2, C3). Times are this host's CLOCK_BOOTTIME in ns."""
+
+    def __init__(self, node: str, incarnation: bytes, rules: CoherencyRules = RULES) -> None:
+        self._node = node
+        self._incarnation = incarnation
+        self._asks: deque[int] = deque(maxlen=ASKS_REMEMBERED_MAX)
+        self._rules = rules
+        self.until_ns = 0
+
+    def ask(self, now_ns: int) -> int:
+        """Note an ask sent now; → its send time, to be put into the ack."""
+        self._asks.append(now_ns)
+        return now_ns
+
+    def granted(self, grant: Grant) -> bool:
+        """Take a grant read from the log; → whether it was ours.
+
+        C3 ⚠: it counts only for an ask that this incarnation made. A boot-time clock starts anew
+        after a reboot, so an old echo could otherwise lie days in the future.
+        """
+        if grant.node != self._node:
+            return False
+        if self._rules.grant_names_an_ask and (
+            grant.incarnation != self._incarnation or grant.asked_ns not in self._asks
+        ):
+            return False
+        self.until_ns = max(self.until_ns, grant.asked_ns + grant.duration_ms * NS_PER_MS)
+        return True
+
+    def give_up(self) -> None:
+        """Serve no reads from now on (before a clean stop)."""
+        self.until_ns = 0
+        self._asks.clear()
+
+    def holds(self, now_ns: int) -> bool:
+        """C2: checked before a statement takes its read snapshot."""
+        return now_ns < self.until_ns
+
+
+@dataclass(slots=True)
+class _Node:
+    """One incarnation of a node as the master sees it.
+
+    `wait_until_ns`: its last lease is surely over then (0: it never had one from this master).
+    """
+
+    incarnation: bytes
+    applied: int = 0
+    asked_ns: int = 0
+    heard_ns: int = 0
+    wait_until_ns: int = 0
+    slow_acks: int = 0
+    cool_down_until_ns: int = 0
+    cool_down_ms: int = 0
+    waited_since: dict[int, int] = field(default_factory=dict)
+
+
+class CoherencyWatch:
+    """The master's side: grants, and the offset below which results may be given (C1, C4, C5)."""
+
+    def __init__(
+        self,
+        settings: CoherencySettings,
+        claimed_ns: int,
+        longest_grant_ms: int,
+        rules: CoherencyRules = RULES,
+    ) -> None:
+        """C4: `longest_grant_ms` is the longest duration ever granted in this log; a deposed
+        master may have granted it until the moment this one's Claim was read back."""
+        self._settings = settings
+        self._rules = rules
+        self._nodes: dict[tuple[str, bytes], _Node] = {}
+        wait_ms = longest_grant_ms + settings.defer_ms if longest_grant_ms else 0
+        self.serve_from_ns = claimed_ns + (wait_ms * NS_PER_MS if rules.takeover_waits else 0)
+
+    def acked(self, ack: Ack, log_end: int, now_ns: int) -> None:
+        """Take an acknowledgement; `log_end` is the next offset of the log as the master knows."""
+        name = (ack.node, ack.incarnation)
+        node = self._nodes.get(name)
+        if node is None:
+            if len(self._nodes) >= NODES_MAX:
+                return
+            node = self._nodes[name] = _Node(ack.incarnation)
+            for other, state in self._nodes.items():
+                if other[0] == ack.node and other != name:
+                    # A restarted node does not escape its cool-down.
+                    node.cool_down_until_ns = state.cool_down_until_ns
+                    node.cool_down_ms = state.cool_down_ms
+        node.heard_ns = now_ns
+        node.applied = max(node.applied, ack.offset)
+        if ack.asked_ns == GIVEN_UP:
+            node.asked_ns = 0
+            node.wait_until_ns = 0  # it has stopped serving before it said so
+        elif ack.asked_ns:
+            node.asked_ns = ack.asked_ns
+        self._judge_speed(node, now_ns)
+
+    def _judge_speed(self, node: _Node, now_ns: int) -> None:
+        """C5: slow but alive must not slow every write (a lag rule as well as a time-out)."""
+        slowest = 0
+        for offset in [o for o in node.waited_since if o < node.applied]:
+            slowest = max(slowest, now_ns - node.waited_since.pop(offset))
+        if not slowest:
+            return
+        if slowest <= self._settings.lag_ms_max * NS_PER_MS:
+            node.slow_acks = 0
+            return
+        node.slow_acks += 1
+        if node.slow_acks >= self._settings.slow_acks_max:
+            node.slow_acks = 0
+            node.cool_down_ms = min(
+                max(node.cool_down_ms * 2, self._settings.cool_down_ms),
+                self._settings.cool_down_ms_max,
+            )
+            node.cool_down_until_ns = now_ns + node.cool_down_ms * NS_PER_MS
+
+    def read_back(self, offset: int, now_ns: int) -> None:
+        """The record at `offset` was read back: from now on its acknowledgements are timed."""
+        for node in self._nodes.values():
+            if now_ns < node.wait_until_ns and len(node.waited_since) < ASKS_REMEMBERED_MAX:
+                node.waited_since[offset] = now_ns
+
+    def grants(self, log_end: int, now_ns: int) -> tuple[Grant, ...]:
+        """Grants to put into the record that is appended now (C3); call only when it is.
+
+        A node counts as coherent from the append of its grant, hence the state changes here.
+        """
+        given: list[Grant] = []
+        for (name, incarnation), node in self._nodes.items():
+            if not node.asked_ns or now_ns < node.cool_down_until_ns:
+                continue
+            if log_end - node.applied > self._settings.behind_records_max:
+                continue
+            duration = self._settings.duration_ms
+            given.append(Grant(name, incarnation, node.asked_ns, duration))
+            node.asked_ns = 0
+            node.wait_until_ns = now_ns + (duration + self._settings.defer_ms) * NS_PER_MS
+        return tuple(given)
+
+    def has_asks(self) -> bool:
+        return any(node.asked_ns for node in self._nodes.values())
+
+    def coherent(self, now_ns: int) -> frozenset[str]:
+        """Names of the nodes that may be serving reads now."""
+        return frozenset(
+            name for (name, _), node in self._nodes.items() if now_ns < node.wait_until_ns
+        )
+
+    def applied_by_all(self, now_ns: int) -> int | None:
+        """C1: the offset below which every coherent node has applied; None = nobody to wait for.
+
+        C4: a node that is not renewed drops out when its last lease is surely over.
+        """
+        if not self._rules.lost_node_waits:
+            return None
+        waited = [node.applied for node in self._nodes.values() if now_ns < node.wait_until_ns]
+        return min(waited) if waited else None
+
+    def may_answer(self, offset: int, now_ns: int) -> bool:
+        """Whether results of the record at `offset` may be given now (C1, C4)."""
+        if now_ns < self.serve_from_ns:
+            return False
+        applied = self.applied_by_all(now_ns)
+        return applied is None or applied > offset
+
+    def sweep(self, now_ns: int) -> None:
+        """Forget incarnations whose lease is over and which were not heard of for a long time."""
+        silence_ns = 20 * self._settings.duration_ms * NS_PER_MS
+        for name in [
+            name
+            for name, node in self._nodes.items()
+            if now_ns >= node.wait_until_ns and now_ns - node.heard_ns > silence_ns
+        ]:
+            del self._nodes[name]

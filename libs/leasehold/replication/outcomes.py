@@ -1,0 +1,79 @@
+"""What is remembered of a request id, and what asking again gets (L5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from leasehold.model.errors import RequestExpired, RequestFromFuture
+from leasehold.model.ids import request_time_ms
+from leasehold.model.records import Commit, Disposition, Outcome, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeSettings:
+    """`horizon_ms`: how long outcomes are remembered. `ahead_ms_max`: how far an id's own time
+    may lie ahead of the master's clock (producers' clocks differ)."""
+
+    horizon_ms: int = 24 * 3600 * 1000
+    ahead_ms_max: int = 60_000
+    collected_per_record_max: int = 2_000
+
+
+class Asked(Enum):
+    DECIDE = "decide"
+    REPEAT = "repeat"  # give the remembered answer again
+
+
+DEFAULTS: Final = OutcomeSettings()
+
+
+def asked_again(remembered: Outcome | None, attempt: int) -> Asked:
+    """L5: a final outcome is repeated; after "attempt n refused" only attempt n + 1 is decided."""
+    if remembered is None:
+        return Asked.DECIDE
+    if remembered.lsn or remembered.final:
+        return Asked.REPEAT
+    return Asked.DECIDE if attempt == remembered.attempt + 1 else Asked.REPEAT
+
+
+def check_age(request_id: bytes, now_us: int, settings: OutcomeSettings = DEFAULTS) -> None:
+    """L5 ⚠: the id's own time counts, since a resent record carries a new Kafka timestamp.
+
+    Raises RequestExpired when its outcome may have been collected already, RequestFromFuture when
+    it would outlive its memory, InvalidText when the id carries no time.
+    """
+    ahead_ms = request_time_ms(request_id) - now_us // 1000
+    if ahead_ms < -settings.horizon_ms:
+        raise RequestExpired(
+            f"the request id is {-ahead_ms} ms old; outcomes are remembered for"
+            f" {settings.horizon_ms} ms, so it can't be told whether it was applied before;"
+            " submit the change under a new id"
+        )
+    if ahead_ms > settings.ahead_ms_max:
+        raise RequestFromFuture(
+            f"the request id lies {ahead_ms} ms ahead of the master's clock; at most"
+            f" {settings.ahead_ms_max} ms are taken; set the producer's clock"
+        )
+
+
+def outcome_of_commit(commit: Commit, lsn: int) -> Outcome:
+    return Outcome(
+        commit.attempt, lsn, commit.rows_affected, commit.commit_us, True, answer=commit.answer
+    )
+
+
+def outcome_of_refusal(refusal: Refusal) -> Outcome:
+    final = refusal.disposition in (Disposition.FINAL, Disposition.DEAD_LETTER)
+    return Outcome(
+        attempt=refusal.attempt,
+        lsn=0,
+        rows_affected=0,
+        decided_us=refusal.decided_us,
+        final=final,
+        code=refusal.code,
+        message=refusal.message,
+        detail=refusal.detail,
+        dead_lettered=refusal.disposition is Disposition.DEAD_LETTER,
+    )
