@@ -1,0 +1,324 @@
+"""The whole of one database as a person wants to see it. PURE: `fold(view, event, now_us)`.
+
+The command and the dashboard read the same view, so they can never tell two stories. Everything is
+taken from what travels anyway (log headers, acks, version and job events, the ledger's snapshot):
+looking asks nothing of the master. Times are unix µs, for people; nothing is decided by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.client.version_diff import ElementChange, diff
+from leasehold.lease.replies import Holding, SnapshotReport
+from leasehold.model.records import (
+    Ack,
+    CheckReport,
+    Grant,
+    JobEvent,
+    JobProgress,
+    LeaseAck,
+    VersionEvent,
+)
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.job import Job, job_from_wire
+
+RECENT_EVENTS_MAX: Final = 50
+RECENT_CHECKS_MAX: Final = 64
+RATE_SECONDS_MAX: Final = 60
+SILENT_AFTER_US: Final = 3_000_000
+"""A node acknowledges several times a second; one that has not for so long is called silent."""
+
+# ---------------------------------------------------------------- what is folded
+
+
+class LogSeen(NamedTuple):
+    """A Decisions record of the current epoch, without its body. `offset` is its own."""
+
+    offset: int
+    epoch: int
+    sequence: int
+    lsn: int  # last LSN up to and with this record
+    commit_us: int
+    commits: int
+    refusals: int
+    dead_letters: int
+    decided_through: Mapping[str, int]
+    answered_through: int
+    grants: tuple[Grant, ...] = ()
+
+
+class ClaimSeen(NamedTuple):
+    """A Claim in the log. Only a reader of the whole log knows whether it counts (L1); the next
+    Decisions record of its epoch settles it."""
+
+    offset: int
+    epoch: int
+    node: str
+
+
+class TopicEnds(NamedTuple):
+    """Next offsets of topics: "log", lanes, "dead-letter" and `rows/<table id>` (records kept)."""
+
+    ends: Mapping[str, int]
+
+
+class LedgerSeen(NamedTuple):
+    """`holders`: table id → who holds a lease on it, as far as the ledger names them."""
+
+    report: SnapshotReport
+    holders: Mapping[int, tuple[Holding, ...]]
+
+
+class Unreachable(NamedTuple):
+    """`what` is "kafka" or "ledger"; `why` one sentence."""
+
+    what: str
+    why: str
+
+
+class Reachable(NamedTuple):
+    what: str
+
+
+Event: TypeAlias = (
+    LogSeen
+    | ClaimSeen
+    | TopicEnds
+    | Ack
+    | LeaseAck
+    | CheckReport
+    | VersionEvent
+    | JobEvent
+    | JobProgress
+    | LedgerSeen
+    | Unreachable
+    | Reachable
+)
+
+# ---------------------------------------------------------------- what is shown
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """`end` is the next offset of the log; `seen_us` when its newest record was read."""
+
+    end: int = 0
+    epoch: int = 0
+    master: str = ""
+    lsn: int = 0
+    commit_us: int = 0
+    seen_us: int = 0
+    decided_through: Mapping[str, int] = field(default_factory=dict)
+    answered_through: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node by its own last acknowledgement. `since_us`: coherent, or not, since then."""
+
+    ack: Ack
+    since_us: int
+
+    def silent(self, now_us: int) -> bool:
+        return now_us - self.ack.sent_us > SILENT_AFTER_US
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """The newest published version of a table."""
+
+    descriptor: Descriptor
+    event: VersionEvent
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChange:
+    """A version event with what it changed, seen from the version known before it."""
+
+    event: VersionEvent
+    changes: tuple[ElementChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as the log has it."""
+
+    job: Job
+    event: JobEvent
+
+
+class Second(NamedTuple):
+    """Decisions seen in one second of unix time."""
+
+    at: int
+    committed: int
+    refused: int
+    dead_lettered: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Everything seen so far. `unreachable`: "kafka" | "ledger" → why; both absent = both fine.
+
+    `committed`, `refused`, `dead_lettered` count since the view began to look.
+    """
+
+    log: LogView = field(default_factory=LogView)
+    nodes: Mapping[str, NodeView] = field(default_factory=dict)
+    tables: Mapping[int, TableView] = field(default_factory=dict)
+    jobs: Mapping[int, JobView] = field(default_factory=dict)
+    progress: Mapping[int, JobProgress] = field(default_factory=dict)  # newest by job
+    recent: tuple[VersionChange, ...] = ()  # newest last
+    checks: tuple[CheckReport, ...] = ()  # newest last
+    agents_moved: Mapping[str, LeaseAck] = field(default_factory=dict)
+    ledger: LedgerSeen | None = None
+    ledger_us: int = 0
+    ends: Mapping[str, int] = field(default_factory=dict)
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    seconds: tuple[Second, ...] = ()  # newest last, seconds without a record left out
+    committed: int = 0
+    refused: int = 0
+    dead_lettered: int = 0
+
+
+# ---------------------------------------------------------------- the fold
+
+
+def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
+    """The view after one event. Repeats and old news change nothing (readers may begin twice)."""
+    match event:
+        case LogSeen():
+            return _log_seen(view, event, now_us)
+        case ClaimSeen():
+            return _claim_seen(view, event, now_us)
+        case TopicEnds():
+            return replace(view, ends={**view.ends, **event.ends})
+        case Ack():
+            return _ack(view, event)
+        case LeaseAck():
+            return replace(view, agents_moved={**view.agents_moved, event.agent: event})
+        case CheckReport():
+            return replace(view, checks=(*view.checks, event)[-RECENT_CHECKS_MAX:])
+        case VersionEvent():
+            return _version(view, event)
+        case JobEvent():
+            return _job(view, event)
+        case JobProgress():
+            return _progress(view, event)
+        case LedgerSeen():
+            view = _reached(view, "ledger")
+            return replace(view, ledger=event, ledger_us=now_us)
+        case Unreachable():
+            return replace(view, unreachable={**view.unreachable, event.what: event.why})
+        case Reachable():
+            return _reached(view, event.what)
+
+
+def _reached(view: ClusterView, what: str) -> ClusterView:
+    if what not in view.unreachable:
+        return view
+    return replace(view, unreachable={k: v for k, v in view.unreachable.items() if k != what})
+
+
+def _log_seen(view: ClusterView, seen: LogSeen, now_us: int) -> ClusterView:
+    log = view.log
+    if seen.offset < log.end or seen.epoch < log.epoch:
+        return view
+    # Without its Claim in sight the master's name comes from the acks.
+    master = log.master if seen.epoch == log.epoch else _master_by_ack(view, seen.epoch)
+    log = LogView(
+        end=seen.offset + 1,
+        epoch=seen.epoch,
+        master=master or _master_by_ack(view, seen.epoch),
+        lsn=max(seen.lsn, log.lsn),
+        commit_us=seen.commit_us or log.commit_us,
+        seen_us=now_us,
+        decided_through=seen.decided_through,
+        answered_through=seen.answered_through,
+    )
+    return replace(
+        view,
+        log=log,
+        seconds=_counted(view.seconds, seen, now_us),
+        committed=view.committed + seen.commits,
+        refused=view.refused + seen.refusals - seen.dead_letters,
+        dead_lettered=view.dead_lettered + seen.dead_letters,
+    )
+
+
+def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[Second, ...]:
+    at = now_us // 1_000_000
+    refused = seen.refusals - seen.dead_letters
+    if seconds and seconds[-1].at >= at:
+        last = seconds[-1]
+        counted = Second(
+            last.at,
+            last.committed + seen.commits,
+            last.refused + refused,
+            last.dead_lettered + seen.dead_letters,
+        )
+        return (*seconds[:-1], counted)
+    kept = tuple(second for second in seconds if second.at > at - RATE_SECONDS_MAX)
+    return (*kept, Second(at, seen.commits, refused, seen.dead_letters))
+
+
+def _claim_seen(view: ClusterView, claim: ClaimSeen, now_us: int) -> ClusterView:
+    log = view.log
+    # Of several Claims for one epoch the first wins, and none counts for an old one (L1).
+    if claim.offset < log.end or claim.epoch <= log.epoch:
+        return view
+    log = replace(log, end=claim.offset + 1, epoch=claim.epoch, master=claim.node, seen_us=now_us)
+    return replace(view, log=log)
+
+
+def _master_by_ack(view: ClusterView, epoch: int) -> str:
+    named = [
+        node.ack.node
+        for node in view.nodes.values()
+        if node.ack.role == "master" and node.ack.epoch == epoch
+    ]
+    return named[0] if named else ""
+
+
+def _ack(view: ClusterView, ack: Ack) -> ClusterView:
+    known = view.nodes.get(ack.node)
+    if known is not None and ack.sent_us < known.ack.sent_us:
+        return view
+    same = known is not None and known.ack.coherent == ack.coherent
+    since_us = known.since_us if known is not None and same else ack.sent_us
+    view = replace(view, nodes={**view.nodes, ack.node: NodeView(ack, since_us)})
+    if ack.role == "master" and ack.epoch == view.log.epoch and not view.log.master:
+        view = replace(view, log=replace(view.log, master=ack.node))
+    return view
+
+
+def _version(view: ClusterView, event: VersionEvent) -> ClusterView:
+    known = view.tables.get(event.table_id)
+    if known is not None and event.version <= known.event.version:
+        return view
+    descriptor = from_wire(event.body)
+    change = VersionChange(event, diff(known.descriptor if known else None, descriptor))
+    return replace(
+        view,
+        tables={**view.tables, event.table_id: TableView(descriptor, event)},
+        recent=(*view.recent, change)[-RECENT_EVENTS_MAX:],
+    )
+
+
+def _job(view: ClusterView, event: JobEvent) -> ClusterView:
+    known = view.jobs.get(event.job_id)
+    if known is not None and event.lsn < known.event.lsn:
+        return view
+    job = JobView(job_from_wire(event.body), event)
+    return replace(view, jobs={**view.jobs, event.job_id: job})
+
+
+def _progress(view: ClusterView, progress: JobProgress) -> ClusterView:
+    # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
+    known = view.progress.get(progress.job_id)
+    if known is not None and (progress.run, progress.sent_us) < (known.run, known.sent_us):
+        return view
+    return replace(view, progress={**view.progress, progress.job_id: progress})

@@ -1,0 +1,57 @@
+"""Row images (element ids and storage values) as rows (column names and Python values). PURE."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from leasehold.model.records import Key, RowImage
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import from_storage
+
+
+class RowEvent(NamedTuple):
+    """One row of a table as of `lsn`, under the version that its reader held.
+
+    `key`: primary-key column → value. `values`: public column → value, key columns included;
+    None for a row that was deleted (`lsn` is then 0: a compacted topic's tombstone has none).
+    `version` is the reader's, `made_under` the writer's.
+    """
+
+    table: str
+    key: dict[str, Any]
+    values: dict[str, Any] | None
+    lsn: int
+    version: int
+    made_under: int
+    commit_us: int
+
+
+def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowEvent:
+    """The row that a reader holding `descriptor` sees.
+
+    Elements that are not public at that version are not there for it; a public column whose pair
+    the image lacks is NULL.
+    """
+    named = {
+        column.name: from_storage(column.type, value)
+        for column, value in zip(descriptor.key_columns, key, strict=True)
+    }
+    if image is None:
+        return RowEvent(descriptor.name, named, None, 0, descriptor.version, 0, 0)
+    assert image.table_id == descriptor.table_id, (image.table_id, descriptor.table_id)
+    pairs = image.values
+    values = {
+        column.name: from_storage(column.type, pairs.get(column.element_id))
+        for column in descriptor.by_name.values()
+    }
+    # Key columns may travel in the key alone.
+    values.update(named)
+    return RowEvent(
+        descriptor.name,
+        named,
+        values,
+        image.lsn,
+        descriptor.version,
+        image.version,
+        image.commit_us,
+    )
