@@ -111,8 +111,10 @@ class Catalog:
     def min_version(self, table_id: int) -> int:
         return self._min_versions.get(table_id, 1)
 
-    def resolve(self, name: str, version: int | None = None) -> Descriptor:
-        """The descriptor under which a request runs (D5).
+    def resolve(
+        self, name: str, version: int | None = None, *, fenced: bool = True
+    ) -> Descriptor:
+        """The descriptor under which a request runs (D5); `fenced` is off in models only.
 
         Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or
         below 1; StaleVersion below `min_version`.
@@ -131,7 +133,7 @@ class Catalog:
                 newest=newest,
             )
         lowest = self.min_version(table_id)
-        if version < lowest:
+        if version < lowest and fenced:
             raise StaleVersion(
                 f"version {version} of table {name!r} is no longer in use; lowest is {lowest}",
                 table=name,

@@ -77,6 +77,10 @@ class Descriptor:
         return {c.element_id: c for c in self.columns}
 
     @cached_property
+    def public_ids(self) -> frozenset[int]:
+        return frozenset(c.element_id for c in self.columns if c.state in READABLE)
+
+    @cached_property
     def written(self) -> tuple[Column, ...]:
         """Columns whose pair an insert at this version writes."""
         return tuple(c for c in self.columns if c.state in WRITTEN)

@@ -1,0 +1,100 @@
+"""Applying a record that counts to a node's store and catalog: the same on every node (L6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from leasehold.model.ports import StoreWriter
+from leasehold.model.records import (
+    CatalogWrite,
+    ChunkDecided,
+    Commit,
+    Decisions,
+    DescriptorWrite,
+    JobWrite,
+    LedgerRun,
+    LogPosition,
+    MinVersion,
+)
+from leasehold.replication.outcomes import (
+    OutcomeSettings,
+    outcome_of_commit,
+    outcome_of_refusal,
+)
+from leasehold.schema.catalog import Catalog
+
+COLLECT_EVERY_RECORDS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a record changed beyond rows: whether the catalog, and its last LSN."""
+
+    catalog_changed: bool
+    lsn: int
+
+
+def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
+    """Rows and entries of one commit, each under the version it was made under (T0)."""
+    position = 0
+    for change in commit.changes:
+        descriptor = catalog.version(change.table_id, change.version)
+        store.change(descriptor, change, lsn, position, None)
+        position += 1
+    for fill in commit.entries:
+        store.fill_entries(catalog.version(fill.table_id, fill.version), fill)
+
+
+def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> bool:
+    """Catalog writes of one commit, into the catalog and the store alike."""
+    for write in commit.catalog:
+        catalog.apply(write, commit.commit_us, lsn)
+        _keep(write, catalog, store)
+    return bool(commit.catalog)
+
+
+def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
+    match write:
+        case DescriptorWrite(table_id=table_id, version=version):
+            descriptor = catalog.version(table_id, version)
+            store.prepare(descriptor)
+            store.put_descriptor(table_id, version, descriptor.to_wire())
+        case MinVersion(table_id=table_id, version=version):
+            store.put_min_version(table_id, version)
+        case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id):
+            store.put_job(job_id, catalog.jobs[job_id].to_wire())
+        case LedgerRun(run_id=run_id):
+            store.put_ledger_run(run_id)
+
+
+def apply_record(
+    record: Decisions,
+    after: LogPosition,
+    catalog: Catalog,
+    store: StoreWriter,
+    settings: OutcomeSettings,
+) -> Applied:
+    """A whole Decisions record, inside the store's open transaction; `after` is the position
+    behind it. The caller commits with that position."""
+    lsn = record.first_lsn
+    changed = False
+    for commit in record.commits:
+        apply_rows(commit, lsn, catalog, store)
+        if commit.request_id:
+            store.put_outcome(commit.request_id, outcome_of_commit(commit, lsn))
+        changed |= apply_catalog(commit, lsn, catalog, store)
+        lsn += 1
+    for refusal in record.refusals:
+        if refusal.request_id:
+            store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
+    collect(after, store, settings)
+    return Applied(changed, after.lsn)
+
+
+def collect(after: LogPosition, store: StoreWriter, settings: OutcomeSettings) -> None:
+    """L5: forget outcomes by commit time, at the same log position on every node."""
+    if after.sequence % COLLECT_EVERY_RECORDS == 0 and after.commit_us:
+        store.collect_outcomes(
+            after.commit_us - settings.horizon_ms * 1000, settings.collected_per_record_max
+        )

@@ -1,0 +1,172 @@
+"""What goes into a node's step and what comes out of it: the whole boundary of the core.
+
+A service reads an event, calls `Node.step`, performs the effects; nothing else. The simulation
+does the same with an in-memory bus under a virtual clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from leasehold.model.errors import LeaseholdError
+from leasehold.model.records import Acknowledgement, Lane, LogRecord
+
+
+# ---------------------------------------------------------------- events
+
+
+class LogRead(NamedTuple):
+    """A record of the log, in offset order; `digest` is that of its bytes."""
+
+    offset: int
+    record: LogRecord
+    digest: bytes
+
+
+class LogEnd(NamedTuple):
+    """Answer to AskLogEnd: the next offset the broker will give, asked after the effect."""
+
+    offset: int
+
+
+class LaneRead(NamedTuple):
+    lane: Lane
+    offset: int
+    content_type: str
+    body: bytes
+
+
+class AckRead(NamedTuple):
+    record: Acknowledgement
+
+
+class AppendFailed(NamedTuple):
+    """An append whose fate is unknown or bad: any produce error or time-out (L4)."""
+
+    reason: str
+
+
+class Sent(NamedTuple):
+    """A Send with this token was acknowledged by the broker."""
+
+    token: int
+
+
+class LedgerReplied(NamedTuple):
+    """`reply` is a lease/replies.py tuple, or LedgerUnavailable."""
+
+    token: Any
+    reply: Any
+
+
+class Tick(NamedTuple):
+    """Everything that was waiting has been handed over; also given when a wake time has come."""
+
+
+Event: TypeAlias = LogRead | LogEnd | LaneRead | AckRead | AppendFailed | Sent | LedgerReplied | Tick
+
+
+# ---------------------------------------------------------------- effects
+
+
+class ReadLog(NamedTuple):
+    """Deliver the log from this offset on."""
+
+    offset: int
+
+
+class AskLogEnd(NamedTuple):
+    pass
+
+
+class ReadLane(NamedTuple):
+    """Deliver a lane from this offset on (L3)."""
+
+    lane: Lane
+    offset: int
+
+
+class PauseLane(NamedTuple):
+    """Back-pressure: hold the lane until ResumeLane; what was read already still arrives."""
+
+    lane: Lane
+
+
+class ResumeLane(NamedTuple):
+    lane: Lane
+
+
+class StopLanes(NamedTuple):
+    """No longer master: deliver no more of any lane."""
+
+
+class Append(NamedTuple):
+    """Append to the log, once; report AppendFailed for anything but success."""
+
+    data: bytes
+
+
+class Topic:
+    RESULTS = "results"
+    CONFLICTS = "conflicts"
+    ACKS = "acks"
+
+
+class Send(NamedTuple):
+    """Put `record` on a topic (a `Topic` word); partition -1 = by key; token 0 = no report."""
+
+    topic: str
+    partition: int
+    key: bytes
+    record: Any
+    token: int
+
+
+class CallLedger(NamedTuple):
+    token: Any
+    command: Any
+
+
+class DeleteBelow(NamedTuple):
+    """Records of the lane below this offset are decided and in the log."""
+
+    lane: Lane
+    offset: int
+
+
+class Wake(NamedTuple):
+    """Call step(Tick) at this CLOCK_BOOTTIME or soon after."""
+
+    at_ns: int
+
+
+class Stop(NamedTuple):
+    """The node can't go on; `error` says why and what to do."""
+
+    error: LeaseholdError
+
+
+class Became(NamedTuple):
+    """For people and for the log of the service: the role from now on, and why."""
+
+    role: str
+    epoch: int
+    why: str
+
+
+Effect: TypeAlias = (
+    ReadLog
+    | AskLogEnd
+    | ReadLane
+    | PauseLane
+    | ResumeLane
+    | StopLanes
+    | Append
+    | Send
+    | CallLedger
+    | DeleteBelow
+    | Wake
+    | Stop
+    | Became
+)
+

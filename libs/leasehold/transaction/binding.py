@@ -1,0 +1,145 @@
+"""Names and outside values of a row operation → element ids and storage values, per descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leasehold.model.errors import MalformedRequest, NotNullViolation, Refused, UnknownColumn
+from leasehold.model.records import Expression, Image, Key
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.types import to_storage
+from leasehold.sql.expression import compile_expression
+
+
+def _named(column: Column, error: Refused) -> Refused:
+    named = type(error)(f"column {column.name!r}: {error.message}", column=column.name)
+    return named
+
+
+class Binding:
+    """Converters of one descriptor version, made once and used for every request."""
+
+    def __init__(self, descriptor: Descriptor) -> None:
+        self.descriptor = descriptor
+        self._columns = {
+            name: (column.element_id, to_storage(column.type), column)
+            for name, column in descriptor.by_name.items()
+        }
+        self._key = tuple((c.name, to_storage(c.type), c) for c in descriptor.key_columns)
+        self._key_ids = frozenset(descriptor.primary_key)
+        self._not_null = tuple(
+            (c.element_id, c.name)
+            for c in descriptor.written
+            if not c.nullable or c.element_id in self._key_ids
+        )
+
+    def key(self, given: Mapping[str, Any] | Key) -> Key:
+        """The primary key in storage form, in key order.
+
+        Raises MalformedRequest for missing or extra columns, NotNullViolation, and what the type
+        raises (WrongType, InvalidText, OutOfRange, TooLong) with the column named.
+        """
+        if isinstance(given, Mapping):
+            if len(given) != len(self._key):
+                raise self._bad_key(given)
+            try:
+                values = tuple(given[name] for name, _, _ in self._key)
+            except KeyError:
+                raise self._bad_key(given) from None
+        else:
+            values = tuple(given)
+            if len(values) != len(self._key):
+                raise self._bad_key(given)
+        try:
+            key = tuple(
+                convert(value) for value, (_, convert, _) in zip(values, self._key, strict=True)
+            )
+        except Refused:
+            key = ()
+            for value, (_, convert, column) in zip(values, self._key, strict=True):
+                self._converted(column, convert, value)
+        if None in key:
+            column = self._key[key.index(None)][2]
+            raise self._null(column.name)
+        return key
+
+    def _bad_key(self, given: object) -> MalformedRequest:
+        wanted = ", ".join(name for name, _, _ in self._key)
+        return MalformedRequest(
+            f"the key of table {self.descriptor.name!r} is ({wanted}); got {given!r:.200}",
+            table=self.descriptor.name,
+        )
+
+    def _null(self, name: str) -> NotNullViolation:
+        return NotNullViolation(
+            f"null value in column {name!r} of table {self.descriptor.name!r}",
+            table=self.descriptor.name,
+            column=name,
+        )
+
+    def _converted(self, column: Column, convert: Any, value: Any) -> Any:
+        try:
+            return convert(value)
+        except Refused as error:
+            raise _named(column, error) from error
+
+    def values(self, given: Mapping[str, Any], row: Image | None) -> dict[int, Any]:
+        """Changed columns by element id; expressions are computed over `row` (its image).
+
+        Raises UnknownColumn for names that aren't public columns, MalformedRequest for a key
+        column, and what types and expressions raise.
+        """
+        changed: dict[int, Any] = {}
+        columns = self._columns
+        for name, value in given.items():
+            found = columns.get(name)
+            if found is None:
+                self.descriptor.column(name)
+                raise UnknownColumn(f"column {name!r} does not exist", column=name)
+            element_id, convert, column = found
+            if element_id in self._key_ids:
+                raise MalformedRequest(
+                    f"column {name!r} belongs to the primary key: name it in `key`; a key can't be"
+                    " changed by an update yet",
+                    column=name,
+                )
+            if type(value) is Expression:
+                compute = compile_expression(value.text, self.descriptor)
+                value = compute(row or {})
+                # The result has storage form already; range and length still count.
+                if column.type.name in ("boolean", "date", "timestamp", "timestamptz"):
+                    changed[element_id] = value
+                    continue
+            try:
+                changed[element_id] = convert(value)
+            except Refused as error:
+                raise _named(column, error) from error
+        return changed
+
+    def with_key(self, image: Image, key: Key) -> dict[int, Any]:
+        """The image plus its key columns' pairs."""
+        full = dict(zip(self.descriptor.primary_key, key, strict=True))
+        full.update(image)
+        return full
+
+    def check_not_null(self, image: Image) -> None:
+        """Raises NotNullViolation for the first required column without a value."""
+        for element_id, name in self._not_null:
+            if image.get(element_id) is None:
+                raise self._null(name)
+
+
+_BINDINGS: dict[tuple[int, int], Binding] = {}
+_BINDINGS_MAX = 4_096
+
+
+def binding(descriptor: Descriptor) -> Binding:
+    """The Binding of a descriptor version, kept as long as that very descriptor is in use."""
+    name = (descriptor.table_id, descriptor.version)
+    found = _BINDINGS.get(name)
+    if found is None or found.descriptor is not descriptor:
+        if len(_BINDINGS) >= _BINDINGS_MAX:
+            _BINDINGS.clear()
+        found = _BINDINGS[name] = Binding(descriptor)
+    return found

@@ -1,0 +1,230 @@
+"""The one place that accepts or refuses a change of rows (T0, T1, D5).
+
+`verify` looks at rows through the store's writer (uncommitted changes of the open batch included)
+and through an overlay of the request's own earlier operations, changes nothing, and gives back
+either the decided changes with their composed after-images or a Refused error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from leasehold.model.errors import DuplicateKey, MalformedRequest, VerifyError
+from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid
+from leasehold.model.ports import Row
+from leasehold.model.records import (
+    ChangeKind,
+    ChangeRequest,
+    Key,
+    Operation,
+    OperationKind,
+    RowChange,
+    RowImage,
+)
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.key_values import compose
+from leasehold.transaction.binding import Binding, binding
+
+RowReader = Callable[[Descriptor, Key], Row | None]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRules:
+    """⚠ rules for models to switch off."""
+
+    master_composes: bool = True  # T0: after-images come from the master's own row
+    min_version_fences: bool = True  # D5
+    genids_are_verified: bool = True  # T1
+
+
+RULES: Final = VerifyRules()
+
+
+class Decided(NamedTuple):
+    """An accepted request: its changes in order, with the rows they were verified against.
+
+    `versions`: table id → version used. `before[i]` is the row under `changes[i]`.
+    """
+
+    changes: tuple[RowChange, ...]
+    before: tuple[Row | None, ...]
+    versions: Mapping[int, int]
+    rows_affected: int
+
+
+class RowRefused(VerifyError):
+    """A verify error together with the row that refused the request."""
+
+    def __init__(self, message: str, image: RowImage | None, **detail: object) -> None:
+        super().__init__(message, **detail)
+        self.image = image
+
+
+def verify(
+    request: ChangeRequest,
+    catalog: Catalog,
+    rows: RowReader,
+    lsn: int,
+    rules: VerifyRules = RULES,
+) -> Decided:
+    """Decide the row operations of `request` as commit `lsn`.
+
+    Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
+    type errors, NotNullViolation, DuplicateKey, RowRefused (T1).
+    """
+    versions: dict[int, int] = {}
+    for table, version in request.used.items():
+        descriptor = catalog.resolve(table, version, fenced=rules.min_version_fences)
+        versions[descriptor.table_id] = descriptor.version
+    if len(request.operations) >= OPERATIONS_PER_COMMIT_MAX:
+        raise MalformedRequest(f"at most {OPERATIONS_PER_COMMIT_MAX - 1} operations in a request")
+    if len(request.operations) == 1:
+        # The common case needs no overlay.
+        operation = request.operations[0]
+        descriptor = catalog.resolve(
+            operation.table, operation.schema_version, fenced=rules.min_version_fences
+        )
+        versions[descriptor.table_id] = descriptor.version
+        key = binding(descriptor).key(operation.key)
+        row = rows(descriptor, key)
+        change = _decide(operation, descriptor, key, row, rules)
+        if change is None:
+            return Decided((), (), versions, 0)
+        return Decided((change,), (row,), versions, 1)
+    return _verify_many(request, catalog, rows, lsn, versions, rules)
+
+
+def _verify_many(
+    request: ChangeRequest,
+    catalog: Catalog,
+    rows: RowReader,
+    lsn: int,
+    versions: dict[int, int],
+    rules: VerifyRules,
+) -> Decided:
+    overlay: dict[tuple[int, Key], Row | None] = {}
+    changes: list[RowChange] = []
+    before: list[Row | None] = []
+    for number, operation in enumerate(request.operations):
+        descriptor = catalog.resolve(
+            operation.table, operation.schema_version, fenced=rules.min_version_fences
+        )
+        known = versions.setdefault(descriptor.table_id, descriptor.version)
+        if known != descriptor.version:
+            raise MalformedRequest(
+                f"operation {number} uses version {descriptor.version} of table"
+                f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
+            )
+        key = binding(descriptor).key(operation.key)
+        name = (descriptor.table_id, key)
+        row = overlay[name] if name in overlay else rows(descriptor, key)
+        change = _decide(operation, descriptor, key, row, rules)
+        if change is None:
+            continue
+        overlay[name] = _after(change, row, lsn, len(changes))
+        changes.append(change)
+        before.append(row)
+    return Decided(tuple(changes), tuple(before), versions, len(changes))
+
+
+def _after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row | None:
+    """The row as later operations of the same request see it."""
+    if change.image is None:
+        return None
+    genids = dict(row.genids) if row is not None else {}
+    for lock in change.locks:
+        genids[lock] = genid(lsn, position)
+    return Row(change.image, genids, lsn)
+
+
+def _decide(
+    operation: Operation, descriptor: Descriptor, key: Key, row: Row | None, rules: VerifyRules
+) -> RowChange | None:
+    """One operation against one row; None when it affects no row."""
+    bound = binding(descriptor)
+    kind = operation.kind
+    if kind is OperationKind.UPSERT:
+        kind = OperationKind.INSERT if row is None else OperationKind.UPDATE
+    if kind is OperationKind.INSERT:
+        return _insert(operation, bound, key, row)
+    seen = operation.expect if rules.genids_are_verified else None
+    if seen is not None and (row is None or max(row.genids.values()) != seen):
+        raise _verify_error(operation, descriptor, key, row)
+    if row is None:
+        return None
+    if kind is OperationKind.DELETE:
+        return RowChange(
+            ChangeKind.DELETE,
+            descriptor.table_id,
+            descriptor.version,
+            key,
+            None,
+            row.genids,
+            (),
+        )
+    changed = bound.values(operation.values, row.values)
+    seen_row = row.values
+    if not rules.master_composes:  # what a writer at this version could have seen
+        seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
+    image = compose(descriptor, ChangeKind.UPDATE, seen_row, changed)
+    bound.check_not_null(image)
+    return RowChange(
+        ChangeKind.UPDATE,
+        descriptor.table_id,
+        descriptor.version,
+        key,
+        image,
+        row.genids,
+        descriptor.locks,
+    )
+
+
+def _insert(operation: Operation, bound: Binding, key: Key, row: Row | None) -> RowChange:
+    descriptor = bound.descriptor
+    if row is not None:
+        raise DuplicateKey(
+            f"duplicate key in table {descriptor.name!r}: {_words(descriptor, key)} exists",
+            table=descriptor.name,
+            constraint=f"{descriptor.name}_pkey",
+            key=list(key),
+        )
+    changed = bound.with_key(bound.values(operation.values, None), key)
+    image = compose(descriptor, ChangeKind.INSERT, None, changed)
+    bound.check_not_null(image)
+    return RowChange(
+        ChangeKind.INSERT,
+        descriptor.table_id,
+        descriptor.version,
+        key,
+        image,
+        {},
+        descriptor.locks,
+    )
+
+
+def _verify_error(
+    operation: Operation, descriptor: Descriptor, key: Key, row: Row | None
+) -> RowRefused:
+    image = None
+    if row is not None:
+        image = RowImage(
+            descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
+        )
+    now = "is gone" if row is None else f"has genid {max(row.genids.values())} now"
+    return RowRefused(
+        f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} was seen with genid"
+        f" {operation.expect}, but {now}",
+        image,
+        table=descriptor.name,
+        key=list(key),
+        expected=operation.expect,
+    )
+
+
+def _words(descriptor: Descriptor, key: Key) -> str:
+    names = ", ".join(column.name for column in descriptor.key_columns)
+    values = ", ".join(repr(value)[:80] for value in key)
+    return f"({names}) = ({values})"
