@@ -1,0 +1,120 @@
+"""An agent's session with the ledger: its counter, its expiry, whether it must register (D3, D6).
+
+The session is what lives and dies; leases live as long as it does. One renewal serves all of
+them, so the cost of staying alive does not grow with the tables.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leasehold.lease.commands import SESSION_ID_MAX, Command, Lease, OpenSession, Register, Renew
+from leasehold.lease.replies import RefusalReason
+from leasehold.lease.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class HolderLimits:
+    """`margin_ns` covers the difference in clock *rate* over one TTL."""
+
+    session_ttl_ns: int = 15_000_000_000
+    renew_every_ns: int = 5_000_000_000
+    margin_ns: int = 500_000_000
+    retry_after_ns: int = 200_000_000
+    waiters_max: int = 10_000
+
+    def __post_init__(self) -> None:
+        assert 0 < self.retry_after_ns <= self.renew_every_ns
+        assert self.renew_every_ns + self.margin_ns < self.session_ttl_ns
+
+
+class AgentSession:
+    """`session_ids`: fresh random numbers from 1 to SESSION_ID_MAX, one per session."""
+
+    __slots__ = (
+        "_agent",
+        "_counter",
+        "_ids",
+        "_limits",
+        "_rules",
+        "_run_id",
+        "_sent_ns",
+        "expires_ns",
+        "id",
+        "is_open",
+        "must_register",
+        "renew_ns",
+        "retry_ns",
+        "trouble",
+    )
+
+    def __init__(self, agent: str, ids: Iterator[int], limits: HolderLimits, rules: Rules) -> None:
+        self._agent = agent
+        self._ids = ids
+        self._limits = limits
+        self._rules = rules
+        self._run_id = ""  # the ledger that has judged what is held here (D6)
+        self._counter = 0  # rises with every call, so that no two calls look alike (D7)
+        self._sent_ns = 0
+        self.id = 0  # 0: none
+        self.is_open = False
+        self.must_register = False  # D6: ledger and agent may differ in what is held
+        self.expires_ns = 0  # D3: by this agent's clock
+        self.renew_ns = 0
+        self.retry_ns = 0  # nothing is sent before
+        self.trouble: RefusalReason | None = None  # why the ledger does not serve this agent
+
+    @property
+    def in_order(self) -> bool:
+        return self.is_open and not self.must_register
+
+    def renewal(self, held: int) -> Renew:
+        self._counter += 1
+        return Renew(self.id, self._counter, held)
+
+    def registration(self, leases: tuple[Lease, ...]) -> Command:
+        """Opens the session, or registers under it all that is held."""
+        if self.id == 0:
+            self.id = next(self._ids)
+            assert 1 <= self.id <= SESSION_ID_MAX, f"session id {self.id}"
+            self._counter = 0
+        if not leases and not self.must_register:
+            return OpenSession(self._agent, self.id)
+        self._counter += 1
+        return Register(self._agent, self.id, self._counter, leases)
+
+    def sent(self, now_ns: int) -> None:
+        self._sent_ns = now_ns
+
+    def judged_by(self, run_id: str, now_ns: int) -> None:
+        """The ledger of this run id knows all that is held here, by the log's versions."""
+        self._run_id = run_id
+        self.is_open = True
+        self.must_register = False
+        self._extend(now_ns)
+
+    def renewed_by(self, run_id: str, now_ns: int) -> None:
+        if run_id != self._run_id and self._rules.reregister_before_extend:
+            self.must_register = True  # D6: an answer by another ledger extends nothing
+        else:
+            self._extend(now_ns)
+
+    def served_by(self, run_id: str) -> None:
+        """A lease was granted or released; by another ledger it is the only one it knows (D6)."""
+        if run_id != self._run_id and self._rules.reregister_before_extend:
+            self.must_register = True
+
+    def _extend(self, now_ns: int) -> None:
+        """D3: from the *sending*; a reply that comes after its own expiry grants nothing."""
+        start_ns = self._sent_ns if self._rules.expiry_from_send_time else now_ns
+        self.expires_ns = start_ns + self._limits.session_ttl_ns - self._limits.margin_ns
+        self.renew_ns = self._sent_ns + self._limits.renew_every_ns
+        self.trouble = None
+
+    def wait(self, now_ns: int) -> None:
+        self.retry_ns = now_ns + self._limits.retry_after_ns
+
+    def gone(self, *, must_register: bool) -> None:
+        """The ledger does not have it, or does not want it: the next call opens another."""
+        self.id = 0
+        self.is_open = False
+        self.must_register = must_register

@@ -1,0 +1,174 @@
+"""What can be asked of the ledger: numbers and names, never content.
+
+Every command may be sent again by whoever is left without an answer: the second time it finds
+its work done, or is refused with a reason that says what to do. The pure ledger (``ledger.py``)
+and Redis (``adapters/redis_ledger.lua``) give the same reply (``replies.py``) to the same command.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+SESSION_ID_MAX = 2**53 - 1
+"""Session ids are Lua numbers too, and those are doubles."""
+
+SESSIONS_MAX = 10_000
+LEASES_PER_SESSION_MAX = 10_000
+TABLES_PER_CALL_MAX = 1_000
+
+
+class Lease(NamedTuple):
+    table: int
+    version: int
+
+
+class Change(NamedTuple):
+    """One table's part of a publish: from its current version to the next (0: a new table)."""
+
+    table: int
+    from_version: int
+    to_version: int
+
+
+class Seed(NamedTuple):
+    """One table's versions as the log has them."""
+
+    table: int
+    current: int
+    min_version: int
+
+
+# --- an agent's commands -----------------------------------------------------------------------
+
+
+class OpenSession(NamedTuple):
+    """Begin a session without leases. Its id is the agent's own fresh random number (from 1 to
+    SESSION_ID_MAX): a ledger that lost its state would give a number of its own counting twice."""
+
+    agent: str
+    session: int
+
+
+class Renew(NamedTuple):
+    """One call whatever the number of tables. ``counter`` rises with every call that the agent
+    makes; ``held`` is the number of leases it believes it has, and must be the ledger's."""
+
+    session: int
+    counter: int
+    held: int
+
+
+class Register(NamedTuple):
+    """ "This is all I hold": replaces whatever the ledger has under the session (D6)."""
+
+    agent: str
+    session: int
+    counter: int
+    leases: tuple[Lease, ...]
+
+
+class Acquire(NamedTuple):
+    """A lease on the version named, the newest whose descriptor the agent has (D1)."""
+
+    session: int
+    table: int
+    version: int
+
+
+class Release(NamedTuple):
+    session: int
+    table: int
+    version: int
+
+
+# --- the master's commands ---------------------------------------------------------------------
+
+
+class RegisterEpoch(NamedTuple):
+    epoch: int
+
+
+class Publish(NamedTuple):
+    """All tables of one step at once (D9). ``intent`` is the number that the log gave the step
+    (the LSN of its intent): a repeat is a repeat only under the same one."""
+
+    epoch: int
+    changes: tuple[Change, ...]
+    intent: int = 0
+
+
+class SetMinVersion(NamedTuple):
+    epoch: int
+    table: int
+    version: int
+
+
+class SeedTables(NamedTuple):
+    """Re-seed from the log, in parts of at most TABLES_PER_CALL_MAX, numbered from 0."""
+
+    epoch: int
+    run_id: str
+    tables: tuple[Seed, ...]
+    part: int = 0
+    final: bool = True
+
+
+class MarkReady(NamedTuple):
+    epoch: int
+    run_id: str
+
+
+class KillSession(NamedTuple):
+    """Death as a compare-and-set: a session whose counter has moved is alive (D7)."""
+
+    epoch: int
+    session: int
+    counter: int
+
+
+class ExpireAgent(NamedTuple):
+    """Refuse the renewals of all the agent's sessions from now on (D7)."""
+
+    epoch: int
+    agent: str
+
+
+class DropTable(NamedTuple):
+    epoch: int
+    table: int
+
+
+# --- anyone's questions ------------------------------------------------------------------------
+
+
+class Holders(NamedTuple):
+    """Who holds the table below a version (0: at any)."""
+
+    table: int
+    below_version: int = 0
+
+
+class Liveness(NamedTuple):
+    """The sessions and their counters: what a master's watch looks at."""
+
+
+class Snapshot(NamedTuple):
+    """Everything a person may want to see, in numbers."""
+
+
+Command: TypeAlias = (
+    OpenSession
+    | Renew
+    | Register
+    | Acquire
+    | Release
+    | RegisterEpoch
+    | Publish
+    | SetMinVersion
+    | SeedTables
+    | MarkReady
+    | KillSession
+    | ExpireAgent
+    | DropTable
+    | Holders
+    | Liveness
+    | Snapshot
+)

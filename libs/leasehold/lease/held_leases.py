@@ -1,0 +1,175 @@
+"""The leases an agent holds, as its users see them: taking one costs no lock and no network.
+
+`acquire` and `release` may be called from any thread; everything else only from the one that
+steps the holder. Why no lock is needed under CPython's global interpreter lock: a user adds
+itself *before* it looks whether the lease is retired, and a lease is retired *before* its users
+are counted. `list.append`, `list.pop`, and reading an attribute are each atomic, so of two
+threads that race at least one sees the other: either the user backs off, or it is counted.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from leasehold.lease.commands import Lease
+
+FOREVER_NS: Final = 2**63 - 1
+
+
+class Standing(Enum):
+    """What the ledger knows of a lease."""
+
+    WANTED = "asked for"
+    HELD = "held"
+    UNLEASED = "used without a lease"  # D3: only by a node with a store
+    RELEASING = "being released"
+    GONE = "gone"  # released, or lost: no longer usable
+
+
+@dataclass(eq=False, slots=True)
+class Use:
+    """One user by name, for those who wait for it: change `sql` as its statements pass."""
+
+    label: str
+    sql: str
+    since_ns: int
+
+
+class BlockingUse(NamedTuple):
+    """A user of an old version, as it is shown to people (`age_ns` by the agent's own clock)."""
+
+    table: int
+    version: int
+    label: str
+    sql: str
+    age_ns: int
+
+
+class HeldLease:
+    """One version of one table with its users (D8: a transaction is a user from first use to
+    its end). `users` counts the anonymous ones by its length."""
+
+    __slots__ = ("id", "named", "retired", "standing", "table", "users", "version")
+
+    def __init__(self, lease: Lease) -> None:
+        self.id = lease
+        self.table, self.version = lease
+        self.users: list[None] = []
+        self.named: dict[Use, None] = {}
+        self.retired = False  # D4: no new users; set before the users are counted
+        self.standing = Standing.WANTED
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.users and not self.named
+
+    def __repr__(self) -> str:
+        users = len(self.users) + len(self.named)
+        return f"/{self.version}/{users} of table {self.table}, {self.standing.value}"
+
+
+class HeldLeases:
+    """`newest` is what new users get. `valid_until_ns` is the agent's conservative expiry (D3);
+    an agent with a store goes on after it, so there it is FOREVER_NS."""
+
+    __slots__ = ("all", "idle", "newest", "valid_until_ns")
+
+    def __init__(self, valid_until_ns: int) -> None:
+        self.newest: dict[int, HeldLease] = {}
+        self.all: dict[int, dict[int, HeldLease]] = {}  # table → version → lease
+        self.idle: deque[HeldLease] = deque()  # retired ones whose last user has left
+        self.valid_until_ns = valid_until_ns
+
+    def acquire(self, table: int, now_ns: int = 0) -> HeldLease | None:
+        """A use of the newest version held, or None: not held, or run out at `now_ns`. Give it
+        back with :meth:`release`."""
+        while now_ns < self.valid_until_ns:
+            lease = self.newest.get(table)
+            if lease is None:
+                return None
+            lease.users.append(None)
+            if not lease.retired:
+                return lease
+            self.release(lease)  # retired in between; `newest` was changed before
+        return None
+
+    def release(self, lease: HeldLease) -> bool:
+        """True: the holder has work to do (D4), step it."""
+        lease.users.pop()
+        if lease.retired and lease.is_idle:
+            self.idle.append(lease)
+            return True
+        return False
+
+    def acquire_named(self, table: int, use: Use, now_ns: int = 0) -> HeldLease | None:
+        """As :meth:`acquire`, by a user whom blockers are to be shown by name."""
+        lease = self.acquire(table, now_ns)
+        if lease is not None:
+            lease.named[use] = None
+            lease.users.pop()
+        return lease
+
+    def release_named(self, lease: HeldLease, use: Use) -> bool:
+        del lease.named[use]
+        if lease.retired and lease.is_idle:
+            self.idle.append(lease)
+            return True
+        return False
+
+    def is_valid(self, lease: HeldLease, now_ns: int) -> bool:
+        """D3: whether a subscriber may still decode under a lease that it uses."""
+        return lease.standing is not Standing.GONE and now_ns < self.valid_until_ns
+
+    def blocking(
+        self, table: int, below_version: int, now_ns: int, limit: int
+    ) -> list[BlockingUse]:
+        """The oldest users of versions below, at most `limit`, oldest first."""
+        found = [
+            BlockingUse(table, version, use.label, use.sql, now_ns - use.since_ns)
+            for version, lease in self.all.get(table, {}).items()
+            if version < below_version
+            for use in list(lease.named)  # one atomic copy: users come and go meanwhile
+        ]
+        return sorted(found, key=lambda blocking: -blocking.age_ns)[:limit]
+
+    # --- only from the thread that steps the holder ---
+
+    def find(self, lease: Lease) -> HeldLease | None:
+        return self.all.get(lease.table, {}).get(lease.version)
+
+    def add(self, lease: Lease) -> HeldLease:
+        by_version = self.all.setdefault(lease.table, {})
+        assert lease.version not in by_version, f"D1: held twice: {lease}"
+        held = by_version[lease.version] = HeldLease(lease)
+        return held
+
+    def put_first(self, lease: HeldLease) -> None:
+        """New users get this one from now on; the one before is retired (D4)."""
+        before = self.newest.get(lease.table)
+        assert before is None or before.version <= lease.version, f"D4: {before} after {lease}"
+        self.newest[lease.table] = lease  # first this, so that no user meets only retired ones
+        if before is not None and before is not lease:
+            self.retire(before)
+
+    def retire(self, lease: HeldLease) -> None:
+        if self.newest.get(lease.table) is lease:
+            del self.newest[lease.table]
+        lease.retired = True
+        if lease.is_idle:
+            self.idle.append(lease)
+
+    def remove(self, lease: HeldLease) -> None:
+        """It is no longer usable; those who still use it find out by :meth:`is_valid`."""
+        lease.standing = Standing.GONE
+        if self.newest.get(lease.table) is lease:
+            del self.newest[lease.table]
+        lease.retired = True
+        by_version = self.all.get(lease.table, {})
+        if by_version.get(lease.version) is lease:
+            del by_version[lease.version]
+            if not by_version:
+                del self.all[lease.table]
+
+    def each(self) -> list[HeldLease]:
+        return [lease for by_version in self.all.values() for lease in by_version.values()]

@@ -1,0 +1,167 @@
+"""What the ledger knows, and the gates that every command passes first.
+
+Invariants, asserted in :func:`check`:
+
+D1  once seeded, leases are on the two newest versions of a table only.
+D5  1 <= min_version <= current.
+D6  ``ready`` names a run id only where ``seeded`` names it too.
+D7  every lease has a session.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from leasehold.lease.commands import Lease
+from leasehold.lease.replies import HOLDERS_MAX, Holding, LedgerRefused, RefusalReason
+from leasehold.lease.rules import Rules
+
+
+class TableRow(NamedTuple):
+    current: int
+    min_version: int
+    intent: int
+
+
+class SessionRow(NamedTuple):
+    agent: str
+    counter: int
+    expiring: bool
+
+
+class LedgerState:
+    """Everything the ledger knows. Rows are immutable, so that a copy is three shallow ones."""
+
+    __slots__ = ("epoch", "leases", "ready", "seed_part", "seeded", "sessions", "tables")
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.seeded = ""  # the run id under which the tables came from the log; "" = closed
+        self.ready = ""  # the run id under which the agents' grace has passed; "" = closed
+        self.seed_part = 0  # the part of a re-seeding that may come next; 0 = none under way
+        self.tables: dict[int, TableRow] = {}
+        self.sessions: dict[int, SessionRow] = {}
+        self.leases: dict[int, set[Lease]] = {}  # by session
+
+    def copy(self) -> "LedgerState":
+        other = LedgerState()
+        other.epoch, other.seeded, other.ready = self.epoch, self.seeded, self.ready
+        other.seed_part = self.seed_part
+        other.tables = dict(self.tables)
+        other.sessions = dict(self.sessions)
+        other.leases = {session: set(held) for session, held in self.leases.items()}
+        return other
+
+    def key(self) -> tuple[Any, ...]:
+        """Hashable; equal exactly for equal states."""
+        return (
+            self.epoch,
+            self.seeded,
+            self.ready,
+            self.seed_part,
+            tuple(sorted(self.tables.items())),
+            tuple(sorted(self.sessions.items())),
+            tuple((session, tuple(sorted(held))) for session, held in sorted(self.leases.items())),
+        )
+
+    def held(self, session: int) -> set[Lease]:
+        return self.leases.get(session, set())
+
+    def holders(self, table: int, below_version: int) -> list[Holding]:
+        """All live leases on the table below a version (0: at any), in the order of replies."""
+        found = [
+            Holding(lease.table, lease.version, session, self.sessions[session].agent)
+            for session, held in self.leases.items()
+            for lease in held
+            if lease.table == table and (below_version == 0 or lease.version < below_version)
+        ]
+        return sorted(found)
+
+    def sweep(self, doomed: Callable[[Lease], bool]) -> int:
+        """Take out the leases that ``doomed`` picks; how many."""
+        swept = 0
+        for session, held in list(self.leases.items()):
+            kept = {lease for lease in held if not doomed(lease)}
+            swept += len(held) - len(kept)
+            self._keep(session, kept)
+        return swept
+
+    def _keep(self, session: int, held: set[Lease]) -> None:
+        if held:
+            self.leases[session] = held
+        else:
+            self.leases.pop(session, None)
+
+    def put(self, session: int, held: Iterable[Lease]) -> None:
+        self._keep(session, set(held))
+
+
+def check(state: LedgerState, run_id: str) -> None:
+    """Assert the invariants above; for models and tests, with every rule on."""
+    assert not state.ready or state.ready == state.seeded, "D6: ready without seeded"
+    for session, held in state.leases.items():
+        assert session in state.sessions, f"D7: leases of a session that is gone: {session}"
+        assert held, "D7: an empty set of leases is kept"
+    for table, row in state.tables.items():
+        assert 1 <= row.min_version <= row.current, f"D5: table {table}: {row}"
+    if state.seeded != run_id:
+        return
+    for held in state.leases.values():
+        for lease in held:
+            row = state.tables[lease.table]
+            assert row.current - 1 <= lease.version <= row.current, f"D1: {lease} under {row}"
+
+
+def closed(state: LedgerState, run_id: str, rules: Rules) -> LedgerRefused | None:
+    if rules.seeded_gate and state.seeded != run_id:
+        return LedgerRefused(RefusalReason.CLOSED, run_id)
+    return None
+
+
+def fenced(state: LedgerState, epoch: int, run_id: str, rules: Rules) -> LedgerRefused | None:
+    """D2. Equality, not "not lower": a higher one means that the ledger lost the registration."""
+    if rules.epoch_fence and epoch != state.epoch:
+        return LedgerRefused(RefusalReason.EPOCH, run_id, epoch=state.epoch)
+    return None
+
+
+def not_master(state: LedgerState, epoch: int, run_id: str, rules: Rules) -> LedgerRefused | None:
+    return fenced(state, epoch, run_id, rules) or closed(state, run_id, rules)
+
+
+def may_not_publish(
+    state: LedgerState, epoch: int, run_id: str, rules: Rules
+) -> LedgerRefused | None:
+    refused = not_master(state, epoch, run_id, rules)
+    if refused is None and rules.ready_gate and state.ready != run_id:
+        return LedgerRefused(RefusalReason.NOT_READY, run_id)
+    return refused
+
+
+def no_session(state: LedgerState, session: int, run_id: str, rules: Rules) -> LedgerRefused | None:
+    shut = closed(state, run_id, rules)
+    if shut is not None:
+        return shut
+    row = state.sessions.get(session)
+    if row is None:
+        return LedgerRefused(RefusalReason.DEAD, run_id)
+    if row.expiring:
+        return LedgerRefused(RefusalReason.EXPIRED, run_id)
+    return None
+
+
+def blocked(
+    state: LedgerState, table: int, below_version: int, run_id: str
+) -> LedgerRefused | None:
+    holders = state.holders(table, below_version)
+    if not holders:
+        return None
+    row = state.tables[table]
+    return LedgerRefused(
+        RefusalReason.HOLDERS,
+        run_id,
+        table,
+        row.current,
+        row.min_version,
+        holders_total=len(holders),
+        holders=tuple(holders[:HOLDERS_MAX]),
+    )

@@ -1,0 +1,196 @@
+"""What the ledger answers. A reply always carries the run id of the ledger that gave it (D6)."""
+
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from leasehold.lease.commands import Lease
+
+HOLDERS_MAX = 64
+"""How many holders a reply names (lowest version, then lowest session first); it counts all."""
+
+
+class RefusalReason(Enum):
+    """Why the ledger said no. The value is what travels."""
+
+    CLOSED = "closed"  # D6: not seeded under this run id; only re-registration is taken
+    NOT_READY = "not ready"  # D6: seeded, but the agents' grace of one TTL is not over
+    EPOCH = "epoch"  # D2: not the registered epoch; `epoch` says which one is
+    RUN_ID = "run id"  # D6: the caller means another incarnation of the ledger
+    PART = "part"  # D6: a part of a re-seeding is missing before this one: start over
+    DEAD = "dead"  # D7: no such session: killed, or lost with the ledger's state
+    EXPIRED = "expired"  # D7: a person asked for this agent's renewals to be refused
+    TAKEN = "taken"  # the session id belongs to another agent or is in use
+    REGISTER = "register"  # D6: ledger and agent disagree: register what is held
+    COUNTER_MOVED = "counter moved"  # D7: it has renewed since; it is not dead
+    UNKNOWN_TABLE = "unknown table"
+    FUTURE = "future"  # D1: that version does not exist yet
+    TOO_OLD = "too old"  # D1, D5: below the newest but one, or below min_version
+    VERSION = "version"  # D2: not from `current`, or not to the next one
+    NOT_FENCED = "not fenced"  # D5: min_version has not reached the version published from
+    HOLDERS = "holders"  # D2: live leases below; the reply names them
+    LIMIT = "limit"  # SESSIONS_MAX or LEASES_PER_SESSION_MAX
+
+
+class Holding(NamedTuple):
+    """One live lease, as a blocker is named."""
+
+    table: int
+    version: int
+    session: int
+    agent: str
+
+
+class LedgerRefused(NamedTuple):
+    """``current`` and ``min_version`` are the table's where one was named; ``epoch`` the ledger's
+    for EPOCH; ``counter`` the session's for COUNTER_MOVED; ``holders`` (at most HOLDERS_MAX of
+    ``holders_total``) for HOLDERS."""
+
+    reason: RefusalReason
+    run_id: str
+    table: int = 0
+    current: int = 0
+    min_version: int = 0
+    epoch: int = 0
+    counter: int = 0
+    holders_total: int = 0
+    holders: tuple[Holding, ...] = ()
+
+
+class Opened(NamedTuple):
+    run_id: str
+    session: int
+
+
+class Renewed(NamedTuple):
+    run_id: str
+    counter: int
+
+
+class Registered(NamedTuple):
+    """``seeded``: whether the leases were judged by the log's versions, so that they hold."""
+
+    run_id: str
+    seeded: bool
+    refused: tuple[Lease, ...]
+
+
+class Granted(NamedTuple):
+    run_id: str
+    table: int
+    version: int
+    current: int
+
+
+class Released(NamedTuple):
+    run_id: str
+    was_held: bool
+
+
+class EpochRegistered(NamedTuple):
+    run_id: str
+    seeded: bool
+    ready: bool
+
+
+class Published(NamedTuple):
+    run_id: str
+    already: bool
+
+
+class MinVersionSet(NamedTuple):
+    """``holders_total`` live leases below it: none means that the table is drained (D4)."""
+
+    run_id: str
+    min_version: int
+    holders_total: int
+    holders: tuple[Holding, ...]
+
+
+class Seeded(NamedTuple):
+    run_id: str
+    complete: bool
+    swept: int
+
+
+class Ready(NamedTuple):
+    run_id: str
+
+
+class Killed(NamedTuple):
+    run_id: str
+    freed: int
+
+
+class Expired(NamedTuple):
+    run_id: str
+    sessions: tuple[int, ...]
+
+
+class Dropped(NamedTuple):
+    run_id: str
+    freed: int
+
+
+class HolderList(NamedTuple):
+    """``ready`` False: agents may not have re-registered yet, so an empty list proves nothing."""
+
+    run_id: str
+    ready: bool
+    holders_total: int
+    holders: tuple[Holding, ...]
+
+
+class SessionStatus(NamedTuple):
+    session: int
+    agent: str
+    counter: int
+    held: int
+    expiring: bool
+
+
+class TableStatus(NamedTuple):
+    """``leases``: (version, how many sessions hold it), by version."""
+
+    table: int
+    current: int
+    min_version: int
+    intent: int
+    leases: tuple[tuple[int, int], ...]
+
+
+class LivenessReport(NamedTuple):
+    run_id: str
+    epoch: int
+    seeded: bool
+    ready: bool
+    sessions: tuple[SessionStatus, ...]
+
+
+class SnapshotReport(NamedTuple):
+    run_id: str
+    epoch: int
+    seeded: bool
+    ready: bool
+    sessions: tuple[SessionStatus, ...]
+    tables: tuple[TableStatus, ...]
+
+
+Reply: TypeAlias = (
+    LedgerRefused
+    | Opened
+    | Renewed
+    | Registered
+    | Granted
+    | Released
+    | EpochRegistered
+    | Published
+    | MinVersionSet
+    | Seeded
+    | Ready
+    | Killed
+    | Expired
+    | Dropped
+    | HolderList
+    | LivenessReport
+    | SnapshotReport
+)
