@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
 from leasehold.adapters.environment import ClusterSettings, KafkaSettings, from_environment
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.topics import Topic, Topics
@@ -37,7 +38,8 @@ def ensure_topics(
 
     Raises BusUnavailable when Kafka can't be reached or refuses.
     """
-    admin = AdminClient(kafka.librdkafka())
+    # What goes wrong is raised; librdkafka need not print it as well.
+    admin = AdminClient({**kafka.librdkafka(), "log_level": 0})
     wanted = [
         NewTopic(
             topic.name,

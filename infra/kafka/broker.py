@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 import uuid
@@ -12,10 +13,10 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from leasehold.adapters.environment import KafkaSettings
 
 from infra.kafka.settings import as_properties, local_settings
 from infra.processes import ProcessFailure
+from leasehold.adapters.environment import KafkaSettings
 
 FORMAT_DEADLINE_S = 60
 ATTEMPT_S = 5.0
@@ -82,7 +83,7 @@ class Broker:
             f"-Xmx{heap_mb}m",
             f"-Xms{min(heap_mb, 256)}m",
             "-XX:+ExitOnOutOfMemoryError",
-            # A full class-path compile slows the first seconds; the broker is mostly I/O.
+            # Short pauses matter more than throughput: a commit waits for the broker.
             "-XX:MaxGCPauseMillis=20",
             f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
             "-cp",
@@ -98,7 +99,7 @@ def wait_for_broker(kafka: KafkaSettings, deadline_s: float, alive: Callable[[],
     the broker's process has ended, or after `deadline_s` seconds.
     """
     give_up = time.monotonic() + deadline_s
-    for check in (_serves_metadata, _serves_groups, _serves_transactions):
+    for check in (_listens, _serves_metadata, _serves_groups, _serves_transactions):
         while not check(kafka):
             if not alive():
                 raise ProcessFailure("Kafka ended while it was starting.")
@@ -107,9 +108,25 @@ def wait_for_broker(kafka: KafkaSettings, deadline_s: float, alive: Callable[[],
             time.sleep(0.05)
 
 
-def _quiet(kafka: KafkaSettings) -> dict[str, str | int]:
+def _listens(kafka: KafkaSettings) -> bool:
+    """A bare connection; librdkafka would back off longer than a broker needs to start."""
+    host, _, port = kafka.bootstrap.partition(",")[0].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=ATTEMPT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _quiet(kafka: KafkaSettings) -> dict[str, str | int | float | bool]:
     # Refused connections are expected while a broker starts; librdkafka would print each.
-    return {**kafka.librdkafka(), "log_level": 0, "reconnect.backoff.max.ms": 200}
+    return {
+        **kafka.librdkafka(),
+        "log_level": 0,
+        "reconnect.backoff.max.ms": 100,
+        "retry.backoff.ms": 20,
+        "retry.backoff.max.ms": 100,
+    }
 
 
 def _serves_metadata(kafka: KafkaSettings) -> bool:

@@ -1,0 +1,108 @@
+"""`python -m infra.cluster up|down|status`: the local cluster from the command line.
+
+Exit codes: 0 done (status: everything is ready), 1 it failed, 2 the command line is wrong,
+3 status: not everything is ready.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from infra.local_cluster import LocalCluster
+from infra.ports import LOOPBACK, Ports
+from infra.processes import ProcessFailure
+from leasehold.adapters.environment import (
+    ClusterSettings,
+    KafkaSettings,
+    RedisSettings,
+    from_environment,
+)
+from leasehold.adapters.setting import PORT
+from leasehold.model.errors import ConfigurationError, LeaseholdError
+
+CONTROLLER_VARIABLE = "LEASEHOLD_KAFKA_CONTROLLER_PORT"
+
+
+def cluster_from(environ: dict[str, str]) -> LocalCluster:
+    """The local cluster that the environment describes.
+
+    Raises ConfigurationError, also for a LEASEHOLD_KAFKA or LEASEHOLD_REDIS elsewhere: this command
+    starts servers on this machine only.
+    """
+    settings = from_environment(ClusterSettings, environ)
+    kafka_port = _loopback_port(
+        "LEASEHOLD_KAFKA", from_environment(KafkaSettings, environ).bootstrap
+    )
+    redis_url = from_environment(RedisSettings, environ).url
+    redis_port = _loopback_port("LEASEHOLD_REDIS", redis_url.split("//")[1].split("/")[0])
+    try:
+        controller = PORT(environ.get(CONTROLLER_VARIABLE) or str(kafka_port + 1))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{CONTROLLER_VARIABLE} is {environ[CONTROLLER_VARIABLE]!r}; expected {error}."
+        ) from None
+    ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port)
+    return LocalCluster(settings.data, ports, environ)
+
+
+def _loopback_port(variable: str, address: str) -> int:
+    host, _, port = address.rpartition(":")
+    if host not in (LOOPBACK, "localhost") or not port.isdigit():
+        raise ConfigurationError(
+            f"{variable} is {address!r}, but the local cluster's servers stand on {LOOPBACK}: "
+            f"set it to {LOOPBACK}:<port>, or leave it out."
+        )
+    return int(port)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def up(cluster: LocalCluster) -> int:
+    with cluster.processes.exclusively():
+        started = cluster.start_all(_say)
+    if not started:
+        _say("The local cluster is up already; nothing to do.")
+    _say(
+        f"Kafka {cluster.bootstrap}, Redis {cluster.redis_url}, dashboard "
+        f"http://{LOOPBACK}:{cluster.ports.dashboard}/, data {cluster.data}; make down ends it."
+    )
+    return 0
+
+
+def down(cluster: LocalCluster) -> int:
+    with cluster.processes.exclusively():
+        ended = cluster.stop_all()
+    _say(f"Ended: {', '.join(ended)}." if ended else "Nothing was running.")
+    return 0
+
+
+def status(cluster: LocalCluster) -> int:
+    rows = cluster.status()
+    for row in rows:
+        state = "ready" if row.ready else "starting" if row.pid else "not running"
+        _say(f"{row.name:<12} {state:<12} {row.pid or '-':<8} {row.log}")
+    return 0 if all(row.ready for row in rows) else 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m infra.cluster", description=__doc__)
+    parser.add_argument("command", choices=("up", "down", "status"))
+    command = {"up": up, "down": down, "status": status}[parser.parse_args().command]
+    try:
+        return command(cluster_from(dict(os.environ)))
+    except (LeaseholdError, ProcessFailure) as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        if command is up:
+            print("cluster: what was started still runs; make down ends it.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("cluster: interrupted; make down ends what was started.", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""What runs, as data: the one description that the local cluster and docker-compose.yml share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+KAFKA = "kafka"
+REDIS = "redis"
+TOPICS = "topics"
+
+KAFKA_READY_DEADLINE_S = 60.0
+REDIS_READY_DEADLINE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One process of Leasehold's own. It writes LEASEHOLD_READY_FILE once it is ready for work."""
+
+    name: str
+    module: str
+    what: str
+    image: str = "services"
+    needs: tuple[str, ...] = ()
+    """Services that must be ready before this one is started; Kafka, Redis and the topics always
+    are."""
+    dashboard: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ready_deadline_s: float = 60.0
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return ("python", "-m", self.module)
+
+
+MASTER = Service("m1", "services.master.main", "master")
+STANDBY = Service(
+    # After the master, so that which of the two claims the first epoch is not left to chance.
+    "m2",
+    "services.master.main",
+    "standby master",
+    needs=("m1",),
+)
+REPLICANTS = tuple(
+    Service(f"r{number}", "services.replicant.main", "replicant", needs=("m1",))
+    for number in (1, 2, 3)
+)
+CHANGEFEED = Service("changefeed", "services.changefeed.main", "changefeed", needs=("m1",))
+SPARK = Service(
+    # Needs Kafka only, and its JVM takes longest: it starts beside the master.
+    "spark",
+    "spark_streaming.driver",
+    "Spark driver",
+    image="spark",
+    ready_deadline_s=120.0,
+)
+DASHBOARD = Service(
+    "dashboard", "services.dashboard.main", "dashboard", needs=("m1",), dashboard=True
+)
+
+SERVICES: tuple[Service, ...] = (MASTER, STANDBY, *REPLICANTS, CHANGEFEED, SPARK, DASHBOARD)
+
+
+def service_named(name: str) -> Service:
+    """Raises KeyError for a name that is not in SERVICES."""
+    return {service.name: service for service in SERVICES}[name]

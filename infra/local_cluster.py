@@ -1,0 +1,323 @@
+"""A cluster on this machine without Docker: for `make up`, the demo and the tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from infra.deployment import (
+    KAFKA,
+    KAFKA_READY_DEADLINE_S,
+    REDIS,
+    REDIS_READY_DEADLINE_S,
+    SERVICES,
+    Service,
+)
+from infra.kafka.broker import Broker, wait_for_broker
+from infra.ports import LOOPBACK, Ports
+from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
+from infra.redis.server import server_command, wait_for_redis
+from infra.topics import TopicReport, ensure_topics
+from leasehold.adapters.environment import (
+    ClusterSettings,
+    KafkaSettings,
+    RedisSettings,
+    from_environment,
+)
+from leasehold.model.topics import Topics
+
+ROOT = Path(__file__).resolve().parent.parent
+KAFKA_JARS = ROOT / ".leasehold" / "jars" / "kafka"
+SPARK_JARS = ROOT / ".leasehold" / "jars" / "spark"
+KAFKA_HEAP_MB = 768
+LOOK_AGAIN_S = 0.02
+TAIL_LINES = 25
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """One line of `make status`."""
+
+    name: str
+    pid: int | None
+    ready: bool
+    log: Path
+
+
+class LocalCluster:
+    """Kafka, Redis and Leasehold's services under one data folder, on given loopback ports.
+
+    As a context manager it ends everything on the way out. If the process that holds it is killed,
+    a watchdog does: nothing outlives its `with` block. `make up` uses it without the block, since
+    there the processes are meant to stay.
+
+    Every method that starts raises ProcessFailure, with the last lines of the log of what failed.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        ports: Ports,
+        environ: Mapping[str, str] | None = None,
+        services: Sequence[Service] = SERVICES,
+        kafka_heap_mb: int = KAFKA_HEAP_MB,
+    ) -> None:
+        """`environ` is what processes inherit (default: ours); settings named here win over it."""
+        self.data = data.absolute()
+        self.ports = ports
+        self.services = {service.name: service for service in services}
+        self.processes = Processes(self.data / "run", self.data / "log")
+        self._environ = dict(os.environ if environ is None else environ)
+        self._broker = Broker(
+            self.data / KAFKA, KAFKA_JARS, ports.kafka, ports.kafka_controller, kafka_heap_mb
+        )
+        self._watchdog: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> LocalCluster:
+        self.processes.folder.mkdir(parents=True, exist_ok=True)
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-m", "infra.watchdog", str(self.data)],
+            stdin=subprocess.PIPE,
+            cwd=ROOT,
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop_all()
+        finally:
+            if self._watchdog is not None and self._watchdog.stdin is not None:
+                self._watchdog.stdin.close()  # it sees the end of the pipe, finds nothing, ends
+                self._watchdog.wait()
+
+    @property
+    def kafka_settings(self) -> KafkaSettings:
+        return KafkaSettings(bootstrap=f"{LOOPBACK}:{self.ports.kafka}")
+
+    @property
+    def bootstrap(self) -> str:
+        return self.kafka_settings.bootstrap
+
+    @property
+    def redis_url(self) -> str:
+        return self.redis_settings.url
+
+    @property
+    def redis_settings(self) -> RedisSettings:
+        return RedisSettings(url=f"redis://{LOOPBACK}:{self.ports.redis}/0")
+
+    @property
+    def cluster_settings(self) -> ClusterSettings:
+        """What the environment says (database, …), with this cluster's folder and ports."""
+        given = from_environment(ClusterSettings, self._environ)
+        return replace(given, data=self.data, dashboard_port=self.ports.dashboard)
+
+    def env(self, name: str) -> dict[str, str]:
+        """The whole environment that `name` is started with; also for commands run by hand."""
+        # The local brokers speak plain text without a password, whatever the shell says about a
+        # cluster elsewhere.
+        inherited = {
+            variable: value
+            for variable, value in self._environ.items()
+            if not variable.startswith(("LEASEHOLD_KAFKA", "LEASEHOLD_REDIS"))
+        }
+        service = self.services.get(name)
+        return {
+            **inherited,
+            "PYTHONUNBUFFERED": "1",
+            "LEASEHOLD_KAFKA": self.bootstrap,
+            "LEASEHOLD_REDIS": self.redis_url,
+            "LEASEHOLD_DATA": str(self.data),
+            "LEASEHOLD_DASHBOARD_PORT": str(self.ports.dashboard),
+            "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
+            "LEASEHOLD_NODE": name,
+            "LEASEHOLD_READY_FILE": str(self._ready_file(name)),
+            **(service.environment if service else {}),
+        }
+
+    def start_kafka(self) -> None:
+        """Start the broker, unless it runs, and wait until it serves transactions."""
+        self._start_kafka()
+        self._wait_for_kafka()
+
+    def start_redis(self) -> None:
+        """Start Redis, unless it runs, and wait until it answers."""
+        self._start_redis()
+        self._wait_for_redis()
+
+    def start_servers(self) -> None:
+        """Kafka and Redis, side by side."""
+        self._start_redis()
+        self._start_kafka()
+        self._wait_for_redis()
+        self._wait_for_kafka()
+
+    def create_topics(self, database: str | None = None) -> TopicReport:
+        """Topics of `database` (default: the environment's). Raises BusUnavailable."""
+        topics = Topics(database or self.cluster_settings.database)
+        return ensure_topics(self.kafka_settings, topics.all_static())
+
+    def start(self, name: str, wait: bool = True) -> None:
+        """Start one service, or "kafka" or "redis", unless it runs."""
+        if name == KAFKA:
+            self._start_kafka()
+        elif name == REDIS:
+            self._start_redis()
+        elif self.processes.find(name) is None:
+            self._ready_file(name).unlink(missing_ok=True)
+            (self.data / name).mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, *self.services[name].command[1:]]
+            self.processes.start(name, command, self.env(name), ROOT)
+        if wait:
+            self.wait_ready(name)
+
+    def start_all(self, progress: Progress = lambda _: None) -> list[str]:
+        """Servers, topics, then every service as soon as what it needs is ready.
+
+        Returns the names that had to be started: an empty list means there was nothing to do.
+        """
+        names = [KAFKA, REDIS, *self.services]
+        started = [name for name in names if self.processes.find(name) is None]
+        if not started and all(self.is_ready(name) for name in names):
+            return []
+        progress(f"starting Kafka (port {self.ports.kafka}) and Redis (port {self.ports.redis})")
+        self.start_servers()
+        report = self.create_topics()
+        progress(f"topics: {len(report.created)} created, {len(report.existing)} were there")
+        for sentence in report.drift:
+            progress(f"topics: warning: {sentence}")
+        self._start_services(progress)
+        return started
+
+    def _start_services(self, progress: Progress) -> None:
+        waiting = dict(self.services)
+        begun: dict[str, float] = {}
+        ready: set[str] = set()
+        while len(ready) < len(self.services):
+            for name, service in list(waiting.items()):
+                if ready.issuperset(service.needs):
+                    begun[name] = time.monotonic()
+                    self.start(name, wait=False)
+                    del waiting[name]
+            for name in begun.keys() - ready:
+                if self._check_service(name, begun[name]):
+                    ready.add(name)
+                    progress(f"{self.services[name].what} {name} is ready")
+            time.sleep(LOOK_AGAIN_S)
+
+    def wait_ready(self, name: str) -> None:
+        """Wait until a started process is ready, up to its own deadline."""
+        if name == KAFKA:
+            self._wait_for_kafka()
+        elif name == REDIS:
+            self._wait_for_redis()
+        else:
+            begun = time.monotonic()
+            while not self._check_service(name, begun):
+                time.sleep(LOOK_AGAIN_S)
+
+    def is_ready(self, name: str) -> bool:
+        """Whether a service runs and has said that it is ready; a server is when it runs."""
+        if self.processes.find(name) is None:
+            return False
+        return name in (KAFKA, REDIS) or self._ready_file(name).exists()
+
+    def is_running(self, name: str) -> bool:
+        return self.processes.find(name) is not None
+
+    def stop(self, name: str, deadline_s: float = STOP_DEADLINE_S) -> None:
+        """SIGTERM, and SIGKILL after `deadline_s`."""
+        self.processes.stop(name, deadline_s)
+        self._ready_file(name).unlink(missing_ok=True)
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal: SIGKILL, or SIGSTOP and SIGCONT for a pause."""
+        self.processes.signal(name, number)
+        if number == signal.SIGKILL:
+            self._ready_file(name).unlink(missing_ok=True)
+
+    def restart(self, name: str) -> None:
+        """Stop it if it runs, start it, wait until it is ready."""
+        self.stop(name)
+        self.start(name)
+
+    def stop_all(self) -> list[str]:
+        """End everything; what was ended, newest first."""
+        ended = self.processes.stop_all()
+        for path in self.processes.folder.glob("*.ready"):
+            path.unlink(missing_ok=True)
+        return ended
+
+    def log_tail(self, name: str, lines: int = TAIL_LINES) -> str:
+        return self.processes.tail(name, lines)
+
+    def status(self) -> list[ServiceStatus]:
+        rows = []
+        for name in (KAFKA, REDIS, *self.services):
+            record = self.processes.find(name)
+            pid = record.identity.pid if record else None
+            log = self.processes.logs / f"{name}.log"
+            rows.append(ServiceStatus(name, pid, self.is_ready(name), log))
+        return rows
+
+    def _start_kafka(self) -> None:
+        if self.processes.find(KAFKA) is None:
+            self._broker.prepare(self._environ)
+            self.processes.start(KAFKA, self._broker.command(), self._environ, ROOT)
+
+    def _start_redis(self) -> None:
+        if self.processes.find(REDIS) is None:
+            folder = self.data / REDIS
+            folder.mkdir(parents=True, exist_ok=True)
+            command = server_command(folder, self.ports.redis)
+            self.processes.start(REDIS, command, self._environ, ROOT)
+
+    def _wait_for_kafka(self) -> None:
+        alive = self._alive(KAFKA)
+        try:
+            wait_for_broker(self.kafka_settings, KAFKA_READY_DEADLINE_S, alive)
+        except ProcessFailure as error:
+            raise self._explained(KAFKA, str(error)) from None
+
+    def _wait_for_redis(self) -> None:
+        try:
+            wait_for_redis(self.redis_url, REDIS_READY_DEADLINE_S, self._alive(REDIS))
+        except ProcessFailure as error:
+            raise self._explained(REDIS, str(error)) from None
+
+    def _alive(self, name: str) -> Callable[[], bool]:
+        return lambda: self.processes.find(name) is not None
+
+    def _check_service(self, name: str, begun: float) -> bool:
+        """Whether it is ready; raises ProcessFailure if it has ended or takes too long."""
+        if self._ready_file(name).exists():
+            return True
+        deadline_s = self.services[name].ready_deadline_s
+        if self.processes.find(name) is None:
+            raise self._explained(name, f"{name} ended while it was starting.")
+        if time.monotonic() - begun > deadline_s:
+            raise self._explained(name, f"{name} was not ready within {deadline_s:g} s.")
+        return False
+
+    def _explained(self, name: str, what: str) -> ProcessFailure:
+        log = self.processes.logs / f"{name}.log"
+        tail = self.log_tail(name) or "(it logged nothing)"
+        return ProcessFailure(f"{what} The end of {log}:\n{tail}")
+
+    def _ready_file(self, name: str) -> Path:
+        return self.processes.folder / f"{name}.ready"

@@ -1,0 +1,59 @@
+"""Real servers for the tests of this folder: one Kafka and one Redis per test session.
+
+They stand on free ports and in a temporary folder, so that two sessions can run side by side, and
+end with the session even if it is killed (LocalCluster's watchdog).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from infra.ports import Ports
+from leasehold.model.topics import Topics
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/integration/" in item.path.as_posix():
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A cluster without services of its own; servers in it are started when first asked for."""
+    folder = tmp_path_factory.mktemp("servers")
+    with LocalCluster(folder, Ports.free(), services=()) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka(servers: LocalCluster) -> str:
+    """host:port of a broker that serves producers, groups and transactions."""
+    servers.start_kafka()
+    return servers.bootstrap
+
+
+@pytest.fixture(scope="session")
+def redis_url(servers: LocalCluster) -> str:
+    """URL of an empty Redis. Tests share it: use keys of a database of your own."""
+    servers.start_redis()
+    return servers.redis_url
+
+
+@pytest.fixture
+def database(kafka: str, servers: LocalCluster) -> str:
+    """A database name that no other test has, with its topics created."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    assert servers.bootstrap == kafka
+    servers.create_topics(name)
+    return name
+
+
+@pytest.fixture
+def topics(database: str) -> Topics:
+    """The topics of `database`."""
+    return Topics(database)
