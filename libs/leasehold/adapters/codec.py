@@ -1,0 +1,253 @@
+"""Records ↔ bytes: the one codec of everything that travels inside.
+
+A record is one MessagePack array: format, tag, field, field, … with nested records as plain arrays
+of their fields, and records of a union (catalog writes) as (tag, field, …). The format number
+is raised when old software would misread new bytes; appended fields with defaults need no new one
+(except those of RowChange, which is restored without looking).
+
+What comes back differs from what went in at one place: inside values of type Any (bodies of
+descriptors and jobs, details) arrays are tuples, whatever sequence they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
+
+import msgpack
+
+from leasehold.adapters.record_shape import (
+    CLASS_BY_TAG,
+    TAG_BY_CLASS,
+    completed,
+    record_restorer,
+    restorer,
+)
+from leasehold.adapters.request_codec import decode_request
+from leasehold.model.errors import LogStopped, MalformedRequest
+from leasehold.model.ids import DIGEST_BYTES
+from leasehold.model.records import (
+    Barrier,
+    CatalogWrite,
+    ChangeKind,
+    ChangeRequest,
+    Claim,
+    Commit,
+    Decisions,
+    EntriesFill,
+    Grant,
+    LogRecord,
+    Refusal,
+    RowChange,
+)
+
+FORMAT: Final = 1
+"""Format written, and the newest one read."""
+
+UNREADABLE: Final = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
+"""All that unpacking and restoring foreign bytes can raise (msgpack's errors are ValueErrors)."""
+
+RecordT = TypeVar("RecordT")
+
+_KINDS: Final[Mapping[int, ChangeKind]] = {int(kind): kind for kind in ChangeKind}
+_CATALOG: Final = restorer(CatalogWrite)
+_FILL: Final = record_restorer(EntriesFill)
+_REFUSAL: Final = record_restorer(Refusal)
+_GRANT: Final = record_restorer(Grant)
+_DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
+_LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
+_COMMIT_FIELDS: Final = len(Commit._fields)
+_CATALOG_FIELD: Final = Commit._fields.index("catalog")
+_COMMITS_FIELD: Final = Decisions._fields.index("commits")
+_new: Final = tuple.__new__  # skips the argument handling of NamedTuples, half of their cost
+
+
+class MessagePackCodec:
+    """Implements `ports.Codec`. Stateless: one object may serve every thread.
+
+    `decode_log` raises LogStopped: bytes in the log that can't be read are a contradiction that no
+    reader may step over. `decode` raises MalformedRequest: one bad record on another topic concerns
+    its sender only.
+    """
+
+    def encode(self, record: Any) -> bytes:
+        """Any record with a tag. Raises TypeError, ValueError or OverflowError for values that
+        have no wire form (a programmer's error: values are storage values)."""
+        tag = TAG_BY_CLASS[type(record)]
+        if tag == _DECISIONS_TAG:
+            record = record._replace(commits=tuple([_commit_fields(c) for c in record.commits]))
+        return _packed((FORMAT, tag, *record))
+
+    def pack_commit(self, commit: Commit) -> bytes:
+        """A part for `join_decisions`; its length is what it adds to the record (L8)."""
+        return _packed(_commit_fields(commit))
+
+    def pack_refusal(self, refusal: Refusal) -> bytes:
+        return _packed(refusal)
+
+    def join_decisions(
+        self, header: Decisions, commits: Sequence[bytes], refusals: Sequence[bytes]
+    ) -> bytes:
+        """Exactly the bytes of `encode(header with these commits and refusals)`.
+
+        `header` is a Decisions whose own commits and refusals are ignored.
+        """
+        before = (FORMAT, _DECISIONS_TAG, *header[:_COMMITS_FIELD])
+        after = header[_COMMITS_FIELD + 2 :]
+        fields = len(before) + 2 + len(after)
+        parts = [_array_head(fields), *map(_packed, before), _array_head(len(commits)), *commits]
+        parts += [_array_head(len(refusals)), *refusals, *map(_packed, after)]
+        return b"".join(parts)
+
+    def decode_log(self, data: bytes) -> LogRecord:
+        """Raises LogStopped for bytes that are no log record of a format known here."""
+        try:
+            fields = _unpacked(data)
+            tag = fields[1]
+            if tag == _DECISIONS_TAG:
+                return _decisions(fields[2:])
+            if tag not in _LOG_TAGS:
+                raise ValueError(f"tag {tag!r:.20} is no log record")
+            record: LogRecord = record_restorer(CLASS_BY_TAG[tag])(fields[2:])
+        except UNREADABLE as error:
+            raise LogStopped(
+                f"The log holds {len(data)} bytes that are no log record: {_words(error)}. "
+                "Nothing was applied from it. If a newer release wrote it, install that release "
+                "here; else restore the log from a good copy or re-create this node.",
+                reason=_words(error),
+            ) from error
+        return record
+
+    def decode(self, data: bytes) -> Any:
+        """Any record with a tag. Raises MalformedRequest."""
+        try:
+            fields = _unpacked(data)
+            cls = CLASS_BY_TAG[fields[1]]
+            return _decisions(fields[2:]) if cls is Decisions else record_restorer(cls)(fields[2:])
+        except UNREADABLE as error:
+            raise MalformedRequest(f"{len(data)} bytes are no record: {_words(error)}") from error
+
+    def decode_as(self, cls: type[RecordT], data: bytes) -> RecordT:
+        """A record that must be a `cls`. Raises MalformedRequest."""
+        record = self.decode(data)
+        if type(record) is not cls:
+            raise MalformedRequest(f"expected {cls.__name__}, found {type(record).__name__}")
+        return record
+
+    def digest(self, data: bytes) -> bytes:
+        """What the next record names as `previous` (L2)."""
+        return blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+    def decode_request(self, content_type: str, data: bytes) -> ChangeRequest:
+        return decode_request(content_type, data)
+
+
+def row_key(key: Sequence[Any]) -> bytes:
+    """Record key of a row on its rows topic: the primary key's storage values as one array.
+
+    Equal keys have equal bytes (every storage value has one type and one shortest form), which is
+    what compaction goes by.
+    """
+    return _packed(tuple(key))
+
+
+def restore_row_key(data: bytes) -> tuple[Any, ...]:
+    """Raises MalformedRequest."""
+    try:
+        key = msgpack.unpackb(data, use_list=False, strict_map_key=False)
+    except UNREADABLE as error:
+        raise MalformedRequest(f"{len(data)} bytes are no row key: {_words(error)}") from error
+    if type(key) is not tuple:
+        raise MalformedRequest("a row key is an array of values")
+    return key
+
+
+def _packed(value: Any) -> bytes:
+    data: bytes = msgpack.packb(value, default=_plain)
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """What MessagePack has no form for but means the same as something it has."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} has no wire form")
+
+
+def _unpacked(data: bytes) -> tuple[Any, ...]:
+    fields = msgpack.unpackb(data, use_list=False, strict_map_key=False)
+    if type(fields) is not tuple or len(fields) < 2 or type(fields[0]) is not int:
+        raise ValueError("not an array that starts with format and tag")
+    if fields[0] != FORMAT:
+        raise ValueError(
+            f"it is of wire format {fields[0]}, and this release reads format {FORMAT} only; "
+            f"a release of Leasehold that reads wire format {fields[0]} is needed"
+        )
+    return fields
+
+
+def _words(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text[:200]
+
+
+def _array_head(length: int) -> bytes:
+    if length < 16:
+        return bytes((0x90 | length,))
+    if length < 1 << 16:
+        return b"\xdc" + length.to_bytes(2, "big")
+    return b"\xdd" + length.to_bytes(4, "big")
+
+
+def _commit_fields(commit: Commit) -> tuple[Any, ...]:
+    if not commit.catalog:
+        return commit
+    tagged = tuple([(TAG_BY_CLASS[type(write)], *write) for write in commit.catalog])
+    return commit._replace(catalog=tagged)  # type: ignore[arg-type]
+
+
+def _decisions(fields: tuple[Any, ...]) -> Decisions:
+    """The log is trusted (written by a master of this database), so that row changes are restored
+    without looking at every value; shapes that are off still fail, as UNREADABLE errors."""
+    if len(fields) != len(Decisions._fields):
+        fields = completed(Decisions, fields)
+    epoch, incarnation, sequence, previous, first, commits, refusals, through, answered, grants = (
+        fields
+    )
+    return Decisions(
+        epoch,
+        incarnation,
+        sequence,
+        previous,
+        first,
+        tuple([_commit(commit) for commit in commits]),
+        tuple([_REFUSAL(refusal) for refusal in refusals]) if refusals else (),
+        through,
+        answered,
+        tuple([_GRANT(grant) for grant in grants]) if grants else (),
+    )
+
+
+def _commit(fields: Any) -> Commit:
+    if len(fields) != _COMMIT_FIELDS:
+        fields = completed(Commit, fields)
+    request_id, attempt, at_us, versions, changes, rows, reply_to, entries, catalog, answer = fields
+    restored: tuple[Any, ...] = (
+        request_id,
+        attempt,
+        at_us,
+        versions,
+        tuple(
+            [
+                _new(RowChange, (_KINDS[kind], table, version, key, image, before, locks))
+                for kind, table, version, key, image, before, locks in changes
+            ]
+        ),
+        rows,
+        reply_to,
+        tuple([_FILL(fill) for fill in entries]) if entries else (),
+        tuple([_CATALOG(write) for write in catalog]) if catalog else (),
+        answer,
+    )
+    return _new(Commit, restored)

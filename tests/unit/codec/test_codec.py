@@ -1,0 +1,177 @@
+"""Goal: what is written is what is read, and what can't be read stops with a reason.
+
+Method: every record class with generated contents, and bytes broken in chosen ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from types import MappingProxyType
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leasehold.adapters.codec import FORMAT, MessagePackCodec, restore_row_key, row_key
+from leasehold.adapters.record_shape import CLASS_BY_TAG, TAG_BY_CLASS
+from leasehold.model.errors import LogStopped, MalformedRequest
+from leasehold.model.records import (
+    Ack,
+    Barrier,
+    ChangeKind,
+    Claim,
+    Commit,
+    Decisions,
+    Disposition,
+    Grant,
+    JobWrite,
+    LogPosition,
+    MinVersion,
+    Refusal,
+    RowChange,
+)
+from tests.unit.codec.records import ANY_RECORD, BODY, PLAIN, record
+
+CODEC = MessagePackCodec()
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+def types_of(value: Any) -> Any:
+    """Equality of NamedTuples and enums says nothing of their classes; this does."""
+    if isinstance(value, tuple):
+        return (type(value), *map(types_of, value))
+    return type(value)
+
+
+@SLOW
+@given(ANY_RECORD)
+def test_every_record_comes_back_with_its_classes(sent: Any) -> None:
+    found = CODEC.decode(CODEC.encode(sent))
+    assert found == sent
+    assert types_of(found) == types_of(sent)
+
+
+@SLOW
+@given(st.one_of(record(Claim), record(Decisions), record(Barrier)))
+def test_every_log_record_comes_back_from_the_log(sent: Any) -> None:
+    found = CODEC.decode_log(CODEC.encode(sent))
+    assert found == sent
+    assert types_of(found) == types_of(sent)
+
+
+@SLOW
+@given(record(Decisions))
+def test_a_joined_record_has_the_bytes_of_the_whole(sent: Decisions) -> None:
+    commits = [CODEC.pack_commit(commit) for commit in sent.commits]
+    refusals = [CODEC.pack_refusal(refusal) for refusal in sent.refusals]
+    header = sent._replace(commits=(), refusals=())
+    assert CODEC.join_decisions(header, commits, refusals) == CODEC.encode(sent)
+
+
+@pytest.mark.parametrize("count", [0, 15, 16, 70_000])
+def test_a_joined_record_may_hold_any_number(count: int) -> None:
+    commit = Commit(b"i" * 16, 1, 1, {}, (), 0)
+    whole = Decisions(1, b"x", 1, b"", 1, (commit,) * count, (), {}, 0, ())
+    parts = [CODEC.pack_commit(commit)] * count
+    assert CODEC.join_decisions(whole._replace(commits=()), parts, []) == CODEC.encode(whole)
+
+
+def test_a_decisions_record_in_full() -> None:
+    change = RowChange(ChangeKind.UPDATE, 104, 2, (7, "a"), {1: 7, 2: None}, {0: 5 << 20}, (0,))
+    refusal = Refusal(
+        b"i" * 16, 2, Disposition.CONFLICT, "40001", "words", {"key": (1,)}, 9, 3,
+        "requests", 11, "application/json", b"{}", None,
+    )  # fmt: skip
+    commit = Commit(
+        b"j" * 16, 1, 5, {104: 2}, (change,), 1,
+        catalog=(JobWrite(7, {"steps": ((1, 2, True),)}), MinVersion(104, 2)), answer={"job": 7},
+    )  # fmt: skip
+    sent = Decisions(
+        3, b"inc", 4, b"digest", 100, (commit,), (refusal,), {"requests": 12}, 8,
+        (Grant("r1", b"x", 1, 500),),
+    )  # fmt: skip
+    found = CODEC.decode_log(CODEC.encode(sent))
+    assert found == sent
+    assert types_of(found) == types_of(sent)
+
+
+def test_read_only_mappings_travel_as_maps() -> None:
+    position = LogPosition(decided_through=MappingProxyType({"requests": 4}))
+    assert CODEC.decode(CODEC.encode(position)).decided_through == {"requests": 4}
+
+
+def test_fields_appended_later_take_their_defaults_when_an_older_writer_left_them_out() -> None:
+    older = msgpack.packb((FORMAT, TAG_BY_CLASS[Barrier], b"id"))
+    assert CODEC.decode_log(older) == Barrier(b"id", None)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no log record"),
+        (b"\xc1", "no log record"),
+        (b"\x80", "format and tag"),
+        (msgpack.packb((FORMAT + 1, 3, b"id", None)), f"reads wire format {FORMAT + 1} is needed"),
+        (msgpack.packb((FORMAT, 99, b"id")), "tag 99"),
+        (msgpack.packb((FORMAT, {}, b"id")), "no log record"),
+        (msgpack.packb((FORMAT, TAG_BY_CLASS[Claim], 1)), "1 fields"),
+        (msgpack.packb((FORMAT, TAG_BY_CLASS[Claim], "1", b"", b"", "n")), "Claim.epoch"),
+        (msgpack.packb((FORMAT, TAG_BY_CLASS[Barrier], b"id", None, 1)), "3 fields"),
+        (CODEC.encode(Barrier(b"id"))[:-1], "no log record"),
+        (CODEC.encode(Barrier(b"id")) + b"x", "no log record"),
+        (CODEC.encode(Ack("n", b"", "master", 0, 0, 0, 0, False, "", 0)), "tag 10"),
+    ],
+)
+def test_what_is_no_log_record_stops_the_reader_with_a_reason(data: bytes, words: str) -> None:
+    with pytest.raises(LogStopped, match=words):
+        CODEC.decode_log(data)
+
+
+def test_a_change_of_no_known_kind_stops_the_reader() -> None:
+    change = RowChange(9, 1, 1, (1,), {}, {}, ())  # type: ignore[arg-type]
+    sent = Decisions(1, b"", 1, b"", 1, (Commit(b"", 1, 1, {}, (change,), 1),), (), {}, 0, ())
+    with pytest.raises(LogStopped):
+        CODEC.decode_log(CODEC.encode(sent))
+
+
+@SLOW
+@given(st.one_of(st.binary(), BODY.map(lambda body: msgpack.packb((FORMAT, 2, body)))))
+def test_foreign_bytes_raise_nothing_but_the_named_errors(data: bytes) -> None:
+    for decode, error in ((CODEC.decode_log, LogStopped), (CODEC.decode, MalformedRequest)):
+        with contextlib.suppress(error):
+            decode(data)
+
+
+@SLOW
+@given(st.sampled_from(sorted(CLASS_BY_TAG)), st.lists(BODY, max_size=14))
+def test_foreign_fields_never_pass_for_a_record(tag: int, fields: list[Any]) -> None:
+    data = msgpack.packb((FORMAT, tag, *fields))
+    try:
+        found = CODEC.decode(data)
+    except MalformedRequest:
+        return
+    assert type(found) is CLASS_BY_TAG[tag]
+
+
+def test_a_record_of_another_class_is_refused() -> None:
+    with pytest.raises(MalformedRequest, match="expected Ack, found Barrier"):
+        CODEC.decode_as(Ack, CODEC.encode(Barrier(b"id")))
+
+
+@given(st.lists(PLAIN, min_size=1, max_size=4))
+def test_row_keys_come_back(key: list[Any]) -> None:
+    assert restore_row_key(row_key(key)) == tuple(key)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\xc1", b"\x92\x01"])
+def test_what_is_no_row_key_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        restore_row_key(data)
+
+
+def test_a_digest_tells_records_apart() -> None:
+    one, other = CODEC.encode(Barrier(b"a")), CODEC.encode(Barrier(b"b"))
+    assert CODEC.digest(one) != CODEC.digest(other)
+    assert len(CODEC.digest(one)) == 16

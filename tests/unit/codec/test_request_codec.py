@@ -1,0 +1,372 @@
+"""Goal: a stranger's bytes become a request or a MalformedRequest that names the field.
+
+Method: the public forms of both content types, one broken field at a time, and random bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leasehold.adapters.request_codec import (
+    JSON,
+    MESSAGE_PACK,
+    OPERATIONS_MAX,
+    REQUEST_BYTES_MAX,
+    decode_request,
+    encode_request,
+    peek_id,
+    peek_reply_to,
+)
+from leasehold.model.errors import MalformedRequest, RequestTooLarge
+from leasehold.model.ids import format_request_id, request_id
+from leasehold.model.records import (
+    ChangeRequest,
+    Expression,
+    JobControl,
+    OnConflict,
+    Operation,
+    OperationKind,
+)
+
+ID = request_id(1_700_000_000_000, b"0123456789")
+ID_TEXT = format_request_id(ID)
+UPDATE = {
+    "id": ID_TEXT,
+    "table": "flights",
+    "op": "update",
+    "key": {"id": 5},
+    "values": {"seats": {"expr": "seats - 1"}, "gate": "B7"},
+    "expect": 77,
+    "schema_version": 3,
+    "on_conflict": "fail",
+}
+UPDATED = ChangeRequest(
+    ID,
+    (
+        Operation(
+            OperationKind.UPDATE,
+            "flights",
+            {"id": 5},
+            {"seats": Expression("seats - 1"), "gate": "B7"},
+            77,
+            3,
+        ),
+    ),
+    on_conflict=OnConflict.FAIL,
+)
+
+
+def both(fields: Any) -> list[tuple[str, bytes]]:
+    return [(JSON, json.dumps(fields).encode()), (MESSAGE_PACK, msgpack.packb(fields))]
+
+
+def refused(fields: Any) -> str:
+    """The words of the refusal, which are the same for both content types."""
+    words = set()
+    for content_type, data in both(fields):
+        with pytest.raises(MalformedRequest) as caught:
+            decode_request(content_type, data)
+        words.add(caught.value.message)
+    assert len(words) == 1, words
+    return words.pop()
+
+
+def test_one_row() -> None:
+    for content_type, data in both(UPDATE):
+        assert decode_request(content_type, data) == UPDATED
+
+
+def test_several_rows() -> None:
+    insert = {"table": "t", "op": "insert", "values": {"id": 1, "x": None}}
+    delete = {"table": "t", "op": "delete", "key": [2, "b"]}
+    fields = {"id": ID_TEXT, "transaction": [insert, delete], "used": {"u": 4}}
+    for content_type, data in both(fields):
+        assert decode_request(content_type, data) == ChangeRequest(
+            ID,
+            (
+                Operation(OperationKind.INSERT, "t", {}, {"id": 1, "x": None}),
+                Operation(OperationKind.DELETE, "t", (2, "b"), {}),
+            ),
+            used={"u": 4},
+        )
+
+
+def test_sql_and_job_control() -> None:
+    for content_type, data in both({"id": ID_TEXT, "sql": "ALTER TABLE t …", "reply_to": 3}):
+        assert decode_request(content_type, data) == ChangeRequest(
+            ID, sql="ALTER TABLE t …", reply_to=3
+        )
+    fields = {"id": ID_TEXT, "job": 7, "action": "set", "rows_per_second": 100}
+    for content_type, data in both(fields):
+        assert decode_request(content_type, data) == ChangeRequest(
+            ID, control=JobControl(7, "set", {"rows_per_second": 100})
+        )
+
+
+def test_without_a_content_type_a_request_is_json() -> None:
+    assert decode_request("", json.dumps(UPDATE).encode()) == UPDATED
+    data = json.dumps(UPDATE).encode()
+    assert decode_request("application/JSON; charset=utf-8", data) == UPDATED
+
+
+def test_an_id_in_bytes_is_taken_from_message_pack() -> None:
+    assert decode_request(MESSAGE_PACK, msgpack.packb({**UPDATE, "id": ID})) == UPDATED
+
+
+def without(name: str) -> dict[str, Any]:
+    return {field: value for field, value in UPDATE.items() if field != name}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (without("id"), "'id' is missing"),
+        ({**UPDATE, "id": 5}, "'id'"),
+        ({**UPDATE, "id": "x"}, "'id'"),
+        ({**UPDATE, "id": "123e4567-e89b-42d3-a456-426614174000"}, "version 7"),
+        (without("table"), "nothing to do"),
+        ({**UPDATE, "table": 7}, "'table': expected a name"),
+        ({**UPDATE, "table": ""}, "'table': expected a name"),
+        (without("op"), "'op': expected one of insert, update, delete, upsert, found nothing"),
+        ({**UPDATE, "op": "merge"}, "'op'"),
+        ({**UPDATE, "op": ["update"]}, "'op'"),
+        (without("key"), "'key': expected an object of key column"),
+        ({**UPDATE, "key": 5}, "'key'"),
+        ({**UPDATE, "key": {}}, "'key'"),
+        ({**UPDATE, "key": []}, "'key'"),
+        ({**UPDATE, "key": {"id": [1]}}, "'key.id'"),
+        ({**UPDATE, "key": [{"id": 1}]}, "'key'"),
+        (without("values"), "'values'"),
+        ({**UPDATE, "values": [1]}, "'values'"),
+        ({**UPDATE, "values": {"a": [1]}}, "'values.a'"),
+        ({**UPDATE, "values": {"a": {"b": 1}}}, "'values.a'"),
+        ({**UPDATE, "values": {"a": {"expr": 1}}}, "'values.a'"),
+        ({**UPDATE, "values": {"a": {"expr": "b", "c": 1}}}, "'values.a'"),
+        ({**UPDATE, "values": {"": 1}}, "'values'"),
+        ({**UPDATE, "op": "delete"}, "a delete takes none"),
+        ({**UPDATE, "expect": "77"}, "'expect': expected a whole number"),
+        ({**UPDATE, "expect": True}, "'expect'"),
+        ({**UPDATE, "expect": -1}, "'expect'"),
+        ({**UPDATE, "schema_version": 0}, "'schema_version'"),
+        ({**UPDATE, "on_conflict": "ignore"}, "'on_conflict': expected one of retry, fail"),
+        ({**UPDATE, "on_conflict": None}, "'on_conflict'"),
+        ({**UPDATE, "attempt": 0}, "'attempt'"),
+        ({**UPDATE, "give_up": 1}, "'give_up': expected true or false, found the number 1"),
+        ({**UPDATE, "reply_to": -2}, "'reply_to'"),
+        ({**UPDATE, "used": [1]}, "'used'"),
+        ({**UPDATE, "used": {"t": "1"}}, "'used.t'"),
+        ({**UPDATE, "tabel": "t"}, "did you mean 'table'"),
+        ({**UPDATE, "sql": "x"}, "'sql' is not a field of this request"),
+        ({"id": ID_TEXT, "transactoin": []}, "did you mean 'transaction'"),
+        ({"id": ID_TEXT, "transaction": {}}, "'transaction'"),
+        ({"id": ID_TEXT, "transaction": []}, "0 operations"),
+        ({"id": ID_TEXT, "transaction": [5]}, "'transaction[0]'"),
+        ({"id": ID_TEXT, "transaction": [{"table": "t", "op": "x"}]}, "'transaction[0].op'"),
+        ({"id": ID_TEXT, "transaction": [{"id": 1}]}, "'transaction[0].id'"),
+        ({"id": ID_TEXT, "sql": ""}, "'sql'"),
+        ({"id": ID_TEXT, "sql": None}, "'sql'"),
+        ({"id": ID_TEXT, "job": 7}, "'action': expected one of pause, resume, cancel, set"),
+        ({"id": ID_TEXT, "job": "7", "action": "pause"}, "'job'"),
+        ({"id": ID_TEXT, "job": 7, "action": "set"}, "'set' needs one of"),
+        ({"id": ID_TEXT, "job": 7, "action": "pause", "chunk_rows": 1}, "only the action 'set'"),
+        ([], "a request is an object"),
+        (None, "a request is an object"),
+    ],
+)
+def test_a_wrong_field_is_named(fields: Any, words: str) -> None:
+    assert words in refused(fields)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"id": 1, "id": 2}', "'id' is given twice"),
+        (b'{"values": {"a": 1, "a": 1}}', "'a' is given twice"),
+        (b'{"a": NaN}', "NaN is not a JSON value"),
+        (b'{"a": -Infinity}', "-Infinity is not a JSON value"),
+        (b'{"a": 1e999}', "too large"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "no JSON"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"a": "\xff"}', "not UTF-8"),
+        (b"\xef\xbb\xbf{}", "no JSON"),
+        (b"", "no JSON"),
+        (json.dumps({**UPDATE, "table": "\ud800"}).encode(), "surrogates"),
+        (json.dumps({**UPDATE, "values": {"a": "\ud800"}}).encode(), "surrogates"),
+        (json.dumps({**UPDATE, "values": {"\ud800": 1}}).encode(), "surrogates"),
+        (json.dumps({**UPDATE, "key": {"\ud800": 1}}).encode(), "surrogates"),
+        (json.dumps({**UPDATE, "values": {"a": {"expr": "\ud800"}}}).encode(), "surrogates"),
+        (json.dumps({**UPDATE, "used": {"\ud800": 1}}).encode(), "surrogates"),
+        (json.dumps({"id": ID_TEXT, "sql": "\ud800"}).encode(), "surrogates"),
+        (json.dumps({"id": ID_TEXT, "\ud800": "x"}).encode(), "nothing to do|not a field"),
+        (json.dumps({**UPDATE, "values": {"a": 1 << 64}}).encode(), "64 bits"),
+    ],
+)
+def test_broken_json_is_refused_with_words(data: bytes, words: str) -> None:
+    with pytest.raises(MalformedRequest, match=words) as caught:
+        decode_request(JSON, data)
+    caught.value.message.encode()
+    str(caught.value.detail).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no MessagePack"),
+        (b"\xc1", "no MessagePack"),
+        (msgpack.packb(UPDATE) + b"\x00", "no MessagePack"),
+        (b"\x81\xa1a" * 5000, "no MessagePack"),
+        (b"\xdd\x00\x00\x4e\x20" * 1000, "no MessagePack"),
+        (b"\x82\xa2id\x01\xa2id\x02", "'id' is given twice"),
+        (msgpack.packb({1: 2}), "no MessagePack|not a field"),
+        (msgpack.packb({b"id": ID}), "nothing to do|not a field"),
+        (msgpack.packb({**UPDATE, "values": {b"a": 1}}), "'values'"),
+        (msgpack.packb({**UPDATE, "values": {"a": float("nan")}}), "'values.a': expected a number"),
+        (msgpack.packb({**UPDATE, "values": {"a": 1 << 63}}), "64 bits"),
+        (msgpack.packb({**UPDATE, "values": {"a": msgpack.ExtType(5, b"x")}}), "'values.a'"),
+        (msgpack.packb({**UPDATE, "values": {"a": msgpack.Timestamp(5)}}), "'values.a'"),
+        (msgpack.packb({**UPDATE, "id": b"short"}), "'id'"),
+    ],
+)
+def test_broken_message_pack_is_refused_with_words(data: bytes, words: str) -> None:
+    with pytest.raises(MalformedRequest, match=words):
+        decode_request(MESSAGE_PACK, data)
+
+
+def test_an_unknown_content_type_is_refused() -> None:
+    with pytest.raises(MalformedRequest, match="'text/csv' is not known"):
+        decode_request("text/csv", b"{}")
+
+
+def test_the_size_is_bounded() -> None:
+    fields = {"id": ID_TEXT, "sql": "x" * REQUEST_BYTES_MAX}
+    with pytest.raises(RequestTooLarge, match="at most 900000"):
+        decode_request(JSON, json.dumps(fields).encode())
+
+
+def test_the_number_of_operations_is_bounded() -> None:
+    delete = {"table": "t", "op": "delete", "key": [1]}
+    fields = {"id": ID_TEXT, "transaction": [delete] * OPERATIONS_MAX}
+    for content_type, data in both(fields):
+        assert len(decode_request(content_type, data).operations) == OPERATIONS_MAX
+    fields["transaction"] = [delete] * (OPERATIONS_MAX + 1)
+    with pytest.raises(MalformedRequest, match="10001 operations"):
+        decode_request(JSON, json.dumps(fields).encode())
+    with pytest.raises(MalformedRequest, match="10000"):
+        decode_request(MESSAGE_PACK, msgpack.packb(fields))
+
+
+VALUE = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=8)
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@st.composite
+def broken_requests(draw: st.DrawFn) -> dict[str, Any]:
+    """A right request with some fields replaced, so that every branch is reached."""
+    start = draw(
+        st.sampled_from(
+            [
+                UPDATE,
+                {"id": ID_TEXT, "transaction": [{"table": "t", "op": "delete", "key": [1]}]},
+                {"id": ID_TEXT, "sql": "x", "attempt": 2, "give_up": True, "used": {"t": 1}},
+                {"id": ID_TEXT, "job": 7, "action": "set", "chunk_rows": 5},
+            ]
+        )
+    )
+    fields: dict[str, Any] = {**start}
+    names = st.one_of(st.sampled_from(sorted(fields)), st.text(max_size=8))
+    for name in draw(st.lists(names, max_size=3)):
+        fields[name] = draw(VALUE)
+    return fields
+
+
+@settings(deadline=None)
+@given(broken_requests())
+def test_no_field_raises_anything_else(fields: dict[str, Any]) -> None:
+    data = [(JSON, json.dumps(fields).encode())]
+    try:
+        data.append((MESSAGE_PACK, msgpack.packb(fields)))
+    except UnicodeEncodeError:
+        pass  # MessagePack's writer can't make this one
+    for content_type, encoded in data:
+        try:
+            request = decode_request(content_type, encoded)
+        except MalformedRequest as error:
+            error.message.encode()
+        else:
+            assert decode_request(*encode_request(request)) == request
+        peek_id(content_type, encoded)
+        peek_reply_to(content_type, encoded)
+
+
+@given(st.sampled_from(["", JSON, MESSAGE_PACK, "\ud800"]), st.binary(max_size=200))
+def test_no_bytes_raise_anything_else(content_type: str, data: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        decode_request(content_type, data)
+    assert peek_id(content_type, data) is None
+    assert peek_reply_to(content_type, data) == -1
+
+
+@settings(deadline=None)
+@given(st.integers(0, 200), st.integers(0, 255))
+def test_one_changed_byte_raises_nothing_else(at: int, byte: int) -> None:
+    for content_type, data in both(UPDATE):
+        broken = bytearray(data)
+        broken[at % len(data)] = byte
+        with contextlib.suppress(MalformedRequest):
+            decode_request(content_type, bytes(broken))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        UPDATED,
+        UPDATED._replace(attempt=3, give_up=True, reply_to=5, used={"u": 1}),
+        UPDATED._replace(operations=UPDATED.operations * 2, on_conflict=OnConflict.REPLAY),
+        ChangeRequest(ID, sql="CREATE TABLE …"),
+        ChangeRequest(ID, control=JobControl(7, "pause")),
+        ChangeRequest(ID, control=JobControl(7, "set", {"chunk_rows": 5})),
+    ],
+)
+def test_what_is_encoded_is_read_back(request_: ChangeRequest) -> None:
+    assert decode_request(*encode_request(request_)) == request_
+
+
+def test_dates_and_uuids_are_encoded_as_text() -> None:
+    moment = datetime(2013, 1, 1, 5, tzinfo=UTC)
+    values = {"at": moment, "day": moment.date(), "u": UUID(int=1)}
+    operation = Operation(OperationKind.INSERT, "t", {}, values)
+    found = decode_request(*encode_request(ChangeRequest(ID, (operation,))))
+    assert found.operations[0].values == {
+        "at": "2013-01-01T05:00:00+00:00",
+        "day": "2013-01-01",
+        "u": "00000000-0000-0000-0000-000000000001",
+    }
+
+
+def test_a_value_without_a_wire_form_is_refused_when_encoding() -> None:
+    operation = Operation(OperationKind.INSERT, "t", {}, {"a": object()})
+    with pytest.raises(MalformedRequest, match="object has no wire form"):
+        encode_request(ChangeRequest(ID, (operation,)))
+
+
+def test_id_and_partition_of_a_malformed_request_are_found() -> None:
+    for content_type, data in both({"id": ID_TEXT, "reply_to": 4, "tabel": 1}):
+        assert peek_id(content_type, data) == ID
+        assert peek_reply_to(content_type, data) == 4
