@@ -1,0 +1,29 @@
+"""Which elements of a table are dead: left over on purpose, seen by nobody any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from leasehold.schema.descriptor import Descriptor
+
+
+def element_ids_of(descriptor: Descriptor) -> frozenset[int]:
+    columns = (column.element_id for column in descriptor.columns)
+    return frozenset((*columns, *(index.element_id for index in descriptor.indexes)))
+
+
+def dead_elements(versions: Iterable[Descriptor], min_version: int) -> frozenset[int]:
+    """Ids that only kept versions below `min_version` name.
+
+    No operation can run under those versions any more (D5), so from that log position on no node
+    reads or writes such a pair; each node removes it physically at its own pace. Element ids are
+    never used again, so a dead id stays dead.
+    """
+    live: set[int] = set()
+    named: set[int] = set()
+    for descriptor in versions:
+        ids = element_ids_of(descriptor)
+        named |= ids
+        if descriptor.version >= min_version:
+            live |= ids
+    return frozenset(named - live)

@@ -1,0 +1,96 @@
+"""The small tables of a store: log position, descriptors, min versions, jobs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgpack
+
+from leasehold.adapters.dead_elements import dead_elements
+from leasehold.model.ports import StoredCatalog
+from leasehold.model.records import LogPosition
+from leasehold.schema.descriptor import from_wire
+
+_GET_POSITION: Final = """
+SELECT log_offset, epoch, incarnation, sequence, digest, lsn, commit_us, decided_through,
+    answered_through, longest_grant_ms FROM position
+"""
+_PUT_POSITION: Final = """
+UPDATE position SET log_offset = ?, epoch = ?, incarnation = ?, sequence = ?, digest = ?, lsn = ?,
+    commit_us = ?, decided_through = ?, answered_through = ?, longest_grant_ms = ?
+"""
+_CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
+
+
+def read_position(connection: apsw.Connection) -> LogPosition:
+    """The log position stored in the transaction that `connection` sees."""
+    found: tuple[Any, ...] = connection.execute(_GET_POSITION).fetchall()[0]
+    position = LogPosition(*found)
+    return position._replace(decided_through=msgpack.unpackb(found[7]))
+
+
+def read_descriptors(connection: apsw.Connection) -> list[Any]:
+    """Wire forms of every kept version, in order of table id and version."""
+    return [
+        msgpack.unpackb(body, strict_map_key=False)
+        for (body,) in connection.execute("SELECT body FROM descriptors ORDER BY 1, version")
+    ]
+
+
+def read_min_versions(connection: apsw.Connection) -> dict[int, int]:
+    found: list[Any] = connection.execute("SELECT table_id, version FROM min_versions").fetchall()
+    return dict(found)
+
+
+class StoredTables:
+    """Reads and writes of the writer's connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._execute = connection.cursor().execute
+
+    def position(self) -> LogPosition:
+        return read_position(self._connection)
+
+    def put_position(self, position: LogPosition) -> None:
+        through = msgpack.packb(dict(position.decided_through))
+        self._execute(_PUT_POSITION, (*position[:7], through, *position[8:]))
+
+    def catalog(self) -> StoredCatalog:
+        jobs = [
+            msgpack.unpackb(body, strict_map_key=False)
+            for (body,) in self._connection.execute("SELECT body FROM jobs ORDER BY job_id")
+        ]
+        return StoredCatalog(
+            read_descriptors(self._connection),
+            read_min_versions(self._connection),
+            jobs,
+            self._connection.execute("SELECT ledger_run FROM position").get,
+        )
+
+    def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
+        self._execute(
+            "INSERT OR REPLACE INTO descriptors VALUES (?, ?, ?)",
+            (table_id, version, msgpack.packb(body)),
+        )
+        self._execute(_CHANGED)
+
+    def put_min_version(self, table_id: int, version: int) -> None:
+        self._execute("INSERT OR REPLACE INTO min_versions VALUES (?, ?)", (table_id, version))
+        self._execute(_CHANGED)
+
+    def put_job(self, job_id: int, body: Any) -> None:
+        self._execute("INSERT OR REPLACE INTO jobs VALUES (?, ?)", (job_id, msgpack.packb(body)))
+
+    def put_ledger_run(self, run_id: str) -> None:
+        self._execute("UPDATE position SET ledger_run = ?", (run_id,))
+
+    def dead_elements(self, table_id: int) -> frozenset[int]:
+        """Ids left over on purpose, as of what this transaction sees."""
+        bodies = self._connection.execute(
+            "SELECT body FROM descriptors WHERE table_id = ?", (table_id,)
+        ).fetchall()
+        versions = [from_wire(msgpack.unpackb(body, strict_map_key=False)) for (body,) in bodies]
+        lowest = read_min_versions(self._connection).get(table_id, 1)
+        return dead_elements(versions, lowest)

@@ -1,0 +1,237 @@
+"""Read snapshots of a store, on connections that any thread may use beside the writer."""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from leasehold.adapters.sqlite_catalog import read_descriptors, read_min_versions, read_position
+from leasehold.adapters.sqlite_layout import column_name, connect
+from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
+from leasehold.model.errors import UnknownTable
+from leasehold.model.ports import Row
+from leasehold.model.records import Key, LogPosition
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.states import READABLE
+
+CONNECTIONS_KEPT_MAX: Final = 16
+
+
+class ReadCatalog(NamedTuple):
+    """Newest descriptors by name and min versions, as of one catalog count."""
+
+    newest: dict[str, Descriptor]
+    by_id: dict[int, Descriptor]
+    min_versions: dict[int, int]
+
+
+class Reader:
+    """One read connection with its plans; one thread at a time."""
+
+    def __init__(self, path: Path, cache_mb: int) -> None:
+        self.connection = connect(path, cache_mb=cache_mb, read_only=True)
+        self.execute = self.connection.cursor().execute
+        self._plans: dict[tuple[int, int], ReadPlan] = {}
+
+    def plan(self, descriptor: Descriptor) -> ReadPlan:
+        plan = self._plans.get((descriptor.table_id, descriptor.version))
+        if plan is None or plan.descriptor is not descriptor:
+            # Only what this version names: a snapshot may be older than a newer column.
+            plan = ReadPlan(descriptor, [c.element_id for c in descriptor.columns])
+            self._plans[descriptor.table_id, descriptor.version] = plan
+        return plan
+
+
+class Readers:
+    """A pool of read connections. Thread-safe: deque's ends are atomic."""
+
+    def __init__(self, path: Path, *, cache_mb: int) -> None:
+        self._path = path
+        self._cache_mb = cache_mb
+        self._idle: deque[Reader] = deque()
+        self._closed = False
+        self._catalogs: dict[int, ReadCatalog] = {}
+
+    def open_snapshot(self) -> SqliteSnapshot:
+        assert not self._closed, "the store is closed"
+        try:
+            reader = self._idle.pop()
+        except IndexError:
+            reader = Reader(self._path, self._cache_mb)
+        return SqliteSnapshot(self, reader)
+
+    def give_back(self, reader: Reader) -> None:
+        if self._closed or len(self._idle) >= CONNECTIONS_KEPT_MAX:
+            reader.connection.close()
+        else:
+            self._idle.append(reader)
+
+    def catalog(self, count: int, connection: apsw.Connection) -> ReadCatalog:
+        """The catalog of the snapshot that `connection` has open.
+
+        Cached by the count of catalog changes, which is part of the same snapshot: equal counts
+        mean equal catalogs, so nothing is decoded twice.
+        """
+        found = self._catalogs.get(count)
+        if found is None:
+            by_id: dict[int, Descriptor] = {}
+            for body in read_descriptors(connection):
+                by_id[body["id"]] = from_wire(body)
+            newest = {d.name: d for d in by_id.values()}
+            found = ReadCatalog(newest, by_id, read_min_versions(connection))
+            self._catalogs = {count: found}
+        return found
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().connection.close()
+
+
+class SqliteSnapshot:
+    """StoreSnapshot: everything it answers is of the one commit it was opened at."""
+
+    def __init__(self, readers: Readers, reader: Reader) -> None:
+        self._readers = readers
+        self._reader: Reader | None = reader
+        self._execute = reader.execute
+        self._scans: list[apsw.Cursor] = []
+        # A read transaction begins with its first read, which this is.
+        self._execute("BEGIN")
+        found: Any = self._execute("SELECT lsn, catalog FROM position").fetchall()[0]
+        self.lsn: int = found[0]
+        self._count: int = found[1]
+
+    def __enter__(self) -> SqliteSnapshot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """For set-wise reading of this snapshot (checks, exports)."""
+        assert self._reader is not None, "the snapshot is closed"
+        return self._reader.connection
+
+    def position(self) -> LogPosition:
+        return read_position(self.connection)
+
+    def _catalog(self) -> ReadCatalog:
+        return self._readers.catalog(self._count, self.connection)
+
+    def min_version(self, table_id: int) -> int:
+        return self._catalog().min_versions.get(table_id, 1)
+
+    def newest(self, table: str) -> Descriptor:
+        """The newest descriptor of a name. Raises UnknownTable."""
+        found = self._catalog().newest.get(table)
+        if found is None:
+            raise UnknownTable(f"table {table!r} does not exist", table=table)
+        return found
+
+    def tables(self) -> tuple[Descriptor, ...]:
+        """The newest version of every table, by table id."""
+        by_id = self._catalog().by_id
+        return tuple(by_id[table_id] for table_id in sorted(by_id))
+
+    def get(self, descriptor: Descriptor, key: Key) -> Row | None:
+        assert self._reader is not None, "the snapshot is closed"
+        plan = self._reader.plan(descriptor)
+        found = self._execute(plan.get, key).fetchall()
+        return plan.row(found[0]) if found else None
+
+    def scan(
+        self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        """Rows with low <= key < high, in key order; prefixes compare by the columns they have."""
+        assert self._reader is not None, "the snapshot is closed"
+        plan = self._reader.plan(descriptor)
+        where = _range(plan.key_names, low, high)
+        text = (
+            f"SELECT {', '.join(plan.all_names)} FROM {plan.name}{where}"
+            f" ORDER BY {', '.join(plan.key_names)} LIMIT ?"
+        )
+        return self._rows(plan, text, (*(low or ()), *(high or ()), rows_max))
+
+    def get_by(
+        self, descriptor: Descriptor, index_id: int, values: Key, *, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        """Rows whose index columns start with `values` (None finds NULLs), in index order."""
+        plan, entries = self._entries(descriptor, index_id)
+        where = " AND ".join(f"x.{name} = ?" for name in entries.keys[: len(values)])
+        text = _through(plan, entries, f" WHERE {where}" if where else "")
+        return self._rows(plan, text, (*entry_key(values), rows_max))
+
+    def get_range(
+        self,
+        descriptor: Descriptor,
+        index_id: int,
+        low: Key | None,
+        high: Key | None,
+        *,
+        rows_max: int,
+    ) -> Iterator[tuple[Key, Row]]:
+        """Rows with low <= index columns < high, in index order; NULLs come last."""
+        plan, entries = self._entries(descriptor, index_id)
+        where = _range(tuple(f"x.{name}" for name in entries.keys), low, high)
+        text = _through(plan, entries, where)
+        bounds = (*entry_key(low or ()), *entry_key(high or ()), rows_max)
+        return self._rows(plan, text, bounds)
+
+    def _entries(self, descriptor: Descriptor, index_id: int) -> tuple[ReadPlan, EntriesPlan]:
+        assert self._reader is not None, "the snapshot is closed"
+        index = next(i for i in descriptor.indexes if i.element_id == index_id)
+        assert index.state in READABLE, f"index {index.name!r} is not public in this version"
+        return self._reader.plan(descriptor), EntriesPlan(descriptor, index)
+
+    def _rows(
+        self, plan: ReadPlan, text: str, bindings: tuple[Any, ...]
+    ) -> Iterator[tuple[Key, Row]]:
+        cursor = self.connection.cursor()
+        self._scans.append(cursor)
+        width = plan.key_width
+        try:
+            for found in cursor.execute(text, bindings):
+                yield found[:width], plan.row(found)
+        finally:
+            cursor.close(force=True)
+            self._scans.remove(cursor)
+
+    def close(self) -> None:
+        """End the snapshot; iterators of it that are still open end too. May be called twice."""
+        reader, self._reader = self._reader, None
+        if reader is None:
+            return
+        for cursor in tuple(self._scans):
+            cursor.close(force=True)
+        self._execute("COMMIT")
+        self._readers.give_back(reader)
+
+
+def _range(names: tuple[str, ...], low: Key | None, high: Key | None) -> str:
+    """WHERE of a half-open range over key columns, by row values so that the key's order serves."""
+    terms = []
+    for bound, sign in ((low, ">="), (high, "<")):
+        if bound:
+            columns = ", ".join(names[: len(bound)])
+            terms.append(f"({columns}) {sign} ({', '.join('?' * len(bound))})")
+    return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def _through(plan: ReadPlan, entries: EntriesPlan, where: str) -> str:
+    shown = ", ".join(f"t.{name}" for name in plan.all_names)
+    match = " AND ".join(
+        f"t.{column_name(e)} = x.p{n}" for n, e in enumerate(plan.descriptor.primary_key)
+    )
+    order = ", ".join(f"x.{name}" for name in entries.columns)
+    return (
+        f"SELECT {shown} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t ON {match}"
+        f"{where} ORDER BY {order} LIMIT ?"
+    )

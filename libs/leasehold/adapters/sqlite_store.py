@@ -1,0 +1,306 @@
+"""A node's store on SQLite: what its single writer does (`model.ports.StoreWriter`).
+
+Readers have connections of their own (`sqlite_snapshot.py`); a check reads beside the apply loop
+(`sqlite_check.py`). One thread at a time may use the writer's methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from leasehold.adapters.sqlite_catalog import StoredTables
+from leasehold.adapters.sqlite_checker import Checker
+from leasehold.adapters.sqlite_fill import fill_entries
+from leasehold.adapters.sqlite_layout import (
+    WriterLock,
+    connect,
+    element_ids,
+    make_physical,
+    make_writer,
+    physical_columns,
+    table_name,
+)
+from leasehold.adapters.sqlite_outcomes import Outcomes
+from leasehold.adapters.sqlite_plan import WritePlan, entry_key
+from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
+from leasehold.model.errors import ConfigurationError, StoreCorrupted
+from leasehold.model.ids import genid
+from leasehold.model.ports import Row, StoredCatalog
+from leasehold.model.records import (
+    ChangeKind,
+    CheckReport,
+    EntriesFill,
+    Image,
+    Key,
+    LogPosition,
+    Outcome,
+    RowChange,
+)
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.key_values import entries
+
+CACHE_MB: Final = 64
+_INSERT, _DELETE = ChangeKind.INSERT, ChangeKind.DELETE
+
+
+class SqliteStore:
+    """StoreWriter on the file `path`, which is created when it isn't there.
+
+    `synchronous` "normal" may lose the last commits in a power cut, never half of one: the log
+    has them. "full" syncs at every commit. Raises ConfigurationError when another writer has the
+    file open, or when the file is not a store this program can read.
+    """
+
+    def __init__(
+        self, path: Path | str, *, synchronous: str = "normal", cache_mb: int = CACHE_MB
+    ) -> None:
+        self.path = Path(path)
+        if synchronous not in ("normal", "full"):
+            raise ConfigurationError(f"synchronous is normal or full, not {synchronous!r}")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = WriterLock(self.path)
+        try:
+            self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
+            make_writer(self._connection, synchronous)
+        except BaseException:
+            self._lock.close()
+            raise
+        self._execute = self._connection.cursor().execute
+        self._tables = StoredTables(self._connection)
+        self._outcomes = Outcomes(self._connection)
+        self._plans: dict[tuple[int, int], WritePlan] = {}
+        self._open = False
+        self._savepoints = 0
+        self._schema_touched = False
+        self._readers = Readers(self.path, cache_mb=cache_mb)
+        self._checker = Checker(self._readers)
+
+    def close(self) -> None:
+        """Give everything back; an open transaction is rolled back."""
+        self._checker.close()
+        self._readers.close()
+        self._connection.close()
+        self._lock.close()
+
+    # ------------------------------------------------------------ transactions
+
+    def begin(self) -> None:
+        assert not self._open, "a transaction is open"
+        self._execute("BEGIN IMMEDIATE")
+        self._open = True
+
+    def commit(self, position: LogPosition) -> None:
+        """L6: the position lies in the same transaction as what was applied."""
+        assert self._open, "no transaction is open"
+        assert self._savepoints == 0, "a savepoint is open"
+        self._tables.put_position(position)
+        self._execute("COMMIT")
+        self._open = False
+        self._schema_touched = False
+
+    def rollback(self) -> None:
+        assert self._open, "no transaction is open"
+        self._execute("ROLLBACK")
+        self._open = False
+        self._savepoints = 0
+        self._forget_plans()
+
+    def savepoint(self) -> None:
+        assert self._open, "no transaction is open"
+        self._execute("SAVEPOINT request")
+        self._savepoints += 1
+
+    def release(self) -> None:
+        assert self._savepoints > 0, "no savepoint"
+        self._execute("RELEASE request")
+        self._savepoints -= 1
+
+    def rollback_to(self) -> None:
+        """Undo everything since the newest savepoint, which is gone afterwards."""
+        assert self._savepoints > 0, "no savepoint"
+        self._execute("ROLLBACK TO request")
+        self._execute("RELEASE request")
+        self._savepoints -= 1
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        if self._schema_touched:
+            self._plans.clear()
+
+    # ------------------------------------------------------------ position and catalog
+
+    def position(self) -> LogPosition:
+        return self._tables.position()
+
+    def catalog(self) -> StoredCatalog:
+        return self._tables.catalog()
+
+    def prepare(self, descriptor: Descriptor) -> None:
+        self._touch_schema()
+        make_physical(self._connection, descriptor)
+
+    def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
+        self._touch_schema()
+        self._tables.put_descriptor(table_id, version, body)
+
+    def put_min_version(self, table_id: int, version: int) -> None:
+        self._touch_schema()
+        self._tables.put_min_version(table_id, version)
+
+    def put_job(self, job_id: int, body: Any) -> None:
+        assert self._open, "no transaction is open"
+        self._tables.put_job(job_id, body)
+
+    def put_ledger_run(self, run_id: str) -> None:
+        assert self._open, "no transaction is open"
+        self._tables.put_ledger_run(run_id)
+
+    def _touch_schema(self) -> None:
+        assert self._open, "no transaction is open"
+        self._schema_touched = True
+        self._plans.clear()
+
+    def _plan(self, descriptor: Descriptor) -> WritePlan:
+        plan = self._plans.get((descriptor.table_id, descriptor.version))
+        if plan is not None and plan.descriptor is descriptor:
+            return plan
+        if plan is None or plan.descriptor != descriptor:
+            there = physical_columns(self._connection, table_name(descriptor.table_id))
+            if not there:
+                raise StoreCorrupted(
+                    f"the store {self.path} has no table for {descriptor.name!r}"
+                    f" (id {descriptor.table_id}); its descriptor was never prepared"
+                )
+            known = frozenset(element_ids(there))
+            # Dead columns are neither read nor carried along: nodes remove them at their own
+            # pace, and an image must not depend on how far the master has come with that.
+            live = sorted(known - self._tables.dead_elements(descriptor.table_id))
+            plan = WritePlan(descriptor, live, known)
+        plan.descriptor = descriptor
+        self._plans[descriptor.table_id, descriptor.version] = plan
+        return plan
+
+    # ------------------------------------------------------------ rows
+
+    def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        plan = self._plan(descriptor)
+        found = self._execute(plan.get, key).fetchall()
+        return plan.row(found[0]) if found else None
+
+    def change(
+        self,
+        descriptor: Descriptor,
+        change: RowChange,
+        lsn: int,
+        position: int,
+        before: Row | None,
+    ) -> None:
+        plan = self._plan(descriptor)
+        kind, key, image = change.kind, change.key, change.image
+        old = self._image_before(plan, change, before) if plan.entries else None
+        if kind is _DELETE:
+            verified = tuple(change.before)
+            self._execute(plan.delete(verified), (*key, *change.before.values()))
+        else:
+            assert image is not None, "T0: every change but a delete carries its after-image"
+            if not image.keys() <= plan.known:
+                raise StoreCorrupted(
+                    f"the log carries elements {sorted(image.keys() - plan.known)} of table"
+                    f" {descriptor.name!r}, which the store {self.path} was not prepared for"
+                )
+            stamps = (genid(lsn, position),) * len(change.locks)
+            pairs = map(image.get, plan.other_ids)
+            if kind is _INSERT:
+                self._insert(plan, change, (*key, *pairs), stamps, lsn)
+            else:
+                before_genids = change.before
+                self._execute(
+                    plan.update(change.locks, tuple(before_genids)),
+                    (*pairs, *stamps, lsn, *key, *before_genids.values()),
+                )
+        if kind is not _INSERT and self._connection.changes() != 1:
+            raise self._contradiction(plan, change)
+        if plan.entries:
+            self._change_entries(plan, key, old, image)
+
+    def _insert(
+        self,
+        plan: WritePlan,
+        change: RowChange,
+        pairs: tuple[Any, ...],
+        stamps: tuple[int, ...],
+        lsn: int,
+    ) -> None:
+        if change.locks != plan.locks:
+            raise StoreCorrupted(
+                f"an insert sets the genids of every lock {plan.locks}, the log has {change.locks}"
+            )
+        try:
+            self._execute(plan.insert, (*pairs, *stamps, lsn))
+        except apsw.ConstraintError as error:
+            raise self._contradiction(plan, change) from error
+
+    def _image_before(self, plan: WritePlan, change: RowChange, before: Row | None) -> Image | None:
+        """The indexed pairs before the change; the whole row where the caller has it."""
+        if change.kind is _INSERT:
+            return None
+        if before is not None:
+            return before.values
+        found = self._execute(plan.get_indexed, change.key).fetchall()
+        if not found:
+            raise self._contradiction(plan, change)
+        return dict(zip(plan.indexed_ids, found[0], strict=False))
+
+    def _change_entries(
+        self, plan: WritePlan, key: Key, old: Image | None, new: Image | None
+    ) -> None:
+        for entry in entries(plan.descriptor, old, new):
+            statements = plan.entries[entry.index_id]
+            if entry.remove is not None:
+                self._execute(statements.remove, entry_key(entry.remove) + key)
+            if entry.put is not None:
+                self._execute(statements.put, entry_key(entry.put) + key)
+
+    def _contradiction(self, plan: WritePlan, change: RowChange) -> StoreCorrupted:
+        """The row is not the one that the log's change was decided on."""
+        found = self._execute(plan.get, change.key).fetchall()
+        there = plan.row(found[0]).genids if found else "no row"
+        return StoreCorrupted(
+            f"{change.kind.name} of {change.key!r} in table {plan.descriptor.name!r} was decided"
+            f" on genids {dict(change.before)}, the store {self.path} has {there};"
+            " remove the store and let the node take a snapshot",
+            table=plan.descriptor.name,
+            key=change.key,
+        )
+
+    def fill_entries(self, descriptor: Descriptor, fill: EntriesFill) -> int:
+        statements = self._plan(descriptor).entries.get(fill.index_id)
+        assert statements is not None, f"version {descriptor.version} has no such index"
+        return fill_entries(self._connection, self._plan(descriptor), statements, fill.keys)
+
+    # ------------------------------------------------------------ outcomes
+
+    def outcome(self, request_id: bytes) -> Outcome | None:
+        return self._outcomes.get(request_id)
+
+    def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
+        self._outcomes.put(request_id, outcome)
+
+    def collect_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        return self._outcomes.collect(decided_before_us, rows_max)
+
+    # ------------------------------------------------------------ readers and checks
+
+    def open_snapshot(self) -> SqliteSnapshot:
+        """A read snapshot of what is committed now; any thread may call this."""
+        return self._readers.open_snapshot()
+
+    def check(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
+        self._checker.start(subject, table_ids, element_id)
+
+    def checked(self) -> Sequence[CheckReport]:
+        return self._checker.finished()
