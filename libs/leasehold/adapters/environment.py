@@ -103,9 +103,12 @@ class KafkaSettings:
     def uses_tls(self) -> bool:
         return self.security.endswith("SSL")
 
-    def librdkafka(self) -> dict[str, str]:
+    def librdkafka(self) -> dict[str, str | int | float | bool]:
         """For confluent_kafka's Producer, Consumer and AdminClient. Holds secrets: never print."""
-        options = {"bootstrap.servers": self.bootstrap, "security.protocol": self.security.lower()}
+        options: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": self.security.lower(),
+        }
         if self.uses_sasl:
             options["sasl.mechanism"] = self.sasl_mechanism
             options["sasl.username"] = self.username or ""
