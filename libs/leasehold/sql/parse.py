@@ -1,0 +1,179 @@
+"""Text → syntax tree: the one place that calls sqlglot, with limits before and positions after.
+
+The tree is sqlglot's (PostgreSQL dialect) and is a proposal only: whoever reads it takes what it
+knows node by node through `only`, so that a word nobody looked at is refused, never dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.schema.descriptor import NAME_BYTES_MAX
+from leasehold.schema.types import Type, parse_type
+
+STATEMENT_BYTES_MAX: Final = 65_536
+NESTING_MAX: Final = 16  # parentheses and CASE; sqlglot descends some 15 frames for each
+SIGNS_MAX: Final = 16  # prefix operators in a row: each is a frame as well
+
+# sqlglot logs a warning for each statement it keeps as raw text; here such a text is refused.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+_POSTGRES: Final = Postgres()
+_OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
+_CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END})
+_PREFIX: Final = frozenset({TokenType.DASH, TokenType.PLUS, TokenType.NOT, TokenType.TILDE})
+
+_TYPES: Final = {
+    exp.DType.SMALLINT: "smallint",
+    exp.DType.INT: "integer",
+    exp.DType.BIGINT: "bigint",
+    exp.DType.DOUBLE: "double precision",
+    exp.DType.TEXT: "text",
+    exp.DType.VARCHAR: "varchar",
+    exp.DType.BOOLEAN: "boolean",
+    exp.DType.VARBINARY: "bytea",
+    exp.DType.DATE: "date",
+    exp.DType.TIMESTAMP: "timestamp",
+    exp.DType.TIMESTAMPTZ: "timestamptz",
+    exp.DType.UUID: "uuid",
+}
+TYPE_NAMES: Final = ", ".join(_TYPES.values())
+
+
+def tokens_of(text: str, bytes_max: int = STATEMENT_BYTES_MAX) -> list[Token]:
+    """The tokens of one statement or expression, without closing semicolons.
+
+    Raises SyntaxInvalid (position: characters from 1) for an empty text, an open quote, a second
+    statement and two commas in a row; OutOfRange above `bytes_max` or NESTING_MAX.
+    """
+    size = len(text.encode(errors="replace"))
+    if size > bytes_max:
+        raise OutOfRange(f"the text has {size} bytes; at most {bytes_max} are read")
+    try:
+        tokens = _POSTGRES.tokenize(text)
+    except TokenError as error:
+        raise SyntaxInvalid("a quote or a comment is not closed", position=len(text)) from error
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise SyntaxInvalid("the text holds no statement", position=1)
+    _check(tokens)
+    return tokens
+
+
+def _check(tokens: list[Token]) -> None:
+    depth = signs = 0
+    before: Token | None = None
+    for token in tokens:
+        kind = token.token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        signs = signs + 1 if kind in _PREFIX else 0
+        if depth > NESTING_MAX or signs > SIGNS_MAX:
+            raise OutOfRange(
+                f"nested more than {NESTING_MAX} deep", position=position_of_token(token)
+            )
+        if kind is TokenType.SEMICOLON:
+            raise SyntaxInvalid(
+                "one statement at a time: a second one follows here",
+                position=position_of_token(token),
+            )
+        # sqlglot reads over a missing element; PostgreSQL does not.
+        after_comma = before is not None and before.token_type is TokenType.COMMA
+        if after_comma and (kind is TokenType.COMMA or kind in _CLOSING):
+            raise unexpected(token)
+        before = token
+
+
+def tree_of(text: str, tokens: list[Token]) -> exp.Expression:
+    """The tree of already checked tokens. Raises SyntaxInvalid with the position."""
+    try:
+        trees = _POSTGRES.parser().parse(tokens, text)
+    except ParseError as error:
+        raise _syntax(text, error) from error
+    except RecursionError as error:
+        raise OutOfRange("the text is nested too deeply to be read") from error
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Expression):
+        raise SyntaxInvalid("the text is not one statement", position=1)
+    return tree
+
+
+def _syntax(text: str, error: ParseError) -> SyntaxInvalid:
+    found = error.errors[0] if error.errors else {}
+    line, column = found.get("line") or 1, found.get("col") or 1
+    start = sum(len(part) for part in text.splitlines(keepends=True)[: line - 1])
+    word = str(found.get("highlight") or "")
+    position = max(1, start + column - len(word) + 1)
+    near = f" at or near {word!r:.80}" if word else ""
+    return SyntaxInvalid(f"syntax error{near}", position=position)
+
+
+def unexpected(token: Token) -> SyntaxInvalid:
+    return SyntaxInvalid(
+        f"syntax error at or near {token.text!r:.80}", position=position_of_token(token)
+    )
+
+
+def position_of_token(token: Token) -> int:
+    """Characters from the start of the text, from 1, as PostgreSQL counts them."""
+    return int(token.start) + 1
+
+
+def position_of(node: exp.Expression) -> int:
+    """Where the first name inside a node stands; 1 where the tree does not know."""
+    starts = [int(n.meta["start"]) for n in node.find_all(exp.Identifier) if "start" in n.meta]
+    return min(starts, default=0) + 1
+
+
+def only(node: exp.Expression, *known: str) -> None:
+    """Refuse a node that says more than `known` (names of sqlglot's arguments).
+
+    Raises FeatureNotSupported naming what else was said.
+    """
+    for name, value in node.args.items():
+        if value not in (None, False, []) and name not in known:
+            word = value.sql("postgres") if isinstance(value, exp.Expression) else name
+            raise FeatureNotSupported(
+                f"{word!r:.80} is not supported here", position=position_of(node)
+            )
+
+
+def name_of(node: object) -> str:
+    """An identifier's name: lower-case unless quoted. Raises OutOfRange above NAME_BYTES_MAX."""
+    if not isinstance(node, exp.Identifier):
+        raise FeatureNotSupported("a plain name is expected here")
+    name = str(node.this)
+    if not node.args.get("quoted"):
+        name = name.lower()
+    size = len(name.encode(errors="replace"))
+    if not 1 <= size <= NAME_BYTES_MAX or "\x00" in name:
+        raise OutOfRange(
+            f"name {name!r:.100} has {size} bytes; 1 to {NAME_BYTES_MAX} are allowed",
+            position=position_of(node),
+        )
+    return name
+
+
+def type_of(node: exp.Expression) -> Type:
+    """A type's name in a statement → Type. Raises FeatureNotSupported naming the known types."""
+    assert isinstance(node, exp.DataType), node
+    name = _TYPES.get(node.this)
+    if name is None or node.args.get("nested"):
+        raise FeatureNotSupported(
+            f"type {node.sql('postgres')!r:.80} is not known; known are: {TYPE_NAMES}"
+        )
+    only(node, "this", "expressions")
+    lengths = node.expressions
+    if not lengths:
+        return Type(name)
+    digits = lengths[0].name if len(lengths) == 1 else ""
+    if name != "varchar" or not digits.isdecimal():
+        raise FeatureNotSupported(f"type {name!r} takes no length or precision here")
+    return parse_type(f"varchar({digits})")
