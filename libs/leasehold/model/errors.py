@@ -13,6 +13,7 @@
     │   ├── UnknownVersion        22023    ├── DuplicateObject    42P07
     │   ├── FeatureNotSupported   0A000    ├── TableBusy          55006
     │   ├── SyntaxInvalid         42601    ├── UnknownJob         42704
+    │   ├── DuplicateColumn       42701    ├── WrongJobState      55000
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
     │   └── GaveUp                40001 (final: attempts are used up)
@@ -139,6 +140,10 @@ class DuplicateObject(Refused):
     sqlstate = "42P07"
 
 
+class DuplicateColumn(Refused):
+    sqlstate = "42701"
+
+
 class TableBusy(Refused):
     """Another job is changing the table (D9)."""
 
@@ -147,6 +152,12 @@ class TableBusy(Refused):
 
 class UnknownJob(Refused):
     sqlstate = "42704"
+
+
+class WrongJobState(Refused):
+    """The job is not in a state in which that can be done to it (any more)."""
+
+    sqlstate = "55000"
 
 
 class VerifyError(Refused):

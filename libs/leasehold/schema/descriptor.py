@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -137,33 +137,52 @@ class Descriptor:
             "next_element_id": self.next_element_id,
             "primary_key": list(self.primary_key),
             "locks": list(self.locks),
-            "columns": [
-                {
-                    "id": c.element_id,
-                    "name": c.name,
-                    "type": c.type.name,
-                    "length": c.type.length,
-                    "nullable": c.nullable,
-                    "default": c.default,
-                    "state": c.state.label,
-                }
-                for c in self.columns
-            ],
-            "indexes": [
-                {
-                    "id": i.element_id,
-                    "name": i.name,
-                    "columns": list(i.columns),
-                    "unique": i.unique,
-                    "state": i.state.label,
-                }
-                for i in self.indexes
-            ],
+            "columns": [column_to_wire(c) for c in self.columns],
+            "indexes": [index_to_wire(i) for i in self.indexes],
         }
 
 
 def _state(label: str) -> State:
     return State[label.upper().replace("-", "_")]
+
+
+def column_to_wire(column: Column) -> dict[str, Any]:
+    return {
+        "id": column.element_id,
+        "name": column.name,
+        "type": column.type.name,
+        "length": column.type.length,
+        "nullable": column.nullable,
+        "default": column.default,
+        "state": column.state.label,
+    }
+
+
+def column_from_wire(body: Mapping[str, Any]) -> Column:
+    return Column(
+        body["id"],
+        body["name"],
+        Type(body["type"], body["length"]),
+        body["nullable"],
+        body["default"],
+        _state(body["state"]),
+    )
+
+
+def index_to_wire(index: Index) -> dict[str, Any]:
+    return {
+        "id": index.element_id,
+        "name": index.name,
+        "columns": list(index.columns),
+        "unique": index.unique,
+        "state": index.state.label,
+    }
+
+
+def index_from_wire(body: Mapping[str, Any]) -> Index:
+    return Index(
+        body["id"], body["name"], tuple(body["columns"]), body["unique"], _state(body["state"])
+    )
 
 
 def from_wire(body: dict[str, Any]) -> Descriptor:
@@ -177,19 +196,6 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         next_element_id=body["next_element_id"],
         primary_key=tuple(body["primary_key"]),
         locks=tuple(body["locks"]),
-        columns=tuple(
-            Column(
-                c["id"],
-                c["name"],
-                Type(c["type"], c["length"]),
-                c["nullable"],
-                c["default"],
-                _state(c["state"]),
-            )
-            for c in body["columns"]
-        ),
-        indexes=tuple(
-            Index(i["id"], i["name"], tuple(i["columns"]), i["unique"], _state(i["state"]))
-            for i in body["indexes"]
-        ),
+        columns=tuple(column_from_wire(c) for c in body["columns"]),
+        indexes=tuple(index_from_wire(i) for i in body["indexes"]),
     )

@@ -28,11 +28,11 @@ from leasehold.sql.parse import name_of, only, position_of, tokens_of, tree_of, 
 INDEX_COLUMNS_MAX: Final = 32
 
 # sqlglot also reads other dialects' type words (STRING, VARBINARY, …), which mean nothing here.
-_TYPE_WORDS: Final = frozenset(
-    ("smallint", "int2", "integer", "int", "int4", "bigint", "int8", "double", "float", "float8")
-    + ("text", "varchar", "character", "boolean", "bool", "bytea", "date")
-    + ("timestamp", "timestamptz", "uuid")
-)
+_TYPE_WORDS: Final = {
+    *("smallint", "int2", "integer", "int", "int4", "bigint", "int8"),
+    *("double", "float", "float8", "text", "varchar", "character", "boolean", "bool", "bytea"),
+    *("date", "timestamp", "timestamptz", "uuid"),
+}
 
 
 @dataclass(frozen=True, slots=True)
