@@ -1,0 +1,407 @@
+"""Agent: the part of a service that holds descriptor leases and learns of versions (D1-D8).
+
+One background thread steps the pure holder (`lease/holder.py`): it alone talks to the ledger, one
+command at a time. A second thread reads version events. Users take and give back leases from any
+thread without lock or network::
+
+    with Agent(ClientSettings.read()) as agent, agent.lease("flights") as descriptor:
+        ...  # use `descriptor`: its version is not passed by two while you are in here
+
+Events only make it fast. That none was missed is checked at every renewal against the ledger's
+newest versions, and what is behind is read anew from the topic's beginning.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, NamedTuple, Protocol
+
+from leasehold.adapters.clock import boottime_ns, random_bytes
+from leasehold.client.client_settings import ClientSettings
+from leasehold.lease.commands import SESSION_ID_MAX, Command, Snapshot
+from leasehold.lease.held_leases import HeldLease
+from leasehold.lease.holder import Holder, HolderLimits
+from leasehold.lease.holder_events import (
+    Acknowledge,
+    Answered,
+    Drain,
+    Effect,
+    Event,
+    Idle,
+    LedgerAway,
+    Send,
+    TimePassed,
+    VersionKnown,
+    Wake,
+    Want,
+)
+from leasehold.lease.replies import RefusalReason, Reply, SnapshotReport
+from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
+from leasehold.model.records import VersionEvent
+from leasehold.schema.descriptor import Descriptor, from_wire
+
+LEASE_TIMEOUT_S: Final = 10.0
+VERSIONS_KEPT_MAX: Final = 4
+"""Descriptors kept per table: the two that may be leased (D1), and two before for those who still
+decode what they read under them."""
+EVENT_POLL_S: Final = 0.2
+STOP_TIMEOUT_S: Final = 5.0
+
+
+class Ledger(Protocol):
+    def ask(self, command: Command) -> Reply:
+        """Raises LedgerUnavailable: whether it was carried out is then not known."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class VersionRoad(Protocol):
+    """Version events in and acknowledgements out; `adapters/kafka_version_road.py` in practice."""
+
+    def events(self, timeout_s: float) -> list[VersionEvent]:
+        """What has been published since the last call; first of all every table's newest."""
+        ...
+
+    def acknowledge(self, agent: str, table: int, version: int) -> None:
+        """Only wakes the waiter (D4), so a lost one costs time and nothing else."""
+        ...
+
+    def rewind(self) -> None:
+        """`events` begins again with every table's newest."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class _Waiter:
+    """Somebody who waits for a lease; woken once."""
+
+    __slots__ = ("lease", "reason", "sentence", "woken")
+
+    def __init__(self) -> None:
+        self.woken = threading.Event()
+        self.lease: HeldLease | None = None
+        self.reason: RefusalReason | None = None
+        self.sentence = ""
+
+
+class LeaseUse(NamedTuple):
+    """A use of a lease, taken by `Agent.acquire`; give it back by `Agent.release`."""
+
+    descriptor: Descriptor
+    held: HeldLease
+
+
+class Agent:
+    """Raises BusUnavailable or LedgerUnavailable only where a call needs them: an agent starts
+    and stays up while they are away, and goes on when they are back."""
+
+    def __init__(
+        self,
+        settings: ClientSettings | None = None,
+        *,
+        ledger: Ledger | None = None,
+        road: VersionRoad | None = None,
+        clock_ns: Callable[[], int] = boottime_ns,
+    ) -> None:
+        self.settings = settings or ClientSettings.read()
+        self.name = self.settings.cluster.node
+        self._ledger = ledger or _redis_ledger(self.settings)
+        self._road = road or _kafka_road(self.settings)
+        self._clock_ns = clock_ns
+        self._holder = Holder(
+            self.name, _session_ids(), has_store=False, limits=_limits(self.settings)
+        )
+        self._descriptors: dict[int, dict[int, Descriptor]] = {}
+        self._table_ids: dict[str, int] = {}
+        self._newest_us: dict[int, int] = {}
+        self._listeners: tuple[Callable[[VersionEvent], None], ...] = ()
+        self._inbox: deque[Event] = deque()
+        self._work = threading.Condition()
+        self._learned = threading.Condition()
+        self._tokens = itertools.count(1)
+        self._waiters: dict[int, _Waiter] = {}
+        self._stopping = False
+        self._compared_ns = clock_ns()
+        self.last_trouble = ""
+        self._threads = [
+            threading.Thread(target=self._hold, name="leasehold-leases", daemon=True),
+            threading.Thread(target=self._follow, name="leasehold-versions", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # --- users ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def lease(self, table: str, timeout_s: float = LEASE_TIMEOUT_S) -> Iterator[Descriptor]:
+        """The table's newest leased descriptor for as long as the block runs.
+
+        Raises UnknownTable, or NotCoherent (57P03) when no lease comes in `timeout_s`.
+        """
+        use = self.acquire(table, timeout_s)
+        try:
+            yield use.descriptor
+        finally:
+            self.release(use)
+
+    def acquire(self, table: str, timeout_s: float = LEASE_TIMEOUT_S) -> LeaseUse:
+        """As `lease`, without the block. In-process while a lease is held."""
+        table_id = self._table_id(table, timeout_s)
+        held = self._holder.leases.acquire(table_id, self._clock_ns())
+        if held is None:
+            held = self._await_lease(table, table_id, timeout_s)
+        return LeaseUse(self._descriptors[table_id][held.version], held)
+
+    def release(self, use: LeaseUse) -> None:
+        if self._holder.leases.release(use.held):
+            self._post(Idle())
+
+    def is_valid(self, use: LeaseUse) -> bool:
+        """D3: whether one may still decode under it; False once it has run out or was lost."""
+        return self._holder.leases.is_valid(use.held, self._clock_ns())
+
+    def newest(self, table: str) -> Descriptor | None:
+        """The newest version heard of, leased or not; None for a table not heard of."""
+        table_id = self._table_ids.get(table)
+        return None if table_id is None else self._newest(table_id)
+
+    def descriptor(self, table_id: int, version: int) -> Descriptor | None:
+        """A version heard of and still kept."""
+        return self._descriptors.get(table_id, {}).get(version)
+
+    def on_version(self, listener: Callable[[VersionEvent], None]) -> None:
+        """`listener` is called in the reading thread for each event, and first for what is known
+        already; it must return soon."""
+        with self._learned:
+            for versions in self._descriptors.values():
+                for descriptor in versions.values():
+                    listener(_event_of(descriptor))
+            self._listeners = (*self._listeners, listener)
+
+    @property
+    def expires_ns(self) -> int:
+        """Until when leases are usable, by CLOCK_BOOTTIME (D3); 0: no session."""
+        return self._holder.expires_ns
+
+    def close(self) -> None:
+        """Give back what is not in use and stop both threads; a second call does nothing."""
+        if self._stopping:
+            return
+        self._post(Drain())
+        with self._work:
+            deadline_s = STOP_TIMEOUT_S
+            self._work.wait_for(lambda: not self._inbox and not self._holder.held(), deadline_s)
+            self._stopping = True
+            self._work.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._wake_rest()
+        self._road.close()
+        self._ledger.close()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- waiting -------------------------------------------------------------------------------
+
+    def _table_id(self, table: str, timeout_s: float) -> int:
+        found = self._table_ids.get(table)
+        if found is not None:
+            return found
+        with self._learned:
+            self._learned.wait_for(lambda: table in self._table_ids or self._stopping, timeout_s)
+        if table not in self._table_ids:
+            known = ", ".join(sorted(self._table_ids)) or "none yet"
+            raise UnknownTable(
+                f"table {table!r} was not published in {timeout_s:g} s; known are: {known}",
+                table=table,
+            )
+        return self._table_ids[table]
+
+    def _await_lease(self, table: str, table_id: int, timeout_s: float) -> HeldLease:
+        token = next(self._tokens)
+        waiter = self._waiters[token] = _Waiter()
+        self._post(Want(table_id, token))
+        in_time = waiter.woken.wait(timeout_s)
+        self._waiters.pop(token, None)
+        if waiter.lease is not None:
+            return waiter.lease
+        why = waiter.sentence or (waiter.reason.value if waiter.reason else self.last_trouble)
+        words = f"no lease on table {table!r}: {why or 'the ledger has not answered'}"
+        raise NotCoherent(words if in_time else f"{words} (waited {timeout_s:g} s)", table=table)
+
+    def _post(self, event: Event) -> None:
+        with self._work:
+            self._inbox.append(event)
+            self._work.notify_all()
+
+    def _wake_rest(self) -> None:
+        for waiter in list(self._waiters.values()):
+            waiter.sentence = "this agent has stopped"
+            waiter.woken.set()
+
+    # --- the thread that holds the leases ------------------------------------------------------
+
+    def _hold(self) -> None:
+        while True:
+            event = self._next_event()
+            if event is None:
+                return
+            self._perform(self._holder.step(event, self._clock_ns()))
+            with self._work:
+                self._work.notify_all()  # close() looks at what is held
+
+    def _next_event(self) -> Event | None:
+        with self._work:
+            while not self._inbox:
+                if self._stopping:
+                    return None
+                due_ns = self._holder.due_ns()
+                wait_s = None if due_ns is None else (due_ns - self._clock_ns()) / 1e9
+                if wait_s is not None and wait_s <= 0:
+                    return TimePassed()
+                self._work.wait(wait_s)
+            return self._inbox.popleft()
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(command):
+                    self._ask(command)
+                case Acknowledge(table, version):
+                    self._road.acknowledge(self.name, table, version)
+                case Wake():
+                    self._wake(effect)
+
+    def _ask(self, command: Command) -> None:
+        try:
+            reply = self._ledger.ask(command)
+        except LedgerUnavailable as error:
+            self.last_trouble = error.message
+            self._post(LedgerAway())
+            return
+        trouble = self._holder.trouble
+        self.last_trouble = "" if trouble is None else f"the ledger says: {trouble.value}"
+        self._post(Answered(reply))
+        self._compare()
+
+    def _wake(self, wake: Wake) -> None:
+        waiter = self._waiters.get(wake.token)
+        if waiter is None:  # it has stopped waiting
+            if wake.lease is not None and self._holder.leases.release(wake.lease):
+                self._post(Idle())
+            return
+        waiter.lease, waiter.reason, waiter.sentence = wake.lease, wake.reason, wake.sentence
+        waiter.woken.set()
+
+    def _compare(self) -> None:
+        """At every renewal: is a table's current version one that no event has told of?"""
+        now_ns = self._clock_ns()
+        if now_ns - self._compared_ns < self.settings.renew_every_ms * 1_000_000:
+            return
+        self._compared_ns = now_ns
+        if not self._holder.leases.newest:
+            return
+        try:
+            reply = self._ledger.ask(Snapshot())
+        except LedgerUnavailable:
+            return
+        if not isinstance(reply, SnapshotReport):
+            return
+        behind = [
+            status.table
+            for status in reply.tables
+            if status.table in self._holder.leases.newest
+            and status.current > self._holder.known(status.table)
+        ]
+        if behind:
+            self._road.rewind()
+
+    # --- the thread that reads version events --------------------------------------------------
+
+    def _follow(self) -> None:
+        while not self._stopping:
+            try:
+                events = self._road.events(EVENT_POLL_S)
+            except LeaseholdError as error:
+                self.last_trouble = error.message
+                with self._work:
+                    self._work.wait_for(lambda: self._stopping, EVENT_POLL_S)
+                continue
+            for event in events:
+                self._learn(event)
+
+    def _learn(self, event: VersionEvent) -> None:
+        with self._learned:
+            versions = self._descriptors.get(event.table_id, {})
+            if event.version in versions or event.version < max(versions, default=0) - 1:
+                return
+            kept = {**versions, event.version: from_wire(event.body)}
+            while len(kept) > VERSIONS_KEPT_MAX:
+                del kept[min(kept)]
+            # A fresh dict each time: users read without a lock.
+            self._descriptors[event.table_id] = kept
+            self._table_ids[event.name] = event.table_id
+            for listener in self._listeners:
+                listener(event)
+            self._learned.notify_all()
+        self._post(VersionKnown(event.table_id, event.version))
+
+    def _newest(self, table_id: int) -> Descriptor:
+        versions = self._descriptors[table_id]
+        return versions[max(versions)]
+
+
+def _event_of(descriptor: Descriptor) -> VersionEvent:
+    return VersionEvent(
+        descriptor.table_id,
+        descriptor.name,
+        descriptor.version,
+        0,
+        descriptor.modified_us,
+        descriptor.to_wire(),
+        0,
+        "",
+    )
+
+
+def _session_ids() -> Iterator[int]:
+    """Fresh random numbers: a ledger that lost its state would count the same ones twice."""
+    while True:
+        yield int.from_bytes(random_bytes(8), "big") % SESSION_ID_MAX + 1
+
+
+def _limits(settings: ClientSettings) -> HolderLimits:
+    return HolderLimits(
+        session_ttl_ns=settings.session_ttl_ms * 1_000_000,
+        renew_every_ns=settings.renew_every_ms * 1_000_000,
+        margin_ns=settings.lease_margin_ms * 1_000_000,
+    )
+
+
+def _redis_ledger(settings: ClientSettings) -> Ledger:
+    from leasehold.adapters.redis_ledger import RedisLedger
+
+    return RedisLedger(settings.redis, settings.cluster.database)
+
+
+def _kafka_road(settings: ClientSettings) -> VersionRoad:
+    from leasehold.adapters.kafka_version_road import KafkaVersionRoad
+
+    topics = settings.topics
+    return KafkaVersionRoad(settings.kafka, topics.versions.name, topics.acks.name)

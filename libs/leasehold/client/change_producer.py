@@ -1,0 +1,269 @@
+"""ChangeProducer: puts change requests on the topic and tells what became of each.
+
+One background thread reads the results partition chosen at start. Requests in flight are bounded:
+`submit` waits when `in_flight_max` of them have no outcome, so that a fast producer runs at the
+pace of the master instead of filling the broker's disk with work that nobody has decided.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Final, Protocol
+
+from leasehold.adapters.clock import boottime_ns, new_request_id, random_bytes
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.pending import Pending, Standing, standing_of
+from leasehold.client.request_form import form
+from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.records import ChangeRequest, OnConflict, Result
+from leasehold.model.topics import RESULT_PARTITIONS
+
+POLL_S: Final = 0.1
+UNKNOWN_SWEEP_NS: Final = 1_000_000_000
+SUBMIT_TIMEOUT_S: Final = 60.0
+
+
+class RequestRoad(Protocol):
+    """Requests out, results in; `adapters/kafka_request_road.py` in practice."""
+
+    def send(self, key: bytes, content_type: str, body: bytes) -> None:
+        """Queue one request. `failed(key)` of `start` tells when the broker did not take it."""
+        ...
+
+    def results(self, timeout_s: float) -> list[Result]:
+        """What has come on the partition since, possibly nothing."""
+        ...
+
+    def failures(self) -> list[tuple[bytes, str]]:
+        """Keys of requests that the broker may not have, each with the reason."""
+        ...
+
+    def close(self, timeout_s: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Requests by what became of them; `in_flight` have no outcome yet.
+
+    submitted = committed + refused + dead_lettered + unknown + in_flight, always.
+    """
+
+    submitted: int = 0
+    committed: int = 0
+    refused: int = 0
+    dead_lettered: int = 0
+    unknown: int = 0
+    in_flight: int = 0
+
+
+_COUNTED: Final = {
+    Standing.COMMITTED: "committed",
+    Standing.REFUSED: "refused",
+    Standing.DEAD_LETTERED: "dead_lettered",
+    Standing.UNKNOWN: "unknown",
+}
+
+
+class ChangeProducer:
+    """Thread-safe context manager::
+
+        with ChangeProducer(ClientSettings.read()) as changes:
+            pending = changes.submit({"table": "flights", "op": "update", "key": [7],
+                                      "values": {"seats": {"expr": "seats - 1"}}})
+            outcome = pending.result()
+
+    Leaving it waits `close_timeout_ms` for outcomes under way; what is not known then is counted
+    unknown. Raises BusUnavailable when Kafka can't be reached at the start.
+    """
+
+    def __init__(
+        self, settings: ClientSettings | None = None, *, road: RequestRoad | None = None
+    ) -> None:
+        self._settings = settings or ClientSettings.read()
+        # One of a fixed few partitions: repeats for others that share it are dropped by id.
+        self.reply_to = random_bytes(1)[0] % RESULT_PARTITIONS
+        self._road = road or _kafka_road(self._settings, self.reply_to)
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+        self._waiting: dict[bytes, Pending] = {}
+        self._submitted = 0
+        self._counts = dict.fromkeys(_COUNTED, 0)
+        self._stopping = threading.Event()
+        self._swept_ns = boottime_ns()
+        self._reader = threading.Thread(target=self._read, name="leasehold-results", daemon=True)
+        self._reader.start()
+
+    # --- users ---------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        request: ChangeRequest | Mapping[str, Any],
+        *,
+        timeout_s: float = SUBMIT_TIMEOUT_S,
+    ) -> Pending:
+        """Send one request; waits for room while too many are in flight.
+
+        Raises MalformedRequest for what has no wire form, and BusUnavailable when there is no
+        room in `timeout_s` (nothing was sent then).
+        """
+        made = form(request, self.reply_to, new_request_id())
+        pending = Pending(*made, self._lock, self._ask)
+        with self._lock:
+            self._await_room(timeout_s)
+            if made.request_id in self._waiting:
+                return self._waiting[made.request_id]
+            self._submitted += 1
+            pending.reopen(boottime_ns())
+            self._waiting[made.request_id] = pending
+        self._send(pending)
+        return pending
+
+    def submit_many(
+        self,
+        requests: Iterable[ChangeRequest | Mapping[str, Any]],
+        *,
+        timeout_s: float = SUBMIT_TIMEOUT_S,
+    ) -> list[Pending]:
+        """Each request for itself, in order; `timeout_s` is the longest wait for room."""
+        return [self.submit(request, timeout_s=timeout_s) for request in requests]
+
+    def wait(self, timeout_s: float) -> bool:
+        """Until nothing is in flight; False when that took longer."""
+        with self._room:
+            return self._room.wait_for(lambda: not self._waiting, timeout_s)
+
+    @property
+    def statistics(self) -> Statistics:
+        with self._lock:
+            counts = {_COUNTED[standing]: count for standing, count in self._counts.items()}
+            return replace(
+                Statistics(**counts), submitted=self._submitted, in_flight=len(self._waiting)
+            )
+
+    def close(self) -> None:
+        """Wait for what is under way, then stop; a second call does nothing."""
+        if self._stopping.is_set():
+            return
+        self.wait(self._settings.close_timeout_ms / 1_000)
+        self._stopping.set()
+        self._reader.join()
+        with self._lock:
+            for pending in list(self._waiting.values()):
+                self._settled(pending, Standing.UNKNOWN, None, "its producer was closed")
+        self._road.close(self._settings.close_timeout_ms / 1_000)
+
+    def __enter__(self) -> ChangeProducer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- sending -------------------------------------------------------------------------------
+
+    def _await_room(self, timeout_s: float) -> None:
+        def has_room() -> bool:
+            return len(self._waiting) < self._settings.in_flight_max or self._stopping.is_set()
+
+        if not has_room() and not self._room.wait_for(has_room, timeout_s):
+            raise BusUnavailable(
+                f"{len(self._waiting)} requests have no outcome after {timeout_s:g} s; nothing "
+                "was sent. See `leasehold status` for whether there is a master"
+            )
+        if self._stopping.is_set():
+            raise BusUnavailable("this producer is closed; nothing was sent")
+
+    def _ask(self, pending: Pending) -> None:
+        """The same bytes under the same id (T5)."""
+        with self._lock:
+            if pending.outcome is not None:
+                return
+            if self._stopping.is_set():
+                raise BusUnavailable("this producer is closed; ask with another one")
+            if pending.standing is Standing.UNKNOWN:
+                self._counts[Standing.UNKNOWN] -= 1
+            pending.reopen(boottime_ns())
+            self._waiting[pending.request_id] = pending
+        self._send(pending)
+
+    def _send(self, pending: Pending) -> None:
+        try:
+            self._road.send(pending.request_id, pending.content_type, pending.body)
+        except LeaseholdError as error:
+            with self._lock:
+                self._settled(pending, Standing.UNKNOWN, None, error.message)
+            raise
+
+    # --- the reading thread --------------------------------------------------------------------
+
+    def _read(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                results = self._road.results(POLL_S)
+            except LeaseholdError as error:
+                # A broker that is away answers nothing; those who wait run into their time-outs.
+                self._note_trouble(error.message)
+                self._stopping.wait(POLL_S)
+                continue
+            now_ns = boottime_ns()
+            with self._lock:
+                for result in results:
+                    self._take(result)
+                for key, why in self._road.failures():
+                    self._failed(key, why)
+                if now_ns - self._swept_ns >= UNKNOWN_SWEEP_NS:
+                    self._swept_ns = now_ns
+                    self._sweep(now_ns)
+
+    def _take(self, result: Result) -> None:
+        pending = self._waiting.get(result.request_id)
+        if pending is None:
+            return  # another asker's on this partition, or a repeat (L7)
+        outcome = result.outcome
+        if not outcome.final and outcome.lsn == 0 and pending.on_conflict is OnConflict.RETRY:
+            return  # refused this once; the verify/retry stream brings the next attempt
+        self._settled(pending, standing_of(outcome), outcome, "")
+
+    def _failed(self, key: bytes, why: str) -> None:
+        pending = self._waiting.get(key)
+        if pending is not None:
+            self._settled(pending, Standing.UNKNOWN, None, why)
+
+    def _sweep(self, now_ns: int) -> None:
+        oldest_ns = now_ns - self._settings.outcome_timeout_ms * 1_000_000
+        for pending in list(self._waiting.values()):
+            if pending.asked_ns > oldest_ns:
+                continue
+            words = pending.trouble or f"no answer in {self._settings.outcome_timeout_ms} ms"
+            self._settled(pending, Standing.UNKNOWN, None, words)
+
+    def _note_trouble(self, why: str) -> None:
+        with self._lock:
+            for pending in self._waiting.values():
+                pending.trouble = why
+            self._sweep(boottime_ns())
+
+    def _settled(
+        self, pending: Pending, standing: Standing, outcome: Any, trouble: str
+    ) -> None:
+        """With the lock held: it leaves the waiting ones, and room is free."""
+        if self._waiting.pop(pending.request_id, None) is None:
+            return
+        self._counts[standing] += 1
+        pending.settle(standing, outcome, trouble)
+        self._room.notify_all()
+
+
+def _kafka_road(settings: ClientSettings, partition: int) -> RequestRoad:
+    # Imported late: librdkafka is loaded only by those who send.
+    from leasehold.adapters.kafka_request_road import KafkaRequestRoad
+
+    topics = settings.topics
+    return KafkaRequestRoad(settings.kafka, topics.requests.name, topics.results.name, partition)

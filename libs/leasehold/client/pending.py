@@ -1,0 +1,125 @@
+"""A request that was sent and whose outcome may not be known yet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+from leasehold.model.errors import OutcomeUnknown
+from leasehold.model.ids import format_request_id
+from leasehold.model.records import OnConflict, Outcome
+
+RESULT_TIMEOUT_S: Final = 30.0
+
+
+class Standing(StrEnum):
+    WAITING = "waiting"
+    COMMITTED = "committed"
+    REFUSED = "refused"
+    DEAD_LETTERED = "dead-lettered"
+    UNKNOWN = "unknown"  # T5: it may have been applied, now or later; asking again tells
+
+
+def standing_of(outcome: Outcome) -> Standing:
+    if outcome.lsn > 0:
+        return Standing.COMMITTED
+    return Standing.DEAD_LETTERED if outcome.dead_lettered else Standing.REFUSED
+
+
+class Pending:
+    """The outcome of one request, once it is known. Made by `ChangeProducer.submit`.
+
+    `standing`, `outcome` and `trouble` (why nothing is known) may be read at any time.
+    """
+
+    __slots__ = (
+        "_ask",
+        "_lock",
+        "_settled",
+        "asked_ns",
+        "body",
+        "content_type",
+        "on_conflict",
+        "outcome",
+        "request_id",
+        "standing",
+        "trouble",
+    )
+
+    def __init__(
+        self,
+        request_id: bytes,
+        content_type: str,
+        body: bytes,
+        on_conflict: OnConflict,
+        lock: threading.Lock,
+        ask: Callable[[Pending], None],
+    ) -> None:
+        self.request_id = request_id
+        self.content_type = content_type
+        self.body = body
+        self.on_conflict = on_conflict
+        self.standing = Standing.WAITING
+        self.outcome: Outcome | None = None
+        self.trouble = ""
+        self.asked_ns = 0
+        self._lock = lock
+        self._ask = ask
+        # Made only for those who wait: most requests of a bulk load are never waited for singly.
+        self._settled: threading.Event | None = None
+
+    def result(self, timeout_s: float = RESULT_TIMEOUT_S) -> Outcome:
+        """The outcome: committed at `outcome.lsn`, or refused (`lsn` 0) with code and message.
+
+        Raises OutcomeUnknown (08007) when it is not known in time, which says nothing about what
+        happened; `ask_again()` and another `result()` tell (T5).
+        """
+        with self._lock:
+            if self.outcome is not None:
+                return self.outcome
+            if self.standing is Standing.UNKNOWN:
+                raise self._unknown()
+            if self._settled is None:
+                self._settled = threading.Event()
+            settled = self._settled
+        settled.wait(timeout_s)
+        with self._lock:
+            if self.outcome is not None:
+                return self.outcome
+            if not self.trouble:
+                self.trouble = f"no answer in {timeout_s:g} s"
+            raise self._unknown()
+
+    def ask_again(self) -> Pending:
+        """Send the same request under the same id: its outcome is given again, and nothing is
+        applied a second time (L5). Returns itself."""
+        self._ask(self)
+        return self
+
+    def _unknown(self) -> OutcomeUnknown:
+        name = format_request_id(self.request_id)
+        return OutcomeUnknown(
+            f"the outcome of request {name} is not known ({self.trouble}): it may have been "
+            "applied; ask again under the same id",
+            request_id=name,
+        )
+
+    def settle(self, standing: Standing, outcome: Outcome | None, trouble: str = "") -> None:
+        """Called by the producer, which holds the lock."""
+        self.standing = standing
+        self.outcome = outcome
+        self.trouble = trouble
+        if self._settled is not None:
+            self._settled.set()
+
+    def reopen(self, now_ns: int) -> None:
+        """Called by the producer, which holds the lock: it is asked (again) from now on."""
+        self.standing = Standing.WAITING
+        self.trouble = ""
+        self.asked_ns = now_ns
+        self._settled = None
+
+    def __repr__(self) -> str:
+        return f"<request {format_request_id(self.request_id)}: {self.standing.value}>"

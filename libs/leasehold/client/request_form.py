@@ -1,0 +1,74 @@
+"""A change request as its producer writes it → id and bytes for the requests topic.
+
+Fields are not validated here: the master is the one place that accepts or refuses, and what it
+refuses it also keeps (dead-letter); a second opinion would only differ from it one day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgpack
+
+from leasehold.adapters.request_codec import MESSAGE_PACK, encode_request
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.ids import parse_request_id, request_time_ms
+from leasehold.model.records import ChangeRequest, Expression, OnConflict
+
+
+class RequestForm(NamedTuple):
+    request_id: bytes
+    content_type: str
+    body: bytes
+    on_conflict: OnConflict
+
+
+def form(
+    request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: bytes
+) -> RequestForm:
+    """`fresh_id` is used unless the request brings an id; the answer goes to `reply_to`.
+
+    Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form.
+    """
+    if isinstance(request, ChangeRequest):
+        sent = request._replace(id=request.id or fresh_id, reply_to=reply_to)
+        content_type, body = encode_request(sent)
+        return RequestForm(sent.id, content_type, body, sent.on_conflict)
+    request_id = _id_of(request.get("id"), fresh_id)
+    fields = {**request, "id": request_id, "reply_to": reply_to}
+    try:
+        data: bytes = msgpack.packb(fields, default=_as_text)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise MalformedRequest(f"the request has no wire form: {error}") from error
+    wish = request.get("on_conflict")
+    on_conflict = OnConflict(wish) if wish in _WISHES else OnConflict.RETRY
+    return RequestForm(request_id, MESSAGE_PACK, data, on_conflict)
+
+
+_WISHES = frozenset(wish.value for wish in OnConflict)
+
+
+def _id_of(value: Any, fresh_id: bytes) -> bytes:
+    if value is None:
+        return fresh_id
+    if isinstance(value, bytes):
+        request_time_ms(value)
+        return value
+    if isinstance(value, UUID):
+        return parse_request_id(str(value))
+    return parse_request_id(value)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, Expression):
+        return {"expr": value.text}
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} has no wire form")
