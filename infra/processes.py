@@ -162,6 +162,8 @@ class Processes:
         ended = [r.name for r in reversed(known) if self.stop(r.name, deadline_s)]
         strays = self._strays()
         self._kill_all(strays)
+        for child in self._children.values():
+            child.poll()  # someone else may have ended it
         return ended + [f"pid {stray.pid}" for stray in strays]
 
     def tail(self, name: str, lines: int = 30) -> str:

@@ -204,6 +204,7 @@ class RedisSettings:
         "redis://host:port/number, rediss:// for TLS",
         default="redis://127.0.0.1:16379/0",
         parse=redis_url,
+        in_repr=False,
     )
     password: str | None = setting(
         "LEASEHOLD_REDIS_PASSWORD", "Redis password", default=None, secret=True

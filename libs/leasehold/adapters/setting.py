@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from leasehold.model.errors import ConfigurationError
 
@@ -32,15 +32,17 @@ def setting(
     default: Any,
     parse: Parser = str,
     secret: bool = False,
+    in_repr: bool = True,
 ) -> Any:
     """One field of a settings class.
 
     `parse` turns the text into the value and raises ValueError with what it expects, as words that
-    fit after "expected": "a port from 0 to 65535".
+    fit after "expected": "a port from 0 to 65535". `secret` masks the value wherever it is shown;
+    `in_repr=False` is for one that may hold a secret, such as a URL with a password.
     """
     metadata = {"env": env, "help": help, "parse": parse, "secret": secret}
     # A secret also stays out of repr(), which tracebacks and logs may show.
-    return field(default=default, metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=in_repr and not secret)
 
 
 def from_environment(cls: type[Settings], environ: Mapping[str, str]) -> Settings:
@@ -58,7 +60,7 @@ def from_environment(cls: type[Settings], environ: Mapping[str, str]) -> Setting
         try:
             values[item.name] = item.metadata["parse"](text)
         except ValueError as error:
-            shown = MASK if item.metadata["secret"] else repr(text)
+            shown = MASK if item.metadata["secret"] else repr(_without_password(text))
             raise ConfigurationError(f"{env} is {shown}; expected {error}.", variable=env) from None
     return cls(**values)
 
@@ -116,14 +118,12 @@ def _text(env: str, environ: Mapping[str, str]) -> str | None:
 
 def _without_password(text: str) -> str:
     """A URL's password is a secret wherever the URL stands."""
-    if "://" not in text or "@" not in text:
+    # By hand, because a URL that urlsplit refuses may stand in an error message, too.
+    scheme, found, rest = text.partition("://")
+    login, at, place = rest.rpartition("@")
+    if not (found and at):
         return text
-    parts = urlsplit(text)
-    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    if not password:
-        return text
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{user}:{MASK}@{host}"))
+    return f"{scheme}://{login.partition(':')[0]}:{MASK}@{place}"
 
 
 def integer(least: int, most: int, unit: str = "") -> Parser:

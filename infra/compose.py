@@ -1,0 +1,191 @@
+"""Writes docker-compose.yml from infra/deployment.py: `python -m infra.compose`.
+
+The committed file is never edited by hand; a test fails if it is not what this module writes, and
+checks it against the Compose specification's schema.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
+from infra.kafka.settings import as_container_environment, broker_settings
+from infra.redis.server import server_settings
+from leasehold.adapters.environment import ClusterSettings
+
+FILE = Path(__file__).resolve().parent.parent / "docker-compose.yml"
+KAFKA_IMAGE = "apache/kafka:4.2.0"
+REDIS_IMAGE = "redis:7.4-bookworm"
+KAFKA_PORT = 9092
+REDIS_PORT = 6379
+READY_FOLDER = "/run/leasehold"
+READY_FILE = f"{READY_FOLDER}/ready"
+DATA = "/var/lib/leasehold"
+
+HEAD = """\
+# Leasehold with Docker: docker compose up --build
+# Written by `make compose` from infra/deployment.py, which `make up` uses too; do not edit.
+# Ports are published on the loopback address only. Settings come from the environment or .env:
+# LEASEHOLD_DATABASE, LEASEHOLD_DASHBOARD_PORT, LEASEHOLD_KAFKA_SECURITY, … (see README.md).
+"""
+
+# Handed through from the shell or .env, so that the same services can use a Kafka and a Redis with
+# TLS and passwords; empty means not set. The files that they name must be mounted by the user.
+PASSED_THROUGH = (
+    "LEASEHOLD_KAFKA_SECURITY",
+    "LEASEHOLD_KAFKA_SASL_MECHANISM",
+    "LEASEHOLD_KAFKA_USERNAME",
+    "LEASEHOLD_KAFKA_PASSWORD",
+    "LEASEHOLD_KAFKA_PASSWORD_FILE",
+    "LEASEHOLD_KAFKA_CA",
+    "LEASEHOLD_KAFKA_CERTIFICATE",
+    "LEASEHOLD_KAFKA_KEY",
+    "LEASEHOLD_KAFKA_KEY_PASSWORD",
+    "LEASEHOLD_KAFKA_KEY_PASSWORD_FILE",
+    "LEASEHOLD_REDIS_PASSWORD",
+    "LEASEHOLD_REDIS_PASSWORD_FILE",
+    "LEASEHOLD_REDIS_CA",
+    "LEASEHOLD_REPLICATION_FACTOR",
+    "LEASEHOLD_LOG_LEVEL",
+)
+
+
+def compose_file() -> dict[str, Any]:
+    """The whole file as plain data."""
+    services: dict[str, Any] = {KAFKA: _kafka(), REDIS: _redis(), TOPICS: _topics()}
+    volumes: dict[str, Any] = {KAFKA: {}, REDIS: {}}
+    for service in SERVICES:
+        services[service.name] = _service(service)
+        volumes[service.name] = {}
+    return {"name": "leasehold", "services": services, "volumes": volumes}
+
+
+def render() -> str:
+    yaml = YAML()
+    yaml.default_flow_style = False
+    yaml.width = 100
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    text = io.StringIO()
+    yaml.dump(compose_file(), text)
+    return HEAD + text.getvalue()
+
+
+def _kafka() -> dict[str, Any]:
+    # Containers reach it as kafka:9092; a second listener is for programs on the host.
+    settings = {
+        **broker_settings(replication_factor=1),
+        "controller.quorum.voters": f"1@{KAFKA}:9093",
+        "listeners": f"PLAINTEXT://:{KAFKA_PORT},HOST://:19092,CONTROLLER://:9093",
+        "advertised.listeners": f"PLAINTEXT://{KAFKA}:{KAFKA_PORT},HOST://127.0.0.1:19092",
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,HOST:PLAINTEXT,CONTROLLER:PLAINTEXT"
+        ),
+        "log.dirs": "/var/lib/kafka/data",
+    }
+    check = "/opt/kafka/bin/kafka-broker-api-versions.sh --bootstrap-server "
+    return {
+        "image": KAFKA_IMAGE,
+        "environment": {
+            **as_container_environment(settings),
+            "KAFKA_HEAP_OPTS": "-Xmx768m -Xms256m",
+        },
+        "ports": ["127.0.0.1:19092:19092"],
+        "volumes": [f"{KAFKA}:/var/lib/kafka/data"],
+        "healthcheck": _check(f"{check}localhost:{KAFKA_PORT} >/dev/null", start="60s"),
+        "restart": "unless-stopped",
+        "stop_grace_period": "30s",
+    }
+
+
+def _redis() -> dict[str, Any]:
+    command = ["redis-server"]
+    for name, value in server_settings().items():
+        command += [f"--{name}", value]
+    return {
+        "image": REDIS_IMAGE,
+        "command": command,
+        "ports": ["127.0.0.1:16379:6379"],
+        "volumes": [f"{REDIS}:/data"],
+        "healthcheck": _check("redis-cli ping | grep -q PONG", start="10s"),
+        "restart": "unless-stopped",
+    }
+
+
+def _topics() -> dict[str, Any]:
+    return {
+        "build": _build("services"),
+        "image": "leasehold/services",
+        "command": ["python", "-m", "infra.topics"],
+        "environment": _environment(TOPICS),
+        "depends_on": {KAFKA: {"condition": "service_healthy"}},
+        "restart": "on-failure:5",
+    }
+
+
+def _service(service: Service) -> dict[str, Any]:
+    needs = {
+        TOPICS: {"condition": "service_completed_successfully"},
+        REDIS: {"condition": "service_healthy"},
+        **{name: {"condition": "service_healthy"} for name in service.needs},
+    }
+    described: dict[str, Any] = {
+        "build": _build(service.image),
+        "image": f"leasehold/{service.image}",
+        "command": list(service.command),
+        "environment": {**_environment(service.name), **service.environment},
+        "depends_on": needs,
+        "volumes": [f"{service.name}:{DATA}"],
+        # In memory, so that a restarted container does not find its predecessor's ready file.
+        "tmpfs": [READY_FOLDER],
+        "healthcheck": _check(f"test -f {READY_FILE}", start=f"{service.ready_deadline_s:g}s"),
+        "restart": "unless-stopped",
+        "stop_grace_period": "20s",
+    }
+    if service.dashboard:
+        port = ClusterSettings().dashboard_port
+        described["ports"] = [f"127.0.0.1:${{LEASEHOLD_DASHBOARD_PORT:-{port}}}:{port}"]
+    return described
+
+
+def _environment(name: str) -> dict[str, str]:
+    return {
+        "LEASEHOLD_DATABASE": "${LEASEHOLD_DATABASE:-demo}",
+        "LEASEHOLD_KAFKA": f"${{LEASEHOLD_KAFKA:-{KAFKA}:{KAFKA_PORT}}}",
+        "LEASEHOLD_REDIS": f"${{LEASEHOLD_REDIS:-redis://{REDIS}:{REDIS_PORT}/0}}",
+        "LEASEHOLD_NODE": name,
+        "LEASEHOLD_DATA": DATA,
+        # Other containers must reach the listeners; nothing but the dashboard is published.
+        "LEASEHOLD_LISTEN": "0.0.0.0",  # noqa: S104
+        "LEASEHOLD_ADVERTISE": name,
+        "LEASEHOLD_READY_FILE": READY_FILE,
+        **{variable: f"${{{variable}:-}}" for variable in PASSED_THROUGH},
+    }
+
+
+def _build(image: str) -> dict[str, str]:
+    return {"context": ".", "dockerfile": f"infra/images/{image}.Dockerfile"}
+
+
+def _check(command: str, start: str) -> dict[str, Any]:
+    return {
+        "test": ["CMD-SHELL", command],
+        "interval": "5s",
+        "timeout": "10s",
+        "retries": 12,
+        "start_period": start,
+    }
+
+
+def main() -> int:
+    FILE.write_text(render(), encoding="utf-8")
+    print(f"compose: wrote {FILE.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+# The Spark driver: Python, a Java runtime, and the four Kafka jars of infra/spark/pom.xml. Build
+# from the repository's root: docker build -f infra/images/spark.Dockerfile .
+FROM maven:3.9-eclipse-temurin-17 AS jars
+COPY infra/spark/pom.xml /build/pom.xml
+RUN mvn --batch-mode --quiet --strict-checksums --file /build/pom.xml \
+    dependency:copy-dependencies -DoutputDirectory=/jars
+
+FROM python:3.11-slim-bookworm
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /opt/leasehold
+COPY requirements.lock ./
+RUN pip install --no-cache-dir --requirement requirements.lock
+COPY --from=jars /jars /opt/leasehold/.leasehold/jars/spark
+COPY pyproject.toml ./
+COPY libs libs
+COPY services services
+COPY spark_streaming spark_streaming
+COPY infra infra
+RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
+    && useradd --system --create-home --uid 10001 leasehold \
+    && install --directory --owner=leasehold /var/lib/leasehold
+ENV LEASEHOLD_SPARK_JARS=/opt/leasehold/.leasehold/jars/spark
+USER leasehold
+VOLUME /var/lib/leasehold

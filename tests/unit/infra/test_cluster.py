@@ -1,0 +1,87 @@
+"""The command's settings and the description of what runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.cluster import cluster_from
+from infra.deployment import SERVICES, service_named
+from infra.kafka.settings import as_container_environment, as_properties, broker_settings
+from infra.local_cluster import LocalCluster
+from infra.ports import Ports, can_bind
+from leasehold.model.errors import ConfigurationError
+from leasehold.model.topics import MESSAGE_BYTES_MAX
+
+
+def test_ports_and_folder_come_from_the_environment(tmp_path: Path) -> None:
+    cluster = cluster_from(
+        {
+            "LEASEHOLD_KAFKA": "localhost:20001",
+            "LEASEHOLD_KAFKA_CONTROLLER_PORT": "20009",
+            "LEASEHOLD_REDIS": "redis://127.0.0.1:20002/0",
+            "LEASEHOLD_DASHBOARD_PORT": "20003",
+            "LEASEHOLD_DATA": str(tmp_path),
+        }
+    )
+    assert cluster.ports == Ports(kafka=20001, kafka_controller=20009, redis=20002, dashboard=20003)
+    assert cluster.data == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("LEASEHOLD_KAFKA", "broker.example:9092"),
+        ("LEASEHOLD_KAFKA", "127.0.0.1:1,127.0.0.1:2"),
+        ("LEASEHOLD_REDIS", "redis://cache.example:6379/0"),
+        ("LEASEHOLD_KAFKA_CONTROLLER_PORT", "many"),
+    ],
+)
+def test_servers_elsewhere_are_not_ours_to_start(variable: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=variable):
+        cluster_from({variable: value})
+
+
+def test_a_service_gets_its_place_and_not_the_shells_cluster(tmp_path: Path) -> None:
+    environ = {"LEASEHOLD_KAFKA_SECURITY": "SASL_SSL", "LEASEHOLD_DATABASE": "air", "HOME": "/h"}
+    cluster = LocalCluster(tmp_path, Ports(kafka=20001, redis=20002), environ)
+    env = cluster.env("r2")
+    assert env["LEASEHOLD_KAFKA"] == "127.0.0.1:20001"
+    assert env["LEASEHOLD_REDIS"] == "redis://127.0.0.1:20002/0"
+    assert env["LEASEHOLD_NODE"] == "r2"
+    assert env["LEASEHOLD_DATABASE"] == "air"
+    assert env["HOME"] == "/h"
+    assert env["LEASEHOLD_READY_FILE"] == str(tmp_path / "run" / "r2.ready")
+    assert "LEASEHOLD_KAFKA_SECURITY" not in env
+
+
+def test_the_deployment_is_the_one_of_the_design() -> None:
+    names = ["m1", "m2", "r1", "r2", "r3", "changefeed", "spark", "dashboard"]
+    assert [service.name for service in SERVICES] == names
+    seen: set[str] = set()
+    for service in SERVICES:
+        assert seen.issuperset(service.needs), f"{service.name} is listed before what it needs"
+        seen.add(service.name)
+    assert service_named("spark").module == "spark_streaming.driver"
+
+
+def test_broker_settings_keep_the_promises() -> None:
+    for replicas, in_sync in ((1, "1"), (3, "2")):
+        settings = broker_settings(replicas)
+        assert settings["min.insync.replicas"] == in_sync
+        assert settings["transaction.state.log.min.isr"] == in_sync
+        assert settings["unclean.leader.election.enable"] == "false"
+        assert settings["auto.create.topics.enable"] == "false"
+        assert settings["message.max.bytes"] == str(MESSAGE_BYTES_MAX)
+
+
+def test_both_spellings_of_broker_settings() -> None:
+    assert as_properties({"log.dirs": "a\\b"}) == "log.dirs=a\\\\b\n"
+    assert as_container_environment({"log.dirs": "x"}) == {"KAFKA_LOG_DIRS": "x"}
+
+
+def test_free_ports_are_four_and_free() -> None:
+    ports = Ports.free()
+    every = {ports.kafka, ports.kafka_controller, ports.redis, ports.dashboard}
+    assert all(can_bind(port) for port in every)

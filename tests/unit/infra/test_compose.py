@@ -1,0 +1,89 @@
+"""docker-compose.yml is what infra/deployment.py says, and is valid by the specification."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from infra.compose import FILE, PASSED_THROUGH, compose_file, render
+from infra.deployment import SERVICES
+from leasehold.adapters.environment import (
+    ClusterSettings,
+    KafkaSettings,
+    RedisSettings,
+    describe,
+)
+
+
+def committed() -> dict[str, Any]:
+    loaded: dict[str, Any] = YAML(typ="safe").load(FILE.read_text(encoding="utf-8"))
+    return loaded
+
+
+def schema() -> dict[str, Any]:
+    folder = importlib.resources.files("check_jsonschema.builtin_schemas")
+    text = (folder / "vendor" / "compose-spec.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def test_the_committed_file_is_the_generated_one() -> None:
+    assert FILE.read_text(encoding="utf-8") == render(), "run: make compose"
+
+
+def test_it_reads_back_as_described() -> None:
+    assert committed() == compose_file()
+
+
+def test_it_fits_the_compose_specification() -> None:
+    jsonschema.Draft7Validator(schema()).validate(committed())
+
+
+def test_the_schema_would_refuse_a_mistake() -> None:
+    """The check above is worth something: a misspelt key does not pass."""
+    wrong = committed()
+    wrong["services"]["m1"]["depend_on"] = wrong["services"]["m1"].pop("depends_on")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft7Validator(schema()).validate(wrong)
+
+
+def test_every_service_of_the_deployment_is_there() -> None:
+    services = committed()["services"]
+    assert set(services) == {"kafka", "redis", "topics", *(s.name for s in SERVICES)}
+    for service in SERVICES:
+        assert services[service.name]["command"] == list(service.command)
+        assert services[service.name]["environment"]["LEASEHOLD_NODE"] == service.name
+
+
+def test_whatever_is_needed_exists_and_is_waited_for() -> None:
+    services = committed()["services"]
+    volumes = set(committed()["volumes"])
+    for name, service in services.items():
+        for needed, condition in service.get("depends_on", {}).items():
+            assert needed in services, f"{name} needs {needed}"
+            healthy = condition["condition"] == "service_healthy"
+            assert not healthy or "healthcheck" in services[needed]
+        assert {volume.split(":")[0] for volume in service.get("volumes", [])} <= volumes
+
+
+def test_ports_are_published_on_the_loopback_address_only() -> None:
+    for service in committed()["services"].values():
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
+def test_every_variable_that_it_sets_is_a_setting() -> None:
+    """A misspelt variable would be silently without effect."""
+    known = {
+        variable
+        for settings in (KafkaSettings(), RedisSettings(), ClusterSettings())
+        for variable in describe(settings)
+    }
+    known |= {f"{variable}_FILE" for variable in known}
+    assert known.issuperset(PASSED_THROUGH)
+    for service in SERVICES:
+        assert known.issuperset(committed()["services"][service.name]["environment"])

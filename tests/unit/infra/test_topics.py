@@ -1,0 +1,68 @@
+"""The table of topics: names, partitions, clean-up."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.model.errors import ConfigurationError
+from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic, Topics
+
+DATABASE = Topics("air")
+
+
+def test_names_and_partitions_are_those_of_the_protocol() -> None:
+    assert {topic.name: topic.partitions for topic in DATABASE.all_static()} == {
+        "air.requests": 1,
+        "air.backfill": 1,
+        "air.log": 1,
+        "air.acks": 1,
+        "air.results": 8,
+        "air.versions": 1,
+        "air.versions-history": 1,
+        "air.jobs": 1,
+        "air.conflicts": 2,
+        "air.dead-letter": 1,
+    }
+
+
+@pytest.mark.parametrize("topic", [DATABASE.requests, DATABASE.backfill, DATABASE.log])
+def test_what_is_not_yet_decided_is_never_deleted_by_time(topic: Topic) -> None:
+    assert topic.config["cleanup.policy"] == "delete"
+    assert topic.config["retention.ms"] == "-1"
+    assert topic.config["retention.bytes"] == "-1"
+
+
+@pytest.mark.parametrize("topic", [DATABASE.versions, DATABASE.jobs, DATABASE.rows(7)])
+def test_state_topics_are_compacted(topic: Topic) -> None:
+    assert topic.config["cleanup.policy"] == "compact"
+
+
+def test_history_of_versions_is_kept_for_ever() -> None:
+    """Old row images are decoded by it."""
+    assert DATABASE.versions_history.config["retention.ms"] == "-1"
+    assert DATABASE.versions_history.config["cleanup.policy"] == "delete"
+
+
+def test_rows_are_named_by_table_id_and_truncation() -> None:
+    names = [DATABASE.rows(7).name, DATABASE.rows(7, 2).name, DATABASE.rows(72).name]
+    assert names == ["air.rows.7", "air.rows.7.2", "air.rows.72"]
+    assert {DATABASE.rows(n).partitions for n in range(5)} == {2}
+
+
+@pytest.mark.parametrize(("replicas", "in_sync"), [(1, 1), (2, 2), (3, 2), (5, 3)])
+def test_a_majority_of_replicas_must_have_a_record(replicas: int, in_sync: int) -> None:
+    for topic in Topics("air", replicas).all_static():
+        assert topic.config["min.insync.replicas"] == str(in_sync)
+        assert topic.config["unclean.leader.election.enable"] == "false"
+        assert topic.config["max.message.bytes"] == str(MESSAGE_BYTES_MAX)
+
+
+@pytest.mark.parametrize("name", ["", "Air", "a.b", "1a", "a b", "a" * 64, "é"])
+def test_unusable_names_are_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not usable"):
+        Topics(name)
+
+
+def test_no_replicas_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="replication factor"):
+        Topics("air", 0)
