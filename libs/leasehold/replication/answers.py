@@ -1,0 +1,134 @@
+"""Answers waiting to be given (C1, L7): results and conflicts of decided records, in log order."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from leasehold.model.records import (
+    Conflict,
+    Decisions,
+    Disposition,
+    Outcome,
+    Refusal,
+    Result,
+    ResultBatch,
+)
+from leasehold.replication.batch import Repeat
+from leasehold.replication.effects import Send, Topic
+from leasehold.replication.outcomes import outcome_of_commit, outcome_of_refusal
+
+RESULTS_PER_MESSAGE_MAX: Final = 500
+
+
+@dataclass(slots=True)
+class Answers:
+    """What one record's decisions put on results and conflicts. `unsent` counts sends that the
+    broker has not acknowledged yet; -1 before they are given."""
+
+    offset: int
+    results: list[tuple[int, Result]] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+    unsent: int = -1
+
+
+def answers_of(record: Decisions, offset: int, repeats: Iterable[Repeat] = ()) -> Answers:
+    """Answers that follow from a record of the log alone (so a new master can give them again),
+    and remembered ones that were asked for while it was made."""
+    answers = Answers(offset)
+    lsn = record.first_lsn
+    for commit in record.commits:
+        if commit.reply_to >= 0:
+            outcome = outcome_of_commit(commit, lsn)
+            answers.results.append((commit.reply_to, Result(commit.request_id, offset, outcome)))
+        lsn += 1
+    for refusal in record.refusals:
+        if refusal.reply_to >= 0 and refusal.request_id:
+            outcome = outcome_of_refusal(refusal)
+            answers.results.append((refusal.reply_to, Result(refusal.request_id, offset, outcome)))
+        if refusal.disposition is Disposition.CONFLICT:
+            answers.conflicts.append(_conflict(refusal, offset))
+    for request_id, reply_to, outcome in repeats:
+        if reply_to >= 0:
+            answers.results.append((reply_to, Result(request_id, offset, outcome)))
+    return answers
+
+
+def _conflict(refusal: Refusal, offset: int) -> Conflict:
+    return Conflict(
+        refusal.request_id,
+        refusal.attempt,
+        offset,
+        str(refusal.detail.get("table", "")),
+        refusal.content_type,
+        refusal.body or b"",
+        refusal.image,
+        refusal.message,
+    )
+
+
+class PendingAnswers:
+    """A queue by log offset; nothing leaves it before `may_answer(offset)` says so (C1 ⚠: first
+    or repeated, commit or refusal)."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Answers] = deque()
+        self._sending: deque[Answers] = deque()
+        self._by_token: dict[int, Answers] = {}
+        self._token = 0
+
+    def add(self, answers: Answers) -> None:
+        assert not self._waiting or self._waiting[-1].offset <= answers.offset
+        if answers.results or answers.conflicts:
+            self._waiting.append(answers)
+
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def release(self, may_answer: Callable[[int], bool]) -> list[Send]:
+        sends: list[Send] = []
+        while self._waiting and may_answer(self._waiting[0].offset):
+            answers = self._waiting.popleft()
+            given = list(self._sends(answers))
+            answers.unsent = len(given)
+            self._sending.append(answers)
+            sends += given
+        return sends
+
+    def _sends(self, answers: Answers) -> Iterable[Send]:
+        partitions: dict[int, list[Result]] = defaultdict(list)
+        for partition, result in answers.results:
+            partitions[partition].append(result)
+        for partition, results in partitions.items():
+            for start in range(0, len(results), RESULTS_PER_MESSAGE_MAX):
+                part = tuple(results[start : start + RESULTS_PER_MESSAGE_MAX])
+                yield Send(
+                    Topic.RESULTS, partition, b"", ResultBatch(part), self._next_token(answers)
+                )
+        for conflict in answers.conflicts:
+            yield Send(
+                Topic.CONFLICTS, -1, conflict.request_id, conflict, self._next_token(answers)
+            )
+
+    def _next_token(self, answers: Answers) -> int:
+        self._token += 1
+        self._by_token[self._token] = answers
+        return self._token
+
+    def sent(self, token: int) -> None:
+        answers = self._by_token.pop(token, None)
+        if answers is not None:
+            answers.unsent -= 1
+        while self._sending and self._sending[0].unsent == 0:
+            self._sending.popleft()
+
+    def answered_through(self, log_end: int) -> int:
+        """L7: log offset below which every answer was given and acknowledged by the broker."""
+        for queue in (self._sending, self._waiting):
+            if queue:
+                return queue[0].offset
+        return log_end
+
+

@@ -1,0 +1,364 @@
+"""One batch of decisions in the making: the body of the master's next Decisions record.
+
+Requests are verified one after the other inside the store's open write transaction, so each sees
+what those before it changed. Nothing is applied before its packed size is known to fit (L8), so
+no savepoint is needed: a request either is in the record and in the store, or in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from leasehold.model.errors import GaveUp, LeaseholdError, Refused, RequestTooLarge
+from leasehold.model.ports import Codec, Row, StoreWriter
+from leasehold.model.records import (
+    CatalogWrite,
+    ChangeRequest,
+    Chunk,
+    Commit,
+    Disposition,
+    Grant,
+    Lane,
+    LogPosition,
+    OnConflict,
+    Outcome,
+    Refusal,
+    RowImage,
+)
+from leasehold.replication.fill import FillSlice, slice_chunk
+from leasehold.replication.outcomes import (
+    Asked,
+    OutcomeSettings,
+    asked_again,
+    check_age,
+    outcome_of_commit,
+    outcome_of_refusal,
+)
+from leasehold.schema.catalog import Catalog
+from leasehold.transaction.verify import RULES as VERIFY_RULES
+from leasehold.transaction.verify import Decided, RowRefused, VerifyRules, verify
+
+RECORD_BYTES_MAX: Final = 900_000  # below Kafka's default message limit of 1 MiB, with its headers
+HEADER_BYTES: Final = 2_048
+COMMIT_JUMP_US_MAX: Final = 3_600_000_000
+RETRIES_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """`rows_filled_max`: backfill rows taken into one record, so that users never queue behind
+    more of them than a few milliseconds' worth."""
+
+    record_bytes_max: int = RECORD_BYTES_MAX
+    requests_max: int = 2_000
+    rows_filled_max: int = 2_000
+    attempts_max: int = RETRIES_MAX
+
+
+class LaneMessage(NamedTuple):
+    lane: Lane
+    offset: int
+    content_type: str
+    body: bytes
+
+
+class Repeat(NamedTuple):
+    """A remembered answer to give again, no earlier than a fresh one would be (C1 ⚠)."""
+
+    request_id: bytes
+    reply_to: int
+    outcome: Outcome
+
+
+class Full(Exception):
+    """The next part would not fit the record; it waits for the next one (L8)."""
+
+
+class Batch:
+    """Decisions of one record; `closed` once catalog writes are in it."""
+
+    def __init__(
+        self,
+        position: LogPosition,
+        catalog: Catalog,
+        store: StoreWriter,
+        codec: Codec,
+        wall_us: int,
+        settings: BatchSettings,
+        outcomes: OutcomeSettings,
+        rules: VerifyRules = VERIFY_RULES,
+    ) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._codec = codec
+        self._settings = settings
+        self._outcomes = outcomes
+        self._rules = rules
+        self._wall_us = wall_us
+        self._commit_us = position.commit_us
+        self._lsn = position.lsn
+        self._bytes = HEADER_BYTES
+        self.first_lsn = position.lsn + 1
+        self.commits: list[Commit] = []
+        self.refusals: list[Refusal] = []
+        self.packed_commits: list[bytes] = []
+        self.packed_refusals: list[bytes] = []
+        self.repeats: list[Repeat] = []
+        self.decided_through: dict[str, int] = {}
+        self.grants: tuple[Grant, ...] = ()
+        self.rows_filled = 0
+        self.closed = False
+
+    @property
+    def empty(self) -> bool:
+        return not self.decided_through and not self.commits
+
+    def _next_commit_us(self) -> int:
+        """L9: strictly rising over masters, and never far ahead of the last one by a bad clock."""
+        after = self._commit_us + 1
+        if self._commit_us and self._wall_us > self._commit_us + COMMIT_JUMP_US_MAX:
+            # A long idle time and a clock fault look alike; idle time is let in step by step.
+            return max(after, min(self._wall_us, self._commit_us + COMMIT_JUMP_US_MAX))
+        return max(after, self._wall_us)
+
+    # ------------------------------------------------------------ requests
+
+    def open(self, message: LaneMessage) -> ChangeRequest | None:
+        """The request of a message, or None when that settled it: unreadable, too old, or decided
+        before (then the remembered answer is given again). Raises Full."""
+        try:
+            request = self._codec.decode_request(message.content_type, message.body)
+        except Refused as error:
+            self._refuse(message, None, error, Disposition.DEAD_LETTER)
+            return None
+        try:
+            check_age(request.id, self._wall_us, self._outcomes)
+        except Refused as error:
+            self._refuse(message, request, error, self._final(request))
+            return None
+        remembered = self._store.outcome(request.id)
+        if asked_again(remembered, request.attempt) is Asked.REPEAT:
+            assert remembered is not None
+            self.repeats.append(Repeat(request.id, request.reply_to, remembered))
+            self.decided_through[message.lane] = message.offset + 1
+            return None
+        if request.give_up:
+            why = f": {remembered.message}" if remembered else ""
+            detail = dict(remembered.detail) if remembered else {}
+            error = GaveUp(f"given up after attempt {request.attempt - 1}{why}", **detail)
+            self._refuse(message, request, error, self._final(request))
+            return None
+        return request
+
+    def decide(self, message: LaneMessage, request: ChangeRequest) -> None:
+        """Decide the row operations of one request. Raises Full (then it is not decided)."""
+        try:
+            decided = verify(request, self._catalog, self._store.row, self._lsn + 1, self._rules)
+        except Refused as error:
+            self._refuse(message, request, error, self._disposition(request, error))
+            return
+        self._accept(message, request, decided)
+
+    def _accept(self, message: LaneMessage, request: ChangeRequest, decided: Decided) -> None:
+        lsn = self._lsn + 1
+        commit = Commit(
+            request.id,
+            request.attempt,
+            self._next_commit_us(),
+            decided.versions,
+            decided.changes,
+            decided.rows_affected,
+            request.reply_to,
+        )
+        packed = self._codec.pack_commit(commit)
+        if not self._fits(packed):
+            if len(packed) + HEADER_BYTES > self._settings.record_bytes_max:
+                error = RequestTooLarge(
+                    f"the change composes to {len(packed)} bytes; at most"
+                    f" {self._settings.record_bytes_max - HEADER_BYTES} fit a record of the log;"
+                    " split the request"
+                )
+                self._refuse(message, request, error, self._final(request))
+                return
+            raise Full
+        for position, (change, row) in enumerate(
+            zip(decided.changes, decided.before, strict=True)
+        ):
+            descriptor = self._catalog.version(change.table_id, change.version)
+            self._store.change(descriptor, change, lsn, position, row)
+        self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
+        self._add_commit(commit, packed)
+        self.decided_through[message.lane] = message.offset + 1
+
+    def _add_commit(self, commit: Commit, packed: bytes) -> None:
+        self._lsn += 1
+        self._commit_us = commit.commit_us
+        self._bytes += len(packed)
+        self.commits.append(commit)
+        self.packed_commits.append(packed)
+
+    def _fits(self, packed: bytes) -> bool:
+        return self._bytes + len(packed) <= self._settings.record_bytes_max
+
+    # ------------------------------------------------------------ refusals
+
+    def _final(self, request: ChangeRequest) -> Disposition:
+        """A producer's request that can't be applied is kept for people; one whose requester
+        waits for the answer and handles it is not."""
+        if request.on_conflict is OnConflict.RETRY:
+            return Disposition.DEAD_LETTER
+        return Disposition.FINAL
+
+    def _disposition(self, request: ChangeRequest, error: Refused) -> Disposition:
+        if not error.replayable:
+            return self._final(request)
+        if request.on_conflict is OnConflict.REPLAY:
+            return Disposition.REPLAY
+        if request.on_conflict is OnConflict.RETRY:
+            if request.attempt > self._settings.attempts_max:
+                return Disposition.DEAD_LETTER
+            return Disposition.CONFLICT
+        return Disposition.FINAL
+
+    def refuse(self, message: LaneMessage, request: ChangeRequest, error: Refused) -> None:
+        """Refuse DDL or job control for good. Raises Full."""
+        self._refuse(message, request, error, self._final(request))
+
+    def _refuse(
+        self,
+        message: LaneMessage,
+        request: ChangeRequest | None,
+        error: LeaseholdError,
+        disposition: Disposition,
+    ) -> None:
+        image: RowImage | None = error.image if isinstance(error, RowRefused) else None
+        kept = disposition in (Disposition.CONFLICT, Disposition.DEAD_LETTER)
+        refusal = Refusal(
+            request_id=request.id if request else _peeked_id(error),
+            attempt=request.attempt if request else 1,
+            disposition=disposition,
+            code=error.sqlstate,
+            message=error.message,
+            detail=_plain(error.detail),
+            decided_us=max(self._commit_us, self._wall_us),
+            reply_to=request.reply_to if request else _peeked_reply_to(error),
+            lane=message.lane,
+            offset=message.offset,
+            content_type=message.content_type,
+            body=message.body if kept else None,
+            image=image if disposition is Disposition.CONFLICT else None,
+        )
+        packed = self._codec.pack_refusal(refusal)
+        if not self._fits(packed):
+            if self._bytes > HEADER_BYTES:
+                raise Full
+            # Alone in its record and still too large: keep the reason, cut the body (L8).
+            cut = (message.body or b"")[: self._settings.record_bytes_max // 2]
+            refusal = refusal._replace(
+                body=cut if kept else None,
+                image=None,
+                detail={**refusal.detail, "body_bytes": len(message.body), "body_cut": True},
+            )
+            packed = self._codec.pack_refusal(refusal)
+        if refusal.request_id:
+            remembered = self._store.outcome(refusal.request_id)
+            if remembered is None or not (remembered.lsn or remembered.final):
+                self._store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
+        self._bytes += len(packed)
+        self.refusals.append(refusal)
+        self.packed_refusals.append(packed)
+        self.decided_through[message.lane] = message.offset + 1
+
+    # ------------------------------------------------------------ catalog and backfill
+
+    def write_catalog(
+        self,
+        writes: tuple[CatalogWrite, ...],
+        message: LaneMessage | None = None,
+        request: ChangeRequest | None = None,
+        answer: Any = None,
+    ) -> int:
+        """Commit catalog writes; → the LSN. Closes the batch: what follows must see them.
+
+        With `message` and `request` they answer a request (DDL, job control)."""
+        commit = Commit(
+            request_id=request.id if request else b"",
+            attempt=request.attempt if request else 1,
+            commit_us=self._next_commit_us(),
+            versions={},
+            changes=(),
+            rows_affected=0,
+            reply_to=request.reply_to if request else -1,
+            catalog=writes,
+            answer=answer,
+        )
+        packed = self._codec.pack_commit(commit)
+        if not self._fits(packed) and self._bytes > HEADER_BYTES:
+            raise Full
+        lsn = self._lsn + 1
+        if request is not None and message is not None:
+            self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
+            self.decided_through[message.lane] = message.offset + 1
+        self._add_commit(commit, packed)
+        self.closed = True
+        return lsn
+
+    def fill(self, chunk: Chunk, done: int) -> int:
+        """Decide rows `done`… of an accepted chunk, as many as fit; → rows done then.
+
+        Applied here and logged; taking a row twice changes nothing."""
+        room = self._settings.rows_filled_max - self.rows_filled
+        rows = min(room, len(chunk.rows) - done)
+        while rows > 0:
+            part: FillSlice = slice_chunk(chunk, done, rows, self._catalog, self._store)
+            commit = Commit(
+                request_id=b"",
+                attempt=1,
+                commit_us=self._next_commit_us(),
+                versions={chunk.table_id: chunk.version},
+                changes=part.changes,
+                rows_affected=part.applied,
+                entries=part.entries,
+                catalog=(part.decided,),
+            )
+            packed = self._codec.pack_commit(commit)
+            if self._fits(packed):
+                lsn = self._lsn + 1
+                self._apply_fill(commit, part.before, lsn)
+                self._add_commit(commit, packed)
+                self.rows_filled += rows
+                return done + rows
+            if rows == 1:
+                raise Full
+            rows //= 2
+        return done
+
+    def _apply_fill(self, commit: Commit, before: tuple[Row, ...], lsn: int) -> None:
+        for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
+            descriptor = self._catalog.version(change.table_id, change.version)
+            self._store.change(descriptor, change, lsn, position, row)
+        for fill in commit.entries:
+            self._store.fill_entries(self._catalog.version(fill.table_id, fill.version), fill)
+
+    def passed(self, lane: Lane, offset: int) -> None:
+        """A message of a lane that needs no decision of its own, or is wholly decided."""
+        self.decided_through[lane] = offset + 1
+
+
+def _plain(detail: Mapping[str, object]) -> dict[str, Any]:
+    """Detail as it may travel: plain values only."""
+    plain = (str, int, float, bool, bytes, list, tuple, type(None))
+    return {k: v if isinstance(v, plain) else str(v) for k, v in detail.items()}
+
+
+def _peeked_id(error: LeaseholdError) -> bytes:
+    """The id of a request that could not be decoded, where its bytes still showed one."""
+    found = error.detail.get("request_id", b"")
+    return found if isinstance(found, bytes) else b""
+
+
+def _peeked_reply_to(error: LeaseholdError) -> int:
+    found = error.detail.get("reply_to", -1)
+    return found if isinstance(found, int) else -1

@@ -1,0 +1,107 @@
+"""When a node configured for it bids for mastership: the road before its Claim.
+
+No record of the master's for the election time; *then* ask for the log's end, apply up to it (a
+node waking from a pause has an old impression of the log), append the Claim, read it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from leasehold.model.records import LogPosition
+
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionSettings:
+    """`timeout_ms` without a record of the master's; `stagger_ms` is added per `rank` so that
+    standbys don't bid at once; a bid that isn't read back in `bid_ms` is given up."""
+
+    timeout_ms: int = 2_000
+    stagger_ms: int = 300
+    rank: int = 0
+    bid_ms: int = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionRules:
+    """⚠ for models: ask for the log's end after the time-out and before the bid."""
+
+    reach_the_end_first: bool = True
+
+
+class Stage(Enum):
+    FOLLOWING = "following"
+    ASKED_END = "asked end"
+    CATCHING_UP = "catching up"
+    BID = "bid"
+
+
+class Election:
+    """`step`-like methods answer what to do next: None, "ask" (AskLogEnd) or "claim"."""
+
+    def __init__(
+        self, settings: ElectionSettings, now_ns: int, rules: ElectionRules | None = None
+    ) -> None:
+        self._settings = settings
+        self._rules = rules or ElectionRules()
+        self._heard_ns = now_ns
+        self._stage = Stage.FOLLOWING
+        self._since_ns = now_ns
+        self._end = 0
+
+    @property
+    def stage(self) -> Stage:
+        return self._stage
+
+    def deadline_ns(self) -> int:
+        if self._stage is Stage.FOLLOWING:
+            wait_ms = self._settings.timeout_ms + self._settings.stagger_ms * self._settings.rank
+            return self._heard_ns + wait_ms * NS_PER_MS
+        return self._since_ns + self._settings.bid_ms * NS_PER_MS
+
+    def heard(self, now_ns: int) -> None:
+        """A record of the master's was read (or another node's Claim counted)."""
+        self._heard_ns = now_ns
+        self._stage = Stage.FOLLOWING
+
+    def tick(self, position: LogPosition, now_ns: int) -> str | None:
+        if self._stage is Stage.FOLLOWING:
+            # In a log without any Claim there is nobody to wait for.
+            nobody = position.epoch == 0 and self._settings.rank == 0
+            if nobody or now_ns >= self.deadline_ns():
+                return self._enter(Stage.ASKED_END, now_ns, "ask")
+            return None
+        if now_ns >= self.deadline_ns():
+            self._heard_ns = now_ns
+            self._stage = Stage.FOLLOWING
+            return None
+        if self._stage is Stage.CATCHING_UP and position.offset >= self._end:
+            return self._enter(Stage.BID, now_ns, "claim")
+        return None
+
+    def end_known(self, end: int, position: LogPosition, now_ns: int) -> str | None:
+        """The broker's answer to the question asked after the time-out."""
+        if self._stage is not Stage.ASKED_END:
+            return None
+        self._end = end if self._rules.reach_the_end_first else position.offset
+        self._enter(Stage.CATCHING_UP, now_ns, None)
+        return self.tick(position, now_ns)
+
+    def lost(self, now_ns: int) -> None:
+        """The Claim was skipped or its fate is unknown: follow, and try again after the time."""
+        self._heard_ns = now_ns
+        self._stage = Stage.FOLLOWING
+
+    def again(self, now_ns: int) -> str:
+        """This node gave its own epoch up (L4): bid for the next one without waiting."""
+        self._heard_ns = now_ns
+        self._enter(Stage.ASKED_END, now_ns, None)
+        return "ask"
+
+    def _enter(self, stage: Stage, now_ns: int, answer: str | None) -> str | None:
+        self._stage = stage
+        self._since_ns = now_ns
+        return answer

@@ -1,0 +1,354 @@
+"""The master's term of office: from the read-back of its Claim to the end of its epoch.
+
+One record is on its way at a time; while it travels, the next requests gather: that is the group
+commit. The store's write transaction stays open until the record was read back as this master's
+own (L4), so a batch is in the log and in the store, or in neither.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from leasehold.model.errors import LogStopped, MalformedRequest, Refused
+from leasehold.model.ports import Codec, Now, StoreWriter
+from leasehold.model.records import (
+    Ack,
+    Acknowledgement,
+    CheckReport,
+    Chunk,
+    ChunkDecided,
+    ChunksEnd,
+    Decisions,
+    Lane,
+    LeaseAck,
+    LogPosition,
+)
+from leasehold.replication.answers import Answers, PendingAnswers, answers_of
+from leasehold.replication.apply import apply_catalog, collect
+from leasehold.replication.batch import Batch, BatchSettings, Full, LaneMessage
+from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
+from leasehold.replication.effects import (
+    Append,
+    DeleteBelow,
+    Effect,
+    PauseLane,
+    ReadLane,
+    ResumeLane,
+    Wake,
+)
+from leasehold.replication.outcomes import OutcomeSettings
+from leasehold.replication.rules import RULES, ReplicationRules
+from leasehold.replication.schema_changes import SchemaChanges
+from leasehold.schema.catalog import Catalog
+
+NS_PER_MS: Final = 1_000_000
+WAITING_MAX: Final = 20_000
+RESUME_BELOW: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class MasterSettings:
+    """`heartbeat_ms` between records when there is nothing to decide (also carries grants)."""
+
+    coherency: CoherencySettings = field(default_factory=CoherencySettings)
+    batch: BatchSettings = field(default_factory=BatchSettings)
+    outcomes: OutcomeSettings = field(default_factory=OutcomeSettings)
+    heartbeat_ms: int = 200
+    delete_every_ms: int = 5_000
+
+
+class Master:
+    """Made when this node's own Claim was read back; dropped when the epoch is lost."""
+
+    def __init__(
+        self,
+        settings: MasterSettings,
+        node: str,
+        position: LogPosition,
+        catalog: Catalog,
+        store: StoreWriter,
+        codec: Codec,
+        unanswered: Iterable[Answers],
+        changes: SchemaChanges,
+        now: Now,
+        rules: ReplicationRules = RULES,
+    ) -> None:
+        """`position` is the one right after the Claim. `unanswered`: what records after
+        `answered_through` have to give (L7)."""
+        self._settings = settings
+        self._node = node
+        self._catalog = catalog
+        self._store = store
+        self._codec = codec
+        self._changes = changes
+        self._rules = rules
+        self._epoch = position.epoch
+        self._incarnation = position.incarnation
+        self._log_end = position.offset
+        self.watch = CoherencyWatch(
+            settings.coherency, now.mono_ns, position.longest_grant_ms, rules.coherency
+        )
+        self._answers = PendingAnswers()
+        for answers in unanswered:
+            self._answers.add(answers)
+        self._requests: deque[LaneMessage] = deque()
+        self._chunks: deque[LaneMessage] = deque()
+        self._chunk: tuple[int, Chunk, int] | None = None  # offset, chunk, rows done
+        self._paused: set[Lane] = set()
+        self._batch: Batch | None = None
+        self._digest = b""
+        self._sequence = position.sequence
+        self._appended_ns = 0
+        self._deleted_ns = now.mono_ns
+
+    @property
+    def in_flight(self) -> bool:
+        return self._batch is not None
+
+    def begin(self, position: LogPosition) -> list[Effect]:
+        """L3: each lane from where the log says that it was decided through."""
+        return [ReadLane(lane, position.decided_through.get(lane, 0)) for lane in Lane]
+
+    # ------------------------------------------------------------ events
+
+    def lane_read(self, message: LaneMessage) -> list[Effect]:
+        queue = self._requests if message.lane is Lane.REQUESTS else self._chunks
+        queue.append(message)
+        if len(queue) >= WAITING_MAX and message.lane not in self._paused:
+            self._paused.add(message.lane)
+            return [PauseLane(message.lane)]
+        return []
+
+    def acknowledged(self, record: Acknowledgement, now: Now) -> list[Effect]:
+        if isinstance(record, Ack):
+            self.watch.acked(record, self._log_end, now.mono_ns)
+            return []
+        if isinstance(record, LeaseAck):
+            return self._changes.lease_acked(record, now)
+        assert isinstance(record, CheckReport)
+        return self._changes.reported(record, now)
+
+    def sent(self, token: int) -> None:
+        self._answers.sent(token)
+
+    def ledger_replied(self, token: object, reply: object, now: Now) -> list[Effect]:
+        return self._changes.ledger_replied(token, reply, now)
+
+    # ------------------------------------------------------------ the loop
+
+    def tick(self, position: LogPosition, now: Now) -> list[Effect]:
+        """Release what may be answered, drive the jobs, and start the next record."""
+        effects: list[Effect] = list(self._answers.release(self._may_answer(now)))
+        effects += self._changes.tick(self.watch.coherent(now.mono_ns), now)
+        if self._batch is None:
+            effects += self._start(position, now)
+        effects += self._resume()
+        effects += self._delete(position, now)
+        effects.append(Wake(self._wake_ns(now)))
+        return effects
+
+    def _may_answer(self, now: Now) -> Callable[[int], bool]:
+        return lambda offset: self.watch.may_answer(offset, now.mono_ns)
+
+    def _wake_ns(self, now: Now) -> int:
+        wake = self._appended_ns + self._settings.heartbeat_ms * NS_PER_MS
+        if self._answers.waiting():
+            wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
+        due = self._changes.due_ns()
+        return wake if due is None else min(wake, due)
+
+    def _start(self, position: LogPosition, now: Now) -> list[Effect]:
+        due = now.mono_ns - self._appended_ns >= self._settings.heartbeat_ms * NS_PER_MS
+        if not (due or self._has_work()):
+            return []
+        batch = Batch(
+            position,
+            self._catalog,
+            self._store,
+            self._codec,
+            now.wall_us,
+            self._settings.batch,
+            self._settings.outcomes,
+            self._rules.verify,
+        )
+        self._store.begin()
+        try:
+            self._take(batch, now)
+        except BaseException:
+            self._store.rollback()
+            raise
+        if batch.empty and not due and not self.watch.has_asks():
+            self._store.rollback()
+            return []
+        return self._append(batch, position, now)
+
+    def _has_work(self) -> bool:
+        waiting = self._requests or self._chunks or self._chunk is not None
+        return bool(waiting) or self._changes.has_write() or self.watch.has_asks()
+
+    def _take(self, batch: Batch, now: Now) -> None:
+        """Requests first, then backfill rows (bounded), then catalog writes, which close it."""
+        try:
+            self._take_requests(batch, now)
+            if not batch.closed:
+                self._take_chunks(batch)
+            if not batch.closed:
+                writes = self._changes.next_write()
+                if writes is not None:
+                    batch.write_catalog(writes)
+                    self._changes.appended()
+        except Full:
+            pass  # what did not fit waits for the next record (L8)
+
+    def _take_requests(self, batch: Batch, now: Now) -> None:
+        taken = 0
+        while self._requests and taken < self._settings.batch.requests_max and not batch.closed:
+            message = self._requests[0]
+            request = batch.open(message)
+            if request is not None:
+                if request.sql is None and request.control is None:
+                    batch.decide(message, request)
+                else:
+                    try:
+                        decision = self._changes.decide(request, now)
+                    except Refused as error:
+                        batch.refuse(message, request, error)
+                    else:
+                        batch.write_catalog(decision.writes, message, request, decision.answer)
+            self._requests.popleft()
+            taken += 1
+
+    def _take_chunks(self, batch: Batch) -> None:
+        room = self._settings.batch.rows_filled_max
+        while batch.rows_filled < room:
+            if self._chunk is None and not self._open_chunk(batch):
+                return
+            if self._chunk is None:
+                continue
+            offset, chunk, done = self._chunk
+            if not self._changes.accepts(chunk):
+                batch.passed(Lane.BACKFILL, offset)  # ⚠ a late chunk: decided, and not taken
+                self._chunk = None
+                continue
+            done = batch.fill(chunk, done)
+            if done < len(chunk.rows):
+                self._chunk = (offset, chunk, done)
+                return
+            batch.passed(Lane.BACKFILL, offset)
+            self._chunk = None
+
+    def _open_chunk(self, batch: Batch) -> bool:
+        """Take the next message of the backfill lane; False when there is none."""
+        if not self._chunks:
+            return False
+        message = self._chunks[0]
+        try:
+            record = self._codec.decode(message.body)
+        except MalformedRequest:
+            record = None
+        if isinstance(record, Chunk):
+            self._chunk = (message.offset, record, 0)
+        else:
+            # Anything but a chunk or an end marker is nobody's request: it is passed over.
+            if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
+                batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
+            batch.passed(Lane.BACKFILL, message.offset)
+        self._chunks.popleft()
+        return not batch.closed
+
+    def _append(self, batch: Batch, position: LogPosition, now: Now) -> list[Effect]:
+        batch.grants = self.watch.grants(self._log_end, now.mono_ns)
+        header = Decisions(
+            epoch=self._epoch,
+            incarnation=self._incarnation,
+            sequence=self._sequence + 1,
+            previous=position.digest,
+            first_lsn=batch.first_lsn,
+            commits=(),
+            refusals=(),
+            decided_through=batch.decided_through,
+            answered_through=self._answers.answered_through(self._log_end),
+            grants=batch.grants,
+        )
+        data = self._codec.join_decisions(header, batch.packed_commits, batch.packed_refusals)
+        self._digest = self._codec.digest(data)
+        self._batch = batch
+        self._appended_ns = now.mono_ns
+        return [Append(data)]
+
+    # ------------------------------------------------------------ read-back
+
+    def is_own(self, record: Decisions, digest: bytes) -> bool:
+        """L4 ⚠: epoch, incarnation, sequence and content, not just the LSN."""
+        own = (
+            self._batch is not None
+            and record.epoch == self._epoch
+            and record.incarnation == self._incarnation
+            and record.sequence == self._sequence + 1
+        )
+        if own and digest != self._digest:
+            raise LogStopped(
+                f"L4: epoch {record.epoch} sequence {record.sequence} was read back with other"
+                " content than was sent"
+            )
+        return own
+
+    def read_back(
+        self, record: Decisions, offset: int, after: LogPosition, now: Now
+    ) -> list[Effect]:
+        """The record in flight counts: the store commits, and its answers wait for C1."""
+        batch = self._batch
+        assert batch is not None, "L4"
+        self._batch = None
+        self._sequence = record.sequence
+        self._log_end = after.offset
+        changed = False
+        lsn = batch.first_lsn
+        for commit in batch.commits:
+            changed |= apply_catalog(commit, lsn, self._catalog, self._store)
+            lsn += 1
+        collect(after, self._store, self._settings.outcomes)
+        self._store.commit(after)
+        self.watch.read_back(offset, now.mono_ns)
+        given = record._replace(commits=tuple(batch.commits), refusals=tuple(batch.refusals))
+        self._answers.add(answers_of(given, offset, batch.repeats))
+        effects: list[Effect] = list(self._answers.release(self._may_answer(now)))
+        if changed:
+            effects += self._changes.catalog_changed(after.lsn, now)
+        return effects
+
+    def passed_over(self, after: LogPosition) -> None:
+        """A record that changes nothing here (barrier, skipped) moved the log's end."""
+        self._log_end = after.offset
+
+    # ------------------------------------------------------------ housekeeping
+
+    def _resume(self) -> list[Effect]:
+        effects: list[Effect] = []
+        for lane, queue in ((Lane.REQUESTS, self._requests), (Lane.BACKFILL, self._chunks)):
+            if lane in self._paused and len(queue) < RESUME_BELOW:
+                self._paused.discard(lane)
+                effects.append(ResumeLane(lane))
+        return effects
+
+    def _delete(self, position: LogPosition, now: Now) -> list[Effect]:
+        """Decided requests are in the log, with the body where somebody needs it later."""
+        if now.mono_ns - self._deleted_ns < self._settings.delete_every_ms * NS_PER_MS:
+            return []
+        self._deleted_ns = now.mono_ns
+        return [
+            DeleteBelow(Lane(lane), offset)
+            for lane, offset in position.decided_through.items()
+            if offset
+        ]
+
+    def close(self) -> None:
+        """The epoch is lost: what was decided and not read back never happened here."""
+        if self._batch is not None:
+            self._store.rollback()
+            self._batch = None
+
+

@@ -1,0 +1,391 @@
+"""A node: follows the log, applies it to its store, acknowledges; and is master while its epoch
+lasts. The one state machine that runs on Kafka, in the simulation and in `leasehold dev` alike.
+
+    service:  event ─▶ Node.step(event, now) ─▶ effects ─▶ performed by adapters
+
+Records are applied as they come and committed at the next Tick (the service gives one when it has
+handed over all that was waiting), so a follower that is behind pays for one commit per batch. A
+grant counts only once what stands before it is committed, hence visible to readers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from leasehold.model.errors import LeaseholdError, LogStopped
+from leasehold.model.ports import Codec, Now, StoreWriter
+from leasehold.model.records import (
+    Ack,
+    Barrier,
+    CheckReport,
+    Claim,
+    Decisions,
+    Grant,
+    LogPosition,
+)
+from leasehold.replication.answers import Answers, answers_of
+from leasehold.replication.apply import apply_record
+from leasehold.replication.batch import LaneMessage
+from leasehold.replication.checks import Checks
+from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
+from leasehold.replication.effects import (
+    AckRead,
+    Append,
+    AppendFailed,
+    AskLogEnd,
+    Became,
+    Effect,
+    Event,
+    LaneRead,
+    LedgerReplied,
+    LogEnd,
+    LogRead,
+    ReadLog,
+    Send,
+    Sent,
+    Stop,
+    StopLanes,
+    Tick,
+    Topic,
+    Wake,
+)
+from leasehold.replication.election import Election, ElectionSettings
+from leasehold.replication.log import Verdict, admit
+from leasehold.replication.master import Master, MasterSettings
+from leasehold.replication.rules import RULES, ReplicationRules
+from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
+from leasehold.schema.catalog import Catalog
+
+NS_PER_MS: Final = 1_000_000
+UNANSWERED_RECORDS_MAX: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """`candidate`: may become master. `serving`: answers reads, hence asks for coherency leases.
+    `serves`: host:port of its snapshot server."""
+
+    name: str
+    candidate: bool = False
+    serving: bool = True
+    serves: str = ""
+    master: MasterSettings = field(default_factory=MasterSettings)
+    election: ElectionSettings = field(default_factory=ElectionSettings)
+    schema: SchemaSettings = field(default_factory=SchemaSettings)
+
+
+class Node:
+    """`step` never raises for what comes from outside; a contradiction ends in Stop."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        store: StoreWriter,
+        codec: Codec,
+        incarnation: bytes,
+        now: Now,
+        rules: ReplicationRules = RULES,
+    ) -> None:
+        """`incarnation`: fresh and random per start (L4, C3)."""
+        self._settings = settings
+        self._store = store
+        self._codec = codec
+        self._rules = rules
+        self.incarnation = incarnation
+        self.position = store.position()
+        kept = store.catalog()
+        self.catalog = Catalog.load(
+            kept.descriptors, dict(kept.min_versions), kept.jobs, kept.ledger_run
+        )
+        self.lease = CoherencyLease(settings.name, incarnation, rules.coherency)
+        self.master: Master | None = None
+        self.on_catalog_changed: Callable[[], None] = lambda: None
+        self._checks = Checks(store, serving=settings.serving)
+        self._election = Election(settings.election, now.mono_ns, rules.election)
+        self._open = False  # applied, not yet committed
+        self._pending_grants: list[Grant] = []
+        self._catalog_changed = False
+        self._unanswered: deque[Answers] = deque(maxlen=UNANSWERED_RECORDS_MAX)
+        self._acked_ns = 0
+        self._acked_offset = -1
+        self._given_up = False
+        self.stopped: LeaseholdError | None = None
+
+    @property
+    def role(self) -> str:
+        if self.master is not None:
+            return "master"
+        return "standby" if self._settings.candidate else "replicant"
+
+    def start(self) -> list[Effect]:
+        """A candidate reads from `answered_through` on: should it become master, it gives again
+        what its predecessor may not have given (L7). What it applied before is passed over."""
+        offset = self.position.offset
+        if self._settings.candidate:
+            offset = min(offset, self.position.answered_through)
+        return [ReadLog(offset)]
+
+    # ------------------------------------------------------------ step
+
+    def step(self, event: Event, now: Now) -> list[Effect]:
+        if self.stopped is not None:
+            return []
+        try:
+            return self._step(event, now)
+        except LeaseholdError as error:
+            return self._stop(error)
+
+    def _step(self, event: Event, now: Now) -> list[Effect]:
+        master = self.master
+        match event:
+            case LogRead():
+                return self._log_read(event, now)
+            case Tick():
+                return self._tick(now)
+            case LaneRead(lane, offset, content_type, body):
+                if master is None:
+                    return []
+                return master.lane_read(LaneMessage(lane, offset, content_type, body))
+            case AckRead(record):
+                return master.acknowledged(record, now) if master is not None else []
+            case Sent(token):
+                if master is not None:
+                    master.sent(token)
+                return []
+            case LedgerReplied(token, reply):
+                return master.ledger_replied(token, reply, now) if master is not None else []
+            case AppendFailed(reason):
+                return self._append_failed(reason, now)
+            case LogEnd(offset):
+                return self._bid(self._election.end_known(offset, self.position, now.mono_ns))
+
+    def _stop(self, error: LeaseholdError) -> list[Effect]:
+        """The log, the store or this program contradicts itself: serve nothing more."""
+        self.stopped = error
+        self.lease.give_up()
+        if self.master is not None:
+            self.master.close()
+            self.master = None
+        elif self._open:
+            self._store.rollback()
+        self._open = False
+        return [StopLanes(), Stop(error)]
+
+    # ------------------------------------------------------------ reading the log
+
+    def _log_read(self, event: LogRead, now: Now) -> list[Effect]:
+        offset, record, digest = event
+        if offset < self.position.offset:
+            self._remember_answers(record, offset)
+            return []
+        verdict, after = admit(self.position, offset, record, digest, self._rules.log)
+        if verdict is Verdict.APPLY:
+            assert isinstance(record, Decisions)
+            return self._apply(record, offset, digest, after, now)
+        if verdict is Verdict.CLAIMED:
+            assert isinstance(record, Claim)
+            return self._claimed(record, after, now)
+        effects: list[Effect] = []
+        if verdict is Verdict.BARRIER:
+            assert isinstance(record, Barrier)
+            if record.check is not None and not self._in_flight():
+                self._commit_open(self.position, now)
+                self._checks.barrier(record, self.catalog, after)
+        self.position = after
+        if self.master is not None:
+            self.master.passed_over(after)
+        if isinstance(record, Claim) and self._is_own_claim(record):
+            self._election.lost(now.mono_ns)
+        return effects
+
+    def _in_flight(self) -> bool:
+        return self.master is not None and self.master.in_flight
+
+    def _apply(
+        self, record: Decisions, offset: int, digest: bytes, after: LogPosition, now: Now
+    ) -> list[Effect]:
+        master = self.master
+        if master is not None:
+            if not master.is_own(record, digest):
+                raise LogStopped(
+                    f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as"
+                    " this master's own, which did not send it"
+                )
+            self.position = after
+            effects = master.read_back(record, offset, after, now)
+            self._note_catalog(record)
+            self._announce_catalog()
+            return effects
+        self._election.heard(now.mono_ns)
+        if not self._open:
+            self._store.begin()
+            self._open = True
+        applied = apply_record(
+            record, after, self.catalog, self._store, self._settings.master.outcomes
+        )
+        self.position = after
+        self._remember_answers(record, offset)
+        self._pending_grants.extend(record.grants)
+        if applied.catalog_changed:
+            self._catalog_changed = True
+            # A check of this very position has to see exactly it (a job's verification).
+            if self._checks.wanted(record):
+                self._commit_open(after, now)
+        self._note_catalog(record)
+        return []
+
+    def _note_catalog(self, record: Decisions) -> None:
+        self._checks.record_applied(record, self.catalog, master=self.master is not None)
+
+    def _remember_answers(self, record: object, offset: int) -> None:
+        if not self._settings.candidate or not isinstance(record, Decisions):
+            return
+        while self._unanswered and self._unanswered[0].offset < record.answered_through:
+            self._unanswered.popleft()
+        answers = answers_of(record, offset)
+        if answers.results or answers.conflicts:
+            self._unanswered.append(answers)
+
+    def _commit_open(self, position: LogPosition, now: Now) -> None:
+        if self._open:
+            self._store.commit(position)
+            self._open = False
+        for grant in self._pending_grants:
+            self.lease.granted(grant)
+        self._pending_grants.clear()
+        self._announce_catalog()
+
+    def _announce_catalog(self) -> None:
+        if self._catalog_changed or self.master is not None:
+            self._catalog_changed = False
+            self.on_catalog_changed()
+
+    # ------------------------------------------------------------ mastership
+
+    def _is_own_claim(self, claim: Claim) -> bool:
+        return claim.node == self._settings.name and claim.incarnation == self.incarnation
+
+    def _claimed(self, claim: Claim, after: LogPosition, now: Now) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.master is not None:
+            effects += self._step_down(f"{claim.node} claimed epoch {claim.epoch}", after)
+        self._commit_open(self.position, now)
+        self._store.begin()
+        self._store.commit(after)
+        self.position = after
+        self._election.heard(now.mono_ns)
+        if not self._is_own_claim(claim):
+            return effects
+        changes = SchemaChanges(
+            self._settings.schema, self._settings.name, self.catalog, after.epoch, now
+        )
+        unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
+        self.master = Master(
+            self._settings.master,
+            self._settings.name,
+            after,
+            self.catalog,
+            self._store,
+            self._codec,
+            [a for a in unanswered if a.offset >= after.answered_through],
+            changes,
+            now,
+            self._rules,
+        )
+        self._unanswered.clear()
+        effects.append(Became("master", after.epoch, "its Claim counts"))
+        effects += self.master.begin(after)
+        effects += changes.begin(now)
+        return effects
+
+    def _step_down(self, why: str, position: LogPosition) -> list[Effect]:
+        assert self.master is not None
+        self.master.close()
+        self.master = None
+        # Answers that the next master gives are those after `answered_through`; this node keeps
+        # none of its own, and would read them again if it were restarted as a candidate.
+        return [StopLanes(), Became("standby", position.epoch, why)]
+
+    def _append_failed(self, reason: str, now: Now) -> list[Effect]:
+        """L4 ⚠: after any produce error the epoch is given up; nothing is appended twice."""
+        if self.master is None:
+            self._election.lost(now.mono_ns)
+            return []
+        if not self._rules.epoch_given_up_after_error:
+            return []
+        effects = self._step_down(f"an append failed: {reason}", self.position)
+        return effects + self._bid(self._election.again(now.mono_ns))
+
+    def _bid(self, answer: str | None) -> list[Effect]:
+        if answer == "ask":
+            return [AskLogEnd()]
+        if answer == "claim":
+            claim = Claim(
+                self.position.epoch + 1,
+                self.incarnation,
+                self.position.digest,
+                self._settings.name,
+            )
+            return [Append(self._codec.encode(claim))]
+        return []
+
+    # ------------------------------------------------------------ tick
+
+    def _tick(self, now: Now) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.master is not None:
+            effects += self.master.tick(self.position, now)
+        else:
+            self._commit_open(self.position, now)
+            if self._settings.candidate:
+                effects += self._bid(self._election.tick(self.position, now.mono_ns))
+                effects.append(Wake(self._election.deadline_ns()))
+        for report in self._checks.finished(self._settings.name, self.incarnation):
+            effects += self._report(report, now)
+        effects += self._acknowledge(now)
+        return effects
+
+    def _report(self, report: CheckReport, now: Now) -> list[Effect]:
+        name = self._settings.name.encode()
+        return [Send(Topic.ACKS, 0, name, report, 0)]
+
+    def _acknowledge(self, now: Now) -> list[Effect]:
+        """Acknowledge what was applied, and ask for a lease when the renewal is due (C3)."""
+        if self._given_up:
+            return []
+        renewal_ns = self._settings.master.coherency.renewal_ms * NS_PER_MS
+        due = now.mono_ns - self._acked_ns >= renewal_ns
+        serving = self._settings.serving
+        if not due and (self.position.offset == self._acked_offset or not serving):
+            return [Wake(self._acked_ns + renewal_ns)]
+        asked_ns = 0
+        if due:
+            self._acked_ns = now.mono_ns
+            if serving:
+                asked_ns = self.lease.ask(now.mono_ns)
+        self._acked_offset = self.position.offset
+        return [self._ack(asked_ns, now), Wake(self._acked_ns + renewal_ns)]
+
+    def _ack(self, asked_ns: int, now: Now) -> Send:
+        ack = Ack(
+            node=self._settings.name,
+            incarnation=self.incarnation,
+            role=self.role,
+            offset=self.position.offset,
+            epoch=self.position.epoch,
+            lsn=self.position.lsn,
+            asked_ns=asked_ns,
+            coherent=self.lease.holds(now.mono_ns),
+            serves=self._settings.serves,
+            sent_us=now.wall_us,
+        )
+        return Send(Topic.ACKS, 0, self._settings.name.encode(), ack, 0)
+
+    def give_up_lease(self, now: Now) -> list[Effect]:
+        """Before a clean stop: serve no more reads, and let nobody wait for this node."""
+        self.lease.give_up()
+        self._given_up = True
+        return [self._ack(GIVEN_UP, now)]

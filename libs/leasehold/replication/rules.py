@@ -1,0 +1,27 @@
+"""⚠ rules of replication as switches, so that models and the simulation can turn one off and see
+the harm. A service never passes anything but the default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from leasehold.replication.coherency import CoherencyRules
+from leasehold.replication.election import ElectionRules
+from leasehold.replication.log import LogRules
+from leasehold.transaction.verify import VerifyRules
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationRules:
+    log: LogRules = field(default_factory=LogRules)
+    coherency: CoherencyRules = field(default_factory=CoherencyRules)
+    election: ElectionRules = field(default_factory=ElectionRules)
+    verify: VerifyRules = field(default_factory=VerifyRules)
+    epoch_given_up_after_error: bool = True  # L4
+    own_record_by_incarnation: bool = True  # L4
+    repeats_wait_too: bool = True  # C1
+    unanswered_given_again: bool = True  # L7
+
+
+RULES: Final = ReplicationRules()
