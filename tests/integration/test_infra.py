@@ -230,3 +230,36 @@ def test_starting_twice_starts_once(with_services: LocalCluster) -> None:
     first = with_services.processes.running()["good"]
     with_services.start("good")
     assert with_services.processes.running()["good"] == first
+
+
+def test_up_starts_all_in_order_and_up_again_nothing(tmp_path: Path) -> None:
+    """Goal: servers, topics, services by need; a second `up` finds nothing to do; `down` ends all.
+
+    Method: small services that note their start; the second may only start after the first is
+    ready, since it needs it.
+    """
+    (tmp_path / "noting_service.py").write_text(
+        "import os, time\n"
+        "from pathlib import Path\n"
+        f"with open({str(tmp_path / 'notes')!r}, 'a') as notes:\n"
+        "    notes.write(os.environ['LEASEHOLD_NODE'] + '\\n')\n"
+        "Path(os.environ['LEASEHOLD_READY_FILE']).write_text('ready')\n"
+        "while True: time.sleep(3600)\n"
+    )
+    services = (
+        Service("first", "noting_service", "first service"),
+        Service("second", "noting_service", "second service", needs=("first",)),
+    )
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    told: list[str] = []
+    with LocalCluster(tmp_path / "data", Ports.free(), environ, services) as cluster:
+        assert cluster.start_all(told.append) == ["kafka", "redis", "first", "second"]
+        assert (tmp_path / "notes").read_text() == "first\nsecond\n"
+        assert "topics: 10 created, 0 were there" in told
+        assert all(row.ready for row in cluster.status())
+        assert cluster.start_all(told.append) == []
+        cluster.kill("second")
+        assert cluster.start_all(told.append) == ["second"]
+        identities = [record.identity for record in cluster.processes.running().values()]
+        assert cluster.stop_all() == ["second", "first", "kafka", "redis"]
+        assert not any(is_running(identity) for identity in identities)
