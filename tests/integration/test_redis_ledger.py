@@ -1,0 +1,259 @@
+"""The Lua ledger against the pure one, reply by reply, on a Redis of its own that loses state."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+import redis
+
+from infra.ports import find_free_port
+from infra.redis.server import server_command, wait_for_redis
+from leasehold.adapters.environment import RedisSettings
+from leasehold.adapters.ledger_thread import Completed, LedgerThread
+from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.lease.commands import (
+    Acquire,
+    Change,
+    Holders,
+    Lease,
+    Liveness,
+    MarkReady,
+    OpenSession,
+    Publish,
+    Register,
+    RegisterEpoch,
+    Renew,
+    Seed,
+    SeedTables,
+    SetMinVersion,
+    Snapshot,
+)
+from leasehold.lease.ledger import LedgerState, apply, check
+from leasehold.lease.replies import (
+    HOLDERS_MAX,
+    HolderList,
+    LedgerRefused,
+    LivenessReport,
+    Published,
+    RefusalReason,
+)
+from leasehold.model.errors import LedgerUnavailable
+from tests.unit.lease.random_commands import CommandMaker
+
+START_DEADLINE_S = 20.0
+
+
+class RedisServer:
+    """A server that can be killed, lose the end of its append-only file, and come back."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = find_free_port()
+        self.url = f"redis://127.0.0.1:{self._port}/0"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        process = subprocess.Popen(
+            server_command(self._folder, self._port), stdout=subprocess.DEVNULL
+        )
+        self.process = process
+        wait_for_redis(self.url, START_DEADLINE_S, lambda: process.poll() is None)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def pause(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def _append_only_file(self) -> Path:
+        return max(self._folder.glob("appendonlydir/*.incr.aof"), key=lambda path: path.name)
+
+    def written(self) -> int:
+        """Bytes of the append-only file so far: what a power cut now would keep."""
+        return self._append_only_file().stat().st_size
+
+    def restart(self, keep: int | None = None) -> None:
+        self.kill()
+        if keep is not None:
+            os.truncate(self._append_only_file(), keep)
+        self.start()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path)
+    server.start()
+    yield server
+    if server.process is not None:
+        server.resume()
+    server.kill()
+
+
+def ledger_on(server: RedisServer, database: str = "t", timeout_s: float = 5.0) -> RedisLedger:
+    return RedisLedger(RedisSettings(url=server.url), database, timeout_s)
+
+
+def run_id_of(ledger: RedisLedger) -> str:
+    return ledger.call(Liveness()).run_id
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_d1_to_d7_pure_and_redis_give_the_same_replies(server: RedisServer, seed: int) -> None:
+    """2,000 random commands per seed; the state is lost in every way a Redis can lose it."""
+    random = Random(seed)
+    maker = CommandMaker(random)
+    ledger = ledger_on(server, f"seed{seed}")
+    run_id, state, refused = run_id_of(ledger), LedgerState(), 0
+    mark: tuple[int, LedgerState] = (server.written(), state.copy())
+    restarts = set(random.sample(range(200, 2_000), 3))
+    for step in range(2_000):
+        if step in restarts:
+            whole = random.random() < 0.3
+            server.restart(None if whole else mark[0])
+            if not whole:
+                state = mark[1].copy()
+            assert run_id_of(ledger) != run_id, "D6: a restart has another run id"
+            run_id = run_id_of(ledger)
+            mark = (server.written(), state.copy())
+        elif random.random() < 0.002:
+            redis.Redis.from_url(server.url).flushall()
+            state = LedgerState()
+            mark = (server.written(), state.copy())
+        elif random.random() < 0.05:
+            mark = (server.written(), state.copy())
+        command = maker.make(state, run_id)
+        expected = apply(state, command, run_id)
+        refused += isinstance(expected, LedgerRefused)
+        assert ledger.call(command) == expected, f"seed {seed}, step {step}: {command}"
+        assert ledger.call(Snapshot()) == apply(state, Snapshot(), run_id), f"{seed}/{step}"
+        check(state, run_id)
+    assert 200 < refused < 1_800, "the commands test both roads"
+    ledger.close()
+
+
+def open_for_publishing(ledger: RedisLedger, *seeds: Seed, epoch: int = 1) -> str:
+    run_id = run_id_of(ledger)
+    ledger.call(RegisterEpoch(epoch))
+    ledger.call(SeedTables(epoch, run_id, seeds))
+    ledger.call(MarkReady(epoch, run_id))
+    return run_id
+
+
+def test_d6_flushall_keeps_the_run_id_and_closes_the_ledger(server: RedisServer) -> None:
+    ledger = ledger_on(server)
+    run_id = open_for_publishing(ledger, Seed(1, 1, 1))
+    ledger.call(OpenSession("a", 1))
+    redis.Redis.from_url(server.url).flushall()
+    reply = ledger.call(Renew(1, 1, 0))
+    assert reply == LedgerRefused(RefusalReason.CLOSED, run_id)
+    ledger.close()
+
+
+def test_d6_a_lost_tail_reopens_nothing(server: RedisServer) -> None:
+    """Races 2: versions 2 and 3 are lost with the tail; an acquire of 1 must not be granted."""
+    ledger = ledger_on(server)
+    open_for_publishing(ledger, Seed(1, 1, 1))
+    ledger.call(OpenSession("a", 1))
+    kept = server.written()
+    for version in (1, 2):
+        assert isinstance(ledger.call(Publish(1, (Change(1, version, version + 1),))), Published)
+        ledger.call(SetMinVersion(1, 1, version + 1))
+    server.restart(kept)
+    run_id = run_id_of(ledger)
+    assert ledger.call(Acquire(1, 1, 1)) == LedgerRefused(RefusalReason.CLOSED, run_id)
+    assert not ledger.call(SeedTables(1, run_id, (Seed(1, 3, 3),))).swept  # type: ignore[union-attr]
+    refused = ledger.call(Acquire(1, 1, 1))
+    assert isinstance(refused, LedgerRefused)
+    assert refused.reason is RefusalReason.TOO_OLD
+    ledger.close()
+
+
+def test_d2_holders_are_named_up_to_the_limit_and_counted(server: RedisServer) -> None:
+    ledger = ledger_on(server)
+    open_for_publishing(ledger, Seed(1, 2, 1))
+    for session in range(1, HOLDERS_MAX + 10):
+        ledger.call(Register(f"agent {session}", session, 1, (Lease(1, 1),)))
+    reply = ledger.call(Holders(1, 2))
+    assert isinstance(reply, HolderList)
+    assert reply.holders_total == HOLDERS_MAX + 9
+    assert [holding.session for holding in reply.holders] == list(range(1, HOLDERS_MAX + 1))
+    ledger.close()
+
+
+def test_d2_two_databases_in_one_redis_do_not_meet(server: RedisServer) -> None:
+    one, other = ledger_on(server, "one"), ledger_on(server, "other")
+    open_for_publishing(one, Seed(1, 5, 5))
+    reply = other.call(Liveness())
+    assert isinstance(reply, LivenessReport)
+    assert (reply.epoch, reply.seeded) == (0, False)
+    one.close()
+    other.close()
+
+
+def test_d6_a_redis_without_memory_refuses_whole_commands(server: RedisServer) -> None:
+    """noeviction: no half of a registration is carried out."""
+    ledger = ledger_on(server)
+    open_for_publishing(ledger, Seed(1, 1, 1))
+    ledger.call(Register("a", 1, 1, (Lease(1, 1),)))
+    before = ledger.call(Snapshot())
+    client = redis.Redis.from_url(server.url)
+    client.config_set("maxmemory", "1")
+    with pytest.raises(LedgerUnavailable, match="maxmemory"):
+        ledger.call(Register("a", 1, 2, ()))
+    client.config_set("maxmemory", "256mb")
+    assert ledger.call(Snapshot()) == before
+    ledger.close()
+
+
+def test_d6_a_redis_that_hangs_or_is_gone_is_unavailable_in_bounded_time(
+    server: RedisServer,
+) -> None:
+    ledger = ledger_on(server, timeout_s=0.2)
+    ledger.call(Liveness())
+    server.pause()
+    with pytest.raises(LedgerUnavailable, match="Liveness"):
+        ledger.call(Liveness())
+    server.resume()
+    server.kill()
+    with pytest.raises(LedgerUnavailable, match="schema changes wait"):
+        ledger.call(Liveness())
+    server.start()
+    assert isinstance(ledger.call(Liveness()), LivenessReport)
+    ledger.close()
+
+
+def test_d6_the_ledger_thread_answers_in_order_and_refuses_when_full(server: RedisServer) -> None:
+    done: list[Completed] = []
+    enough = threading.Event()
+
+    def completed(completion: Completed) -> None:
+        done.append(completion)
+        if len(done) == 4:
+            enough.set()
+
+    thread = LedgerThread(ledger_on(server, timeout_s=10.0), completed, queue_max=4)
+    server.pause()
+    accepted = [thread.submit(Liveness(), token) for token in range(7)]
+    assert accepted[:4] == [True] * 4
+    assert not accepted[6], "the queue is bounded"
+    server.resume()
+    assert enough.wait(20)
+    thread.close()
+    assert [completion.token for completion in done] == [t for t in range(7) if accepted[t]]
+    assert all(isinstance(c.outcome, LivenessReport) for c in done)
+    assert all(c.sent_ns <= c.received_ns for c in done)
