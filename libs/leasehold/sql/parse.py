@@ -20,6 +20,7 @@ from leasehold.schema.types import Type, parse_type
 
 STATEMENT_BYTES_MAX: Final = 65_536
 NESTING_MAX: Final = 16  # parentheses and CASE; sqlglot descends some 15 frames for each
+DEPTH_MAX: Final = 64  # levels of the tree; readers of it may recurse that far
 SIGNS_MAX: Final = 16  # prefix operators in a row: each is a frame as well
 
 # sqlglot logs a warning for each statement it keeps as raw text; here such a text is refused.
@@ -102,7 +103,18 @@ def tree_of(text: str, tokens: list[Token]) -> exp.Expression:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expression):
         raise SyntaxInvalid("the text is not one statement", position=1)
+    _check_depth(tree)
     return tree
+
+
+def _check_depth(tree: exp.Expression) -> None:
+    """A chain like 1 + 1 + … has no parentheses and is deep all the same."""
+    level: list[exp.Expression] = [tree]
+    for _ in range(DEPTH_MAX):
+        level = [child for node in level for child in node.iter_expressions()]
+        if not level:
+            return
+    raise OutOfRange(f"the text is nested more than {DEPTH_MAX} deep", position=1)
 
 
 def _syntax(text: str, error: ParseError) -> SyntaxInvalid:
