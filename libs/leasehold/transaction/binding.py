@@ -104,15 +104,13 @@ class Binding:
                     " changed by an update yet",
                     column=name,
                 )
-            if type(value) is Expression:
-                compute = compile_expression(value.text, self.descriptor)
-                value = compute(row or {})
-                # The result has storage form already; range and length still count.
-                if column.type.name in ("boolean", "date", "timestamp", "timestamptz"):
-                    changed[element_id] = value
-                    continue
             try:
-                changed[element_id] = convert(value)
+                if type(value) is Expression:
+                    # Typed by the column it is for, so the result has storage form and range.
+                    compute = compile_expression(value.text, self.descriptor, column)
+                    changed[element_id] = compute(row or {})
+                else:
+                    changed[element_id] = convert(value)
             except Refused as error:
                 raise _named(column, error) from error
         return changed
