@@ -34,7 +34,7 @@ def read_descriptors(connection: apsw.Connection) -> list[Any]:
     """Wire forms of every kept version, in order of table id and version."""
     return [
         msgpack.unpackb(body, strict_map_key=False)
-        for (body,) in connection.execute("SELECT body FROM descriptors ORDER BY 1, version")
+        for (body,) in connection.execute("SELECT body FROM descriptors ORDER BY table_id, version")
     ]
 
 

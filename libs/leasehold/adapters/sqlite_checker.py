@@ -2,21 +2,124 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from queue import SimpleQueue
+from threading import Event, Thread
+from time import monotonic_ns
+from typing import Final, NamedTuple
 
-from leasehold.adapters.sqlite_snapshot import Readers
-from leasehold.model.records import CheckReport
+import apsw
+
+from leasehold.adapters.sqlite_check import TableCheck
+from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
+from leasehold.model.records import CheckReport, LogPosition
+
+# Each waiting check keeps a snapshot open, and with it the WAL from being reset.
+CHECKS_PENDING_MAX: Final = 8
+
+
+class _Check(NamedTuple):
+    subject: bytes
+    table_ids: tuple[int, ...]
+    element_id: int | None
+    snapshot: SqliteSnapshot
 
 
 class Checker:
+    """One worker thread that takes checks in turn; it starts with the first one.
+
+    Whatever goes wrong becomes a report with `error` set: a check that ends in silence would leave
+    the master waiting for it.
+    """
+
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
+        self._waiting: SimpleQueue[_Check | None] = SimpleQueue()
+        self._finished: deque[CheckReport] = deque()
+        self._thread: Thread | None = None
+        self._running: apsw.Connection | None = None
+        self._closing = Event()
 
     def start(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
-        raise NotImplementedError
+        """Open the snapshot now, check later. `table_ids` empty: every table."""
+        snapshot = self._readers.open_snapshot()
+        tables = tuple(table_ids) or tuple(d.table_id for d in snapshot.tables())
+        if self._waiting.qsize() >= CHECKS_PENDING_MAX:
+            words = f"{CHECKS_PENDING_MAX} checks are waiting already; ask again later"
+            position = snapshot.position()
+            snapshot.close()
+            self._finished.extend(_failed(subject, table, position, words) for table in tables)
+            return
+        if self._thread is None:
+            self._thread = Thread(target=self._work, name="store-check", daemon=True)
+            self._thread.start()
+        self._waiting.put(_Check(subject, tables, element_id, snapshot))
 
     def finished(self) -> Sequence[CheckReport]:
-        return ()
+        """Reports finished since the last call."""
+        reports = []
+        while self._finished:
+            reports.append(self._finished.popleft())
+        return reports
 
     def close(self) -> None:
-        pass
+        """Stop; a check that runs is interrupted and reports nothing any more."""
+        if self._thread is None:
+            return
+        self._closing.set()
+        self._waiting.put(None)
+        while self._thread.is_alive():
+            running = self._running
+            if running is not None:
+                running.interrupt()
+            self._thread.join(timeout=0.05)
+
+    def _work(self) -> None:
+        while (check := self._waiting.get()) is not None:
+            try:
+                self._running = check.snapshot.connection
+                for table_id in check.table_ids:
+                    if self._closing.is_set():
+                        break
+                    self._finished.append(_checked(check, table_id))
+            finally:
+                self._running = None
+                check.snapshot.close()
+
+
+def _checked(check: _Check, table_id: int) -> CheckReport:
+    began_ns = monotonic_ns()
+    position = LogPosition()
+    try:
+        snapshot = check.snapshot
+        position = snapshot.position()
+        versions = snapshot.versions(table_id)
+        if not versions:
+            return _failed(check.subject, table_id, position, f"there is no table {table_id}")
+        found = TableCheck(
+            snapshot.connection, versions, snapshot.min_version(table_id), position.lsn
+        ).run(check.element_id)
+    except Exception as error:  # noqa: BLE001 - surfaces as the report's error
+        return _failed(check.subject, table_id, position, f"{type(error).__name__}: {error}")
+    return CheckReport(
+        subject=check.subject,
+        node="",
+        incarnation=b"",
+        offset=position.offset,
+        lsn=position.lsn,
+        table_id=table_id,
+        version=versions[-1].version,
+        rows=found.rows,
+        entries=found.entries,
+        checksum=found.checksum,
+        findings_total=found.findings_total,
+        findings=found.findings,
+        took_ms=(monotonic_ns() - began_ns) // 1_000_000,
+    )
+
+
+def _failed(subject: bytes, table_id: int, position: LogPosition, words: str) -> CheckReport:
+    return CheckReport(
+        subject, "", b"", position.offset, position.lsn, table_id, 0, 0, {}, b"", 0, (), 0, words
+    )

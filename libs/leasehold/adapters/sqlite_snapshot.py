@@ -21,13 +21,14 @@ from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.states import READABLE
 
 CONNECTIONS_KEPT_MAX: Final = 16
+PLANS_KEPT_MAX: Final = 1_000
 
 
 class ReadCatalog(NamedTuple):
     """Newest descriptors by name and min versions, as of one catalog count."""
 
     newest: dict[str, Descriptor]
-    by_id: dict[int, Descriptor]
+    versions: dict[int, tuple[Descriptor, ...]]
     min_versions: dict[int, int]
 
 
@@ -37,14 +38,17 @@ class Reader:
     def __init__(self, path: Path, cache_mb: int) -> None:
         self.connection = connect(path, cache_mb=cache_mb, read_only=True)
         self.execute = self.connection.cursor().execute
-        self._plans: dict[tuple[int, int], ReadPlan] = {}
+        # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
+        self._plans: dict[int, ReadPlan] = {}
 
     def plan(self, descriptor: Descriptor) -> ReadPlan:
-        plan = self._plans.get((descriptor.table_id, descriptor.version))
-        if plan is None or plan.descriptor is not descriptor:
+        plan = self._plans.get(id(descriptor))
+        if plan is None:
+            if len(self._plans) >= PLANS_KEPT_MAX:
+                self._plans.clear()
             # Only what this version names: a snapshot may be older than a newer column.
             plan = ReadPlan(descriptor, [c.element_id for c in descriptor.columns])
-            self._plans[descriptor.table_id, descriptor.version] = plan
+            self._plans[id(descriptor)] = plan
         return plan
 
 
@@ -80,11 +84,11 @@ class Readers:
         """
         found = self._catalogs.get(count)
         if found is None:
-            by_id: dict[int, Descriptor] = {}
+            versions: dict[int, tuple[Descriptor, ...]] = {}
             for body in read_descriptors(connection):
-                by_id[body["id"]] = from_wire(body)
-            newest = {d.name: d for d in by_id.values()}
-            found = ReadCatalog(newest, by_id, read_min_versions(connection))
+                versions[body["id"]] = (*versions.get(body["id"], ()), from_wire(body))
+            newest = {kept[-1].name: kept[-1] for kept in versions.values()}
+            found = ReadCatalog(newest, versions, read_min_versions(connection))
             self._catalogs = {count: found}
         return found
 
@@ -138,8 +142,12 @@ class SqliteSnapshot:
 
     def tables(self) -> tuple[Descriptor, ...]:
         """The newest version of every table, by table id."""
-        by_id = self._catalog().by_id
-        return tuple(by_id[table_id] for table_id in sorted(by_id))
+        versions = self._catalog().versions
+        return tuple(versions[table_id][-1] for table_id in sorted(versions))
+
+    def versions(self, table_id: int) -> tuple[Descriptor, ...]:
+        """Kept versions of a table, oldest first; () when there is none."""
+        return self._catalog().versions.get(table_id, ())
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
         assert self._reader is not None, "the snapshot is closed"

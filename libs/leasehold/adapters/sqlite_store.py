@@ -26,7 +26,7 @@ from leasehold.adapters.sqlite_layout import (
 )
 from leasehold.adapters.sqlite_outcomes import Outcomes
 from leasehold.adapters.sqlite_plan import WritePlan, entry_key
-from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
+from leasehold.adapters.sqlite_snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row, StoredCatalog
@@ -72,7 +72,8 @@ class SqliteStore:
         self._execute = self._connection.cursor().execute
         self._tables = StoredTables(self._connection)
         self._outcomes = Outcomes(self._connection)
-        self._plans: dict[tuple[int, int], WritePlan] = {}
+        # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
+        self._plans: dict[int, WritePlan] = {}
         self._open = False
         self._savepoints = 0
         self._schema_touched = False
@@ -108,6 +109,7 @@ class SqliteStore:
         self._open = False
         self._savepoints = 0
         self._forget_plans()
+        self._schema_touched = False
 
     def savepoint(self) -> None:
         assert self._open, "no transaction is open"
@@ -165,23 +167,24 @@ class SqliteStore:
         self._plans.clear()
 
     def _plan(self, descriptor: Descriptor) -> WritePlan:
-        plan = self._plans.get((descriptor.table_id, descriptor.version))
-        if plan is not None and plan.descriptor is descriptor:
-            return plan
-        if plan is None or plan.descriptor != descriptor:
-            there = physical_columns(self._connection, table_name(descriptor.table_id))
-            if not there:
-                raise StoreCorrupted(
-                    f"the store {self.path} has no table for {descriptor.name!r}"
-                    f" (id {descriptor.table_id}); its descriptor was never prepared"
-                )
-            known = frozenset(element_ids(there))
-            # Dead columns are neither read nor carried along: nodes remove them at their own
-            # pace, and an image must not depend on how far the master has come with that.
-            live = sorted(known - self._tables.dead_elements(descriptor.table_id))
-            plan = WritePlan(descriptor, live, known)
-        plan.descriptor = descriptor
-        self._plans[descriptor.table_id, descriptor.version] = plan
+        plan = self._plans.get(id(descriptor))
+        return self._new_plan(descriptor) if plan is None else plan
+
+    def _new_plan(self, descriptor: Descriptor) -> WritePlan:
+        there = physical_columns(self._connection, table_name(descriptor.table_id))
+        if not there:
+            raise StoreCorrupted(
+                f"the store {self.path} has no table for {descriptor.name!r}"
+                f" (id {descriptor.table_id}); its descriptor was never prepared"
+            )
+        known = frozenset(element_ids(there))
+        # Dead columns are neither read nor carried along: nodes remove them at their own pace,
+        # and an image must not depend on how far the master has come with that.
+        live = sorted(known - self._tables.dead_elements(descriptor.table_id))
+        if len(self._plans) >= PLANS_KEPT_MAX:
+            self._plans.clear()
+        plan = WritePlan(descriptor, live, known)
+        self._plans[id(descriptor)] = plan
         return plan
 
     # ------------------------------------------------------------ rows

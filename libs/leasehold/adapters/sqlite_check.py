@@ -1,0 +1,284 @@
+"""`CHECK TABLE` on a store: the consistency of one table's pairs with its schema, at one LSN.
+
+The conditions are those of F1's definition of a consistent database, numbered as the project's
+schema-change design numbers them:
+
+1 every column pair lies in a row and belongs to a column of the schema; 2 every row has all its
+public required columns; 3 every entry belongs to an index of the schema; 4 every public index has
+an entry for each row; 5 every entry's columns exist and agree with its row; 6 public constraints
+hold; 7 nothing is there beyond what 1 and 3 allow.
+
+One row of a physical table holds all pairs of a row, so a pair without its row can't be there.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from leasehold.adapters.dead_elements import dead_elements, element_ids_of
+from leasehold.adapters.sqlite_checksum import Checksum
+from leasehold.adapters.sqlite_layout import (
+    column_name,
+    element_ids,
+    entries_name,
+    entries_tables,
+    lock_name,
+    physical_columns,
+    table_name,
+)
+from leasehold.adapters.sqlite_plan import EntriesPlan
+from leasehold.model.ids import GENID_POSITION_BITS
+from leasehold.model.records import Key
+from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.states import DELETED, READABLE
+from leasehold.schema.types import INTEGER_BITS
+
+FINDINGS_MAX: Final = 100
+Finding = tuple[int, int, Key, str]
+
+
+class TableFindings(NamedTuple):
+    rows: int
+    entries: dict[int, int]
+    checksum: bytes
+    findings_total: int
+    findings: tuple[Finding, ...]
+
+
+def wrong_value(column: Column, name: str) -> str:
+    """SQL that is true for a value that is not a storage value of the column's type."""
+    kind = column.type
+    if kind.name in INTEGER_BITS:
+        limit = 1 << INTEGER_BITS[kind.name] - 1
+        right = f"typeof({name}) = 'integer' AND {name} BETWEEN {-limit} AND {limit - 1}"
+    elif kind.name == "boolean":
+        right = f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
+    elif kind.name in ("date", "timestamp", "timestamptz"):
+        right = f"typeof({name}) = 'integer'"
+    elif kind.name == "double precision":
+        right = f"typeof({name}) = 'real'"
+    elif kind.name == "bytea":
+        right = f"typeof({name}) = 'blob'"
+    else:
+        right = f"typeof({name}) = 'text'"
+        if kind.length is not None:
+            right += f" AND length({name}) <= {int(kind.length)}"
+    return f"{name} IS NOT NULL AND NOT ({right})"
+
+
+class TableCheck:
+    """The check of one table in the read snapshot that `connection` has open.
+
+    `versions` are the kept versions, oldest first; the newest is the schema S of the conditions.
+    An element of an older version alone is a known left-over; one of no version is a finding.
+    """
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        versions: Sequence[Descriptor],
+        min_version: int,
+        lsn: int,
+        findings_max: int = FINDINGS_MAX,
+    ) -> None:
+        assert versions, "a table has a version"
+        self._connection = connection
+        self._newest = versions[-1]
+        self._known = frozenset().union(*map(element_ids_of, versions))
+        self._dead = dead_elements(versions, min_version)
+        self._lsn = lsn
+        self._findings_max = findings_max
+        self._findings: list[Finding] = []
+        self._total = 0
+        self._table = table_name(self._newest.table_id)
+        self._keys = tuple(column_name(e) for e in self._newest.primary_key)
+        self._physical = physical_columns(connection, self._table)
+        self._entry_tables = entries_tables(connection, self._newest.table_id)
+        self._entries: dict[int, int] = {}
+
+    def run(self, element_id: int | None = None) -> TableFindings:
+        """Check everything, or with `element_id` one column or index that is being added."""
+        rows = self._one(f"SELECT count(*) FROM {self._table}")[0] if self._physical else 0
+        element = None if element_id is None else self._newest.element(element_id)
+        if element_id is None:
+            self._rows()
+            self._unknown()
+            for index in self._newest.indexes:
+                if index.state in DELETED:
+                    self._index(index, rows, complete=index.state in READABLE)
+        elif isinstance(element, Index):
+            self._index(element, rows, complete=True)
+        elif isinstance(element, Column):
+            self._columns([element], complete=True)
+        else:
+            raise LookupError(
+                f"version {self._newest.version} of table {self._newest.name!r}"
+                f" has no element {element_id}"
+            )
+        findings = tuple(self._findings)
+        return TableFindings(rows, self._entries, self._checksum(element_id), self._total, findings)
+
+    # ------------------------------------------------------------ rows (conditions 1 and 2)
+
+    def _rows(self) -> None:
+        self._columns(self._newest.columns, complete=False)
+        for lock in self._newest.locks:
+            name = lock_name(lock)
+            wrong = (
+                f"{name} IS NULL OR ({name} >> {GENID_POSITION_BITS}) > lsn OR lsn > {self._lsn}"
+            )
+            self._report_rows(1, lock, wrong, "genid or image LSN is missing or too new")
+
+    def _columns(self, columns: Sequence[Column], *, complete: bool) -> None:
+        """Types (1) and required pairs (2); `complete`: the column is about to become public.
+
+        A nullable column with a default may be NULL, and a NULL is an absent pair: only NOT NULL
+        tells what a row must have once the column is public.
+        """
+        faults: list[tuple[int, int, str, str]] = []
+        for column in columns:
+            name = column_name(column.element_id)
+            where = f"column {column.name!r}"
+            required = not column.nullable if not complete else column.required
+            if name not in self._physical:
+                if required:
+                    faults.append((2, column.element_id, "1", f"{where} has no physical column"))
+                continue
+            faults.append(
+                (1, column.element_id, wrong_value(column, name), f"{where} is no {column.type}")
+            )
+            if required and (complete or column.state in READABLE):
+                faults.append((2, column.element_id, f"{name} IS NULL", f"{where} has no pair"))
+        if not faults or not self._physical:
+            return
+        sums = ", ".join(f"total({wrong})" for _, _, wrong, _ in faults)
+        counts = self._one(f"SELECT {sums} FROM {self._table}")
+        for count, (condition, element, wrong, words) in zip(counts, faults, strict=True):
+            if count:
+                self._report_rows(condition, element, wrong, words)
+
+    def _report_rows(self, condition: int, element: int, wrong: str, words: str) -> None:
+        if self._physical:
+            self._report(condition, element, f"FROM {self._table} WHERE {wrong}", self._keys, words)
+
+    # ------------------------------------------------------------ indexes (3 to 6)
+
+    def _index(self, index: Index, rows: int, *, complete: bool) -> None:
+        statements = EntriesPlan(self._newest, index)
+        where = f"index {index.name!r}"
+        if index.element_id not in self._entry_tables or not self._physical:
+            self._entries[index.element_id] = 0
+            if complete and rows:
+                self._report_rows(4, index.element_id, "1", f"{where} lacks the row's entry")
+            return
+        same = " AND ".join(
+            f"x.{key} IS {value} AND typeof(x.{key}) = typeof({value})"
+            for key, value in zip(statements.keys, statements.from_row, strict=True)
+        )
+        match = " AND ".join(
+            f"{row} = x.{key}"
+            for key, row in zip(statements.primary, statements.primary_of_row, strict=True)
+        )
+        joined = f"FROM {statements.name} AS x LEFT JOIN {self._table} AS t ON {match}"
+        gone = f"{statements.primary_of_row[0]} IS NULL"
+        total, orphans, wrong = self._one(
+            f"SELECT count(*), total({gone}), total(NOT ({same}) AND NOT {gone}) {joined}"
+        )
+        self._entries[index.element_id] = total
+        primary = tuple(f"x.{name}" for name in statements.primary)
+        if orphans:
+            words = f"entry of {where} belongs to no row"
+            self._report(5, index.element_id, f"{joined} WHERE {gone}", primary, words)
+        if wrong:
+            words = f"entry of {where} differs from its row"
+            clause = f"{joined} WHERE NOT ({same}) AND NOT {gone}"
+            self._report(5, index.element_id, clause, primary, words)
+        # No two entries are equal, so each row agrees with at most one: when as many entries
+        # agree as there are rows, none is missing.
+        if complete and total - orphans - wrong != rows:
+            lacking = " AND ".join(
+                f"x.{key} = {value}"
+                for key, value in zip(
+                    statements.columns,
+                    (*statements.from_row, *statements.primary_of_row),
+                    strict=True,
+                )
+            )
+            clause = (
+                f"FROM {self._table} AS t WHERE NOT EXISTS"
+                f" (SELECT 1 FROM {statements.name} AS x WHERE {lacking})"
+            )
+            shown = statements.primary_of_row
+            self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
+        if complete and index.unique:
+            self._unique(index, statements)
+
+    def _unique(self, index: Index, statements: EntriesPlan) -> None:
+        """Condition 6; a key with a NULL in it equals no other, as in PostgreSQL."""
+        keys = ", ".join(statements.keys)
+        full = " AND ".join(f"{key} <> x''" for key in statements.keys)
+        twice = (
+            f"SELECT {keys} FROM {statements.name} WHERE {full} GROUP BY {keys} HAVING count(*) > 1"
+        )
+        clause = f"FROM {statements.name} WHERE ({keys}) IN ({twice})"
+        words = f"another row has the same key in unique index {index.name!r}"
+        self._report(6, index.element_id, clause, statements.primary, words)
+
+    # ------------------------------------------------------------ left-overs (3 and 7)
+
+    def _unknown(self) -> None:
+        for element in element_ids(self._physical):
+            if element not in self._known:
+                wrong = f"{column_name(element)} IS NOT NULL"
+                self._report_rows(7, element, wrong, "pair of a column that no version names")
+        for index_id in self._entry_tables:
+            if index_id not in self._known:
+                name = entries_name(self._newest.table_id, index_id)
+                primary = [c for c in physical_columns(self._connection, name) if c[0] == "p"]
+                words = "entry of an index that no version names"
+                self._report(3, index_id, f"FROM {name}", tuple(primary), words)
+
+    # ------------------------------------------------------------ results
+
+    def _checksum(self, element_id: int | None) -> bytes:
+        """Over everything live, or over one element; dead elements are left out on purpose."""
+        total = Checksum(self._connection)
+        columns = sorted(
+            e for e in element_ids(self._physical) if e in self._known and e not in self._dead
+        )
+        indexes: Sequence[int] = [e for e in self._entry_tables if e in self._known - self._dead]
+        shown = [column_name(e) for e in columns]
+        shown += sorted(name for name in self._physical if name[0] == "g")
+        if element_id is not None:
+            shown = [*self._keys, column_name(element_id)] if element_id in columns else []
+            indexes = [e for e in indexes if e == element_id]
+        if shown and self._physical:
+            total.add(self._table, self._keys, shown if element_id else [*shown, "lsn"])
+        for index_id in indexes:
+            name = entries_name(self._newest.table_id, index_id)
+            parts = physical_columns(self._connection, name)
+            total.add(name, parts, parts)
+        return total.digest()
+
+    def _one(self, text: str) -> Any:
+        return self._connection.execute(text).fetchall()[0]
+
+    def _report(
+        self, condition: int, element: int, clause: str, shown: tuple[str, ...], words: str
+    ) -> None:
+        """Count what `clause` selects, and keep the first by key while there is room."""
+        count = self._one(f"SELECT count(*) {clause}")[0]
+        self._total += count
+        room = self._findings_max - len(self._findings)
+        if not count or room <= 0:
+            return
+        columns = ", ".join(shown)
+        listed = self._connection.execute(
+            f"SELECT {columns} {clause} ORDER BY {columns} LIMIT ?", (room,)
+        )
+        self._findings.extend((condition, element, tuple(key), words) for key in listed)
