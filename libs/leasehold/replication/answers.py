@@ -124,6 +124,10 @@ class PendingAnswers:
         while self._sending and self._sending[0].unsent == 0:
             self._sending.popleft()
 
+    def not_given(self) -> list[Answers]:
+        """Those that wait, and those whose sends the broker has not all acknowledged."""
+        return [*self._sending, *self._waiting]
+
     def answered_through(self, log_end: int) -> int:
         """L7: log offset below which every answer was given and acknowledged by the broker."""
         for queue in (self._sending, self._waiting):

@@ -97,6 +97,7 @@ class Master:
         self._requests: deque[LaneMessage] = deque()
         self._chunks: deque[LaneMessage] = deque()
         self._chunk: tuple[int, Chunk, int] | None = None  # offset, chunk, rows done
+        self._next = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._paused: set[Lane] = set()
         self._batch: Batch | None = None
         self._digest = b""
@@ -108,13 +109,16 @@ class Master:
     def in_flight(self) -> bool:
         return self._batch is not None
 
-    def begin(self, position: LogPosition) -> list[Effect]:
+    def begin(self) -> list[Effect]:
         """L3: each lane from where the log says that it was decided through."""
-        return [ReadLane(lane, position.decided_through.get(lane, 0)) for lane in Lane]
+        return [ReadLane(lane, offset) for lane, offset in self._next.items()]
 
     # ------------------------------------------------------------ events
 
     def lane_read(self, message: LaneMessage) -> list[Effect]:
+        if message.offset < self._next[message.lane]:
+            return []  # from before this term's seek, or delivered twice
+        self._next[message.lane] = message.offset + 1
         queue = self._requests if message.lane is Lane.REQUESTS else self._chunks
         queue.append(message)
         if len(queue) >= WAITING_MAX and message.lane not in self._paused:
@@ -345,10 +349,13 @@ class Master:
             if offset
         ]
 
-    def close(self) -> None:
-        """The epoch is lost: what was decided and not read back never happened here."""
+    def close(self) -> list[Answers]:
+        """The epoch is lost: what was decided and not read back never happened here.
+
+        → answers that may not have reached the broker; whoever is master next gives them (L7)."""
         if self._batch is not None:
             self._store.rollback()
             self._batch = None
+        return self._answers.not_given()
 
 

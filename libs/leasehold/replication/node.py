@@ -11,7 +11,7 @@ grant counts only once what stands before it is committed, hence visible to read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,6 +55,8 @@ from leasehold.replication.effects import (
 from leasehold.replication.election import Election, ElectionSettings
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.master import Master, MasterSettings
+from leasehold.replication.node_agent import TOKEN as AGENT
+from leasehold.replication.node_agent import NodeAgent
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
 from leasehold.schema.catalog import Catalog
@@ -86,10 +88,12 @@ class Node:
         store: StoreWriter,
         codec: Codec,
         incarnation: bytes,
+        session_ids: Iterator[int],
         now: Now,
         rules: ReplicationRules = RULES,
     ) -> None:
-        """`incarnation`: fresh and random per start (L4, C3)."""
+        """`incarnation`: fresh and random per start (L4, C3). `session_ids`: fresh random numbers
+        for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX."""
         self._settings = settings
         self._store = store
         self._codec = codec
@@ -102,12 +106,13 @@ class Node:
         )
         self.lease = CoherencyLease(settings.name, incarnation, rules.coherency)
         self.master: Master | None = None
+        self.agent = NodeAgent(settings.name, session_ids) if settings.serving else None
         self.on_catalog_changed: Callable[[], None] = lambda: None
         self._checks = Checks(store, serving=settings.serving)
         self._election = Election(settings.election, now.mono_ns, rules.election)
         self._open = False  # applied, not yet committed
         self._pending_grants: list[Grant] = []
-        self._catalog_changed = False
+        self._catalog_changed = True
         self._unanswered: deque[Answers] = deque(maxlen=UNANSWERED_RECORDS_MAX)
         self._acked_ns = 0
         self._acked_offset = -1
@@ -156,6 +161,8 @@ class Node:
                     master.sent(token)
                 return []
             case LedgerReplied(token, reply):
+                if token == AGENT:
+                    return self.agent.ledger_replied(reply, now.mono_ns) if self.agent else []
                 return master.ledger_replied(token, reply, now) if master is not None else []
             case AppendFailed(reason):
                 return self._append_failed(reason, now)
@@ -191,8 +198,10 @@ class Node:
         effects: list[Effect] = []
         if verdict is Verdict.BARRIER:
             assert isinstance(record, Barrier)
-            if record.check is not None and not self._in_flight():
-                self._commit_open(self.position, now)
+            if record.check is not None:
+                # What is committed is exactly what stands before the barrier, on a master with
+                # a record in flight too: its open transaction is no part of it.
+                effects += self._commit_open(self.position, now)
                 self._checks.barrier(record, self.catalog, after)
         self.position = after
         if self.master is not None:
@@ -200,9 +209,6 @@ class Node:
         if isinstance(record, Claim) and self._is_own_claim(record):
             self._election.lost(now.mono_ns)
         return effects
-
-    def _in_flight(self) -> bool:
-        return self.master is not None and self.master.in_flight
 
     def _apply(
         self, record: Decisions, offset: int, digest: bytes, after: LogPosition, now: Now
@@ -217,8 +223,7 @@ class Node:
             self.position = after
             effects = master.read_back(record, offset, after, now)
             self._note_catalog(record)
-            self._announce_catalog()
-            return effects
+            return effects + self._announce_catalog(now)
         self._election.heard(now.mono_ns)
         if not self._open:
             self._store.begin()
@@ -229,13 +234,14 @@ class Node:
         self.position = after
         self._remember_answers(record, offset)
         self._pending_grants.extend(record.grants)
+        effects: list[Effect] = []
         if applied.catalog_changed:
             self._catalog_changed = True
             # A check of this very position has to see exactly it (a job's verification).
             if self._checks.wanted(record):
-                self._commit_open(after, now)
+                effects = self._commit_open(after, now)
         self._note_catalog(record)
-        return []
+        return effects
 
     def _note_catalog(self, record: Decisions) -> None:
         self._checks.record_applied(record, self.catalog, master=self.master is not None)
@@ -249,19 +255,22 @@ class Node:
         if answers.results or answers.conflicts:
             self._unanswered.append(answers)
 
-    def _commit_open(self, position: LogPosition, now: Now) -> None:
+    def _commit_open(self, position: LogPosition, now: Now) -> list[Effect]:
         if self._open:
             self._store.commit(position)
             self._open = False
         for grant in self._pending_grants:
             self.lease.granted(grant)
         self._pending_grants.clear()
-        self._announce_catalog()
+        return self._announce_catalog(now)
 
-    def _announce_catalog(self) -> None:
-        if self._catalog_changed or self.master is not None:
-            self._catalog_changed = False
-            self.on_catalog_changed()
+    def _announce_catalog(self, now: Now) -> list[Effect]:
+        """What was applied is committed, so readers and the agent may see it."""
+        if not self._catalog_changed and self.master is None:
+            return []
+        self._catalog_changed = False
+        self.on_catalog_changed()
+        return self.agent.catalog_changed(self.catalog, now.mono_ns) if self.agent else []
 
     # ------------------------------------------------------------ mastership
 
@@ -272,7 +281,7 @@ class Node:
         effects: list[Effect] = []
         if self.master is not None:
             effects += self._step_down(f"{claim.node} claimed epoch {claim.epoch}", after)
-        self._commit_open(self.position, now)
+        effects += self._commit_open(self.position, now)
         self._store.begin()
         self._store.commit(after)
         self.position = after
@@ -297,16 +306,14 @@ class Node:
         )
         self._unanswered.clear()
         effects.append(Became("master", after.epoch, "its Claim counts"))
-        effects += self.master.begin(after)
+        effects += self.master.begin()
         effects += changes.begin(now)
         return effects
 
     def _step_down(self, why: str, position: LogPosition) -> list[Effect]:
         assert self.master is not None
-        self.master.close()
+        self._unanswered.extend(self.master.close())
         self.master = None
-        # Answers that the next master gives are those after `answered_through`; this node keeps
-        # none of its own, and would read them again if it were restarted as a candidate.
         return [StopLanes(), Became("standby", position.epoch, why)]
 
     def _append_failed(self, reason: str, now: Now) -> list[Effect]:
@@ -339,10 +346,12 @@ class Node:
         if self.master is not None:
             effects += self.master.tick(self.position, now)
         else:
-            self._commit_open(self.position, now)
+            effects += self._commit_open(self.position, now)
             if self._settings.candidate:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
                 effects.append(Wake(self._election.deadline_ns()))
+        if self.agent is not None:
+            effects += self.agent.tick(now.mono_ns)
         for report in self._checks.finished(self._settings.name, self.incarnation):
             effects += self._report(report, now)
         effects += self._acknowledge(now)
@@ -388,4 +397,7 @@ class Node:
         """Before a clean stop: serve no more reads, and let nobody wait for this node."""
         self.lease.give_up()
         self._given_up = True
-        return [self._ack(GIVEN_UP, now)]
+        effects: list[Effect] = [self._ack(GIVEN_UP, now)]
+        if self.agent is not None:
+            effects += self.agent.drain(now.mono_ns)
+        return effects

@@ -1,0 +1,161 @@
+"""The bus in this process: topics as lists, deliveries as events of a scheduler.
+
+For `leasehold dev` (real time) and the simulation (virtual time, delays, losses): the same nodes
+run on it unchanged. Within a partition order holds, as on Kafka; between topics it need not.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from leasehold.model.ports import Now
+
+NS_PER_US: Final = 1_000
+EPOCH_WALL_US: Final = 1_750_000_000_000_000
+
+
+class Scheduler:
+    """Events in time order; ties in order of scheduling, so that a seed replays exactly.
+
+    Virtual: `run_until` jumps from event to event. `leasehold dev` steps it along the real clock.
+    """
+
+    def __init__(self, start_ns: int = 1_000_000_000) -> None:
+        self.now_ns = start_ns
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._count = 0
+
+    def now(self) -> Now:
+        return Now(self.now_ns, EPOCH_WALL_US + self.now_ns // NS_PER_US)
+
+    def at(self, at_ns: int, action: Callable[[], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (max(at_ns, self.now_ns), self._count, action))
+
+    def later(self, delay_ns: int, action: Callable[[], None]) -> None:
+        self.at(self.now_ns + delay_ns, action)
+
+    def next_ns(self) -> int | None:
+        return self._events[0][0] if self._events else None
+
+    def run_next(self) -> bool:
+        if not self._events:
+            return False
+        at_ns, _, action = heapq.heappop(self._events)
+        self.now_ns = max(self.now_ns, at_ns)
+        action()
+        return True
+
+    def run_until(self, at_ns: int, stop: Callable[[], bool] | None = None) -> bool:
+        """Run events up to `at_ns`; → whether `stop` came true before."""
+        while self._events and self._events[0][0] <= at_ns:
+            self.run_next()
+            if stop is not None and stop():
+                return True
+        self.now_ns = max(self.now_ns, at_ns)
+        return stop() if stop is not None else False
+
+
+class Message(NamedTuple):
+    offset: int
+    key: bytes
+    value: bytes | None
+    headers: Mapping[str, str]
+
+
+class Subscription:
+    """Deliveries of one partition from an offset on, in order; `cancel` ends them at once."""
+
+    def __init__(self, offset: int, deliver: Callable[[Message], None]) -> None:
+        self.next = offset
+        self.deliver = deliver
+        self.due_ns = 0
+        self.queued = offset  # next offset to be scheduled
+        self.active = True
+        self.paused = False
+
+    def cancel(self) -> None:
+        self.active = False
+
+
+class MemoryBus:
+    """Partitions by (topic, partition). `delay_ns` gives the time of each delivery."""
+
+    def __init__(self, scheduler: Scheduler, delay_ns: Callable[[], int] = lambda: 0) -> None:
+        self._scheduler = scheduler
+        self._delay_ns = delay_ns
+        self._messages: dict[tuple[str, int], list[Message]] = defaultdict(list)
+        self._first: dict[tuple[str, int], int] = defaultdict(int)
+        self._subscriptions: dict[tuple[str, int], list[Subscription]] = defaultdict(list)
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> int:
+        """The broker takes a message now; → its offset."""
+        where = (topic, partition)
+        offset = self.end(topic, partition)
+        self._messages[where].append(Message(offset, key, value, headers or {}))
+        kept = [s for s in self._subscriptions[where] if s.active]
+        self._subscriptions[where] = kept
+        for subscription in kept:
+            self._schedule(where, subscription)
+        return offset
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        where = (topic, partition)
+        return self._first[where] + len(self._messages[where])
+
+    def read(self, topic: str, partition: int = 0, offset: int = 0) -> list[Message]:
+        """Everything from an offset on, at once (for people and for invariants)."""
+        first = self._first[topic, partition]
+        return self._messages[topic, partition][max(0, offset - first) :]
+
+    def partitions(self, topic: str) -> list[int]:
+        return sorted(p for t, p in self._messages if t == topic)
+
+    def topics(self) -> list[str]:
+        return sorted({topic for topic, _ in self._messages})
+
+    def delete_below(self, topic: str, partition: int, offset: int) -> None:
+        where = (topic, partition)
+        cut = min(max(0, offset - self._first[where]), len(self._messages[where]))
+        del self._messages[where][:cut]
+        self._first[where] += cut
+
+    def subscribe(
+        self, topic: str, partition: int, offset: int, deliver: Callable[[Message], None]
+    ) -> Subscription:
+        subscription = Subscription(max(offset, self._first[topic, partition]), deliver)
+        self._subscriptions[topic, partition].append(subscription)
+        self._schedule((topic, partition), subscription)
+        return subscription
+
+    def resume(self, topic: str, partition: int, subscription: Subscription) -> None:
+        subscription.paused = False
+        self._schedule((topic, partition), subscription)
+
+    def _schedule(self, where: tuple[str, int], subscription: Subscription) -> None:
+        """Plan the deliveries that can be planned; order within the partition is kept."""
+        end = self.end(*where)
+        while subscription.queued < end and not subscription.paused:
+            due_ns = max(subscription.due_ns, self._scheduler.now_ns + self._delay_ns())
+            subscription.due_ns = due_ns
+            offset = subscription.queued
+            subscription.queued += 1
+            self._scheduler.at(due_ns, lambda o=offset: self._deliver(where, subscription, o))  # type: ignore[misc]
+
+    def _deliver(self, where: tuple[str, int], subscription: Subscription, offset: int) -> None:
+        if not subscription.active:
+            return
+        index = offset - self._first[where]
+        subscription.next = offset + 1
+        if index >= 0:
+            subscription.deliver(self._messages[where][index])

@@ -1,0 +1,101 @@
+"""The agent inside a node that serves reads: descriptor leases on every table of its store (D4).
+
+Its users take leases from any thread through `leases`; this part follows the catalog, talks to the
+ledger (one command at a time) and acknowledges. Reads of a node with a store never wait for it (D3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+
+from leasehold.lease.held_leases import HeldLeases
+from leasehold.lease.holder import Holder
+from leasehold.lease.holder_events import (
+    Acknowledge,
+    Answered,
+    Drain,
+    Idle,
+    LedgerAway,
+    TimePassed,
+    VersionKnown,
+    Wake,
+    Want,
+)
+from leasehold.lease.holder_events import Event as HolderEvent
+from leasehold.lease.holder_events import Send as ToLedger
+from leasehold.model.errors import LedgerUnavailable
+from leasehold.model.records import LeaseAck
+from leasehold.replication.effects import CallLedger, Effect, Send, Topic
+from leasehold.replication.effects import Wake as WakeAt
+from leasehold.schema.catalog import Catalog
+
+TOKEN: Final = "agent"
+
+
+class NodeAgent:
+    """`session_ids`: fresh random numbers from 1 to SESSION_ID_MAX."""
+
+    def __init__(self, node: str, session_ids: Iterator[int]) -> None:
+        self._node = node
+        self.holder = Holder(node, session_ids, has_store=True)
+        self._known: dict[int, int] = {}
+        self._tokens = count(1)
+
+    @property
+    def leases(self) -> HeldLeases:
+        return self.holder.leases
+
+    def catalog_changed(self, catalog: Catalog, now_ns: int) -> list[Effect]:
+        """The newest versions are in the store, committed: new users get them at once (D4)."""
+        effects: list[Effect] = []
+        for descriptor in catalog.tables():
+            table, version = descriptor.table_id, descriptor.version
+            if self._known.get(table, 0) >= version:
+                continue
+            first = table not in self._known
+            self._known[table] = version
+            effects += self._step(VersionKnown(table, version), now_ns)
+            if first:
+                effects += self._step(Want(table, next(self._tokens)), now_ns)
+        return effects
+
+    def ledger_replied(self, reply: object, now_ns: int) -> list[Effect]:
+        if isinstance(reply, LedgerUnavailable):
+            return self._step(LedgerAway(), now_ns)
+        return self._step(Answered(reply), now_ns)  # type: ignore[arg-type]
+
+    def users_left(self, now_ns: int) -> list[Effect]:
+        """`leases.release` said that a retired lease is idle."""
+        return self._step(Idle(), now_ns)
+
+    def tick(self, now_ns: int) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.leases.idle:
+            effects += self._step(Idle(), now_ns)
+        due = self.holder.due_ns()
+        if due is not None and now_ns >= due:
+            effects += self._step(TimePassed(), now_ns)
+            due = self.holder.due_ns()
+        if due is not None:
+            effects.append(WakeAt(due))
+        return effects
+
+    def drain(self, now_ns: int) -> list[Effect]:
+        return self._step(Drain(), now_ns)
+
+    def _step(self, event: HolderEvent, now_ns: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for effect in self.holder.step(event, now_ns):
+            match effect:
+                case ToLedger(command):
+                    effects.append(CallLedger(TOKEN, command))
+                case Acknowledge(table, version):
+                    ack = LeaseAck(self._node, table, version)
+                    effects.append(Send(Topic.ACKS, 0, self._node.encode(), ack, 0))
+                case Wake(lease=lease):
+                    # Nobody waits: the first use of a table only makes it followed.
+                    if lease is not None and self.leases.release(lease):
+                        effects += self._step(Idle(), now_ns)
+        return effects
