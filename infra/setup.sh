@@ -99,9 +99,14 @@ jars() { # jars NAME POM
   local unfinished="$PWD/$JARS/.$name.unfinished"
   rm -rf "$unfinished"
   mkdir -p "$unfinished"
-  # strict-checksums: a damaged download stops here, not in a broker.
-  mvn --batch-mode --quiet --strict-checksums --file "$pom" dependency:copy-dependencies \
-    "-DoutputDirectory=$unfinished" || fail "Maven could not fetch the jars of $pom; see above."
+  local output
+  # strict-checksums: a damaged download stops here, not in a broker. Maven prints colour codes even
+  # when it is quiet, so its words are shown only if something went wrong.
+  if ! output=$(mvn --batch-mode --quiet --strict-checksums --file "$pom" \
+      dependency:copy-dependencies "-DoutputDirectory=$unfinished" 2>&1); then
+    printf '%s\n' "$output" >&2
+    fail "Maven could not fetch the jars of $pom; see above."
+  fi
   rm -rf "$target"
   mv "$unfinished" "$target"
   mark_done "jars-$name" "$pom"
