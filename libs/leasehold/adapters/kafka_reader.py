@@ -1,0 +1,233 @@
+"""TopicReader: partitions read from offsets that *we* keep (L3, L6); no consumer groups.
+
+`auto.offset.reset=error`: an offset that the broker no longer has, or has not yet, means that one
+of us has lost something, and going on at another place would hide it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_client import ClientWatch, client_options, unavailable
+from leasehold.model.errors import BusUnavailable, LogStopped
+
+FETCH_WAIT_MS: Final = 100
+"""Longest a broker holds an empty fetch. A partition that is started or resumed joins with the next
+fetch only, so this bounds how long that takes; with data to send a broker answers at once."""
+QUEUED_KBYTES_MAX: Final = 32 * 1024
+RECORDS_MAX: Final = 10_000
+ASK_TIMEOUT_S: Final = 5.0
+
+_OFFSET_GONE: Final = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_HOPELESS: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+        KafkaError.UNSUPPORTED_VERSION,
+    }
+)
+
+
+class Record(NamedTuple):
+    """A Kafka record. `value` None is a tombstone; `timestamp_ms` -1 = none."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int
+
+    @property
+    def content_type(self) -> str:
+        """The content-type header, "" = none."""
+        for name, value in self.headers:
+            if name == "content-type" and value is not None:
+                return value.decode("ascii", "replace")
+        return ""
+
+
+class TopicReader:
+    """Any number of partitions through one connection. For one thread.
+
+    A broker that is away is waited for (and told of in the log); what `read` raises will not pass
+    by itself: LogStopped for an offset that is not there, BusUnavailable when access is denied.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        client_id: str,
+        *,
+        read_committed: bool = False,
+        tell_ends: bool = False,
+    ) -> None:
+        """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`."""
+        self._bootstrap = settings.bootstrap
+        self._watch = ClientWatch(settings.bootstrap, client_id)
+        self._next: dict[tuple[str, int], int] = {}
+        self.ended: set[tuple[str, int]] = set()
+        """(topic, partition) that have been read to their end at least once."""
+        self._consumer = Consumer(
+            {
+                **client_options(settings, client_id, self._watch),
+                "group.id": "leasehold-none",  # librdkafka wants one; it is never joined
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+                "enable.partition.eof": tell_ends,
+                "fetch.wait.max.ms": FETCH_WAIT_MS,
+                "fetch.min.bytes": 1,
+                "fetch.queue.backoff.ms": 1,
+                "fetch.error.backoff.ms": 50,
+                "queued.max.messages.kbytes": QUEUED_KBYTES_MAX,
+            }
+        )
+
+    def start(self, topic: str, partition: int, offset: int) -> None:
+        """Deliver this partition from `offset` on, wherever it was read before."""
+        assert offset >= 0, offset
+        self.stop(topic, partition)
+        self._next[topic, partition] = offset
+        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+
+    def stop(self, topic: str, partition: int) -> None:
+        """Deliver no more of it, what is queued included."""
+        if self._next.pop((topic, partition), None) is not None:
+            self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+        self.ended.discard((topic, partition))
+
+    def pause(self, topic: str, partition: int) -> None:
+        """Back-pressure: nothing of it is delivered until `resume`; nothing is lost."""
+        self._consumer.pause([TopicPartition(topic, partition)])
+
+    def resume(self, topic: str, partition: int) -> None:
+        self._consumer.resume([TopicPartition(topic, partition)])
+
+    def next_offset(self, topic: str, partition: int) -> int:
+        """The next offset that will be delivered, as far as known."""
+        return self._next[topic, partition]
+
+    def read(self, records_max: int, timeout_s: float) -> list[Record]:
+        """What is there, at most `records_max`; waits up to `timeout_s` for the first record.
+
+        Offsets of a partition rise; those of compacted and transactional topics have gaps.
+        """
+        assert 1 <= records_max <= RECORDS_MAX, records_max
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        messages: list[Any] = [first]  # the stubs allow None where a good message has none
+        if records_max > 1:
+            messages += self._consumer.consume(records_max - 1, 0)
+        records = []
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._heed(message, error)
+                continue
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            wanted = self._next.get((topic, partition))
+            if wanted is None or offset < wanted:
+                continue  # of a partition stopped or restarted while this was on its way
+            self._next[topic, partition] = offset + 1
+            records.append(
+                Record(
+                    topic,
+                    partition,
+                    offset,
+                    message.key(),
+                    message.value(),
+                    tuple(message.headers() or ()),
+                    message.timestamp()[1],
+                )
+            )
+        return records
+
+    def _heed(self, message: Any, error: KafkaError) -> None:
+        """An error in the stream: raise what will not pass, tell of the rest."""
+        code, topic, partition = error.code(), message.topic(), message.partition()
+        if code == KafkaError._PARTITION_EOF:
+            self.ended.add((topic, partition))
+            return
+        where = f"partition {partition} of topic {topic!r}"
+        if code in _OFFSET_GONE:
+            offset = self._next.get((topic, partition))
+            raise LogStopped(
+                f"Offset {offset} of {where} is not there ({error.str()}). It was deleted, or the "
+                "broker has lost what it acknowledged. Rebuild this process from a snapshot.",
+                topic=topic,
+                offset=offset,
+            )
+        if code in _HOPELESS or error.fatal():
+            raise BusUnavailable(f"Kafka at {self._bootstrap}: {where}: {error.str()}")
+        self._watch.note(f"{error.name()} {topic}", f"{where}: {error.str()}; still trying")
+
+    def end_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
+        """The offset that the next record will get, asked of the leader now. BusUnavailable."""
+        return self._offsets(topic, partition, timeout_s)[1]
+
+    def first_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
+        """The first offset that has not been deleted. Raises BusUnavailable."""
+        return self._offsets(topic, partition, timeout_s)[0]
+
+    def _offsets(self, topic: str, partition: int, timeout_s: float) -> tuple[int, int]:
+        try:
+            found = self._consumer.get_watermark_offsets(
+                TopicPartition(topic, partition), timeout=timeout_s, cached=False
+            )
+        except KafkaException as error:
+            raise unavailable(f"asking for the end of {topic}", self._bootstrap, error) from error
+        if found is None:
+            raise BusUnavailable(f"Kafka at {self._bootstrap}: no end of {topic} in {timeout_s} s")
+        return found
+
+    def partitions(self, topic: str, timeout_s: float = ASK_TIMEOUT_S) -> int:
+        """How many the topic has. Raises BusUnavailable, also for a topic that does not exist."""
+        try:
+            found = self._consumer.list_topics(topic, timeout=timeout_s).topics[topic]
+        except KafkaException as error:
+            raise unavailable(f"asking for topic {topic}", self._bootstrap, error) from error
+        if not found.partitions:
+            raise BusUnavailable(f"Kafka at {self._bootstrap} has no topic {topic}; create it")
+        return len(found.partitions)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def read_compacted(
+    settings: KafkaSettings, client_id: str, topic: str, timeout_s: float = 60.0
+) -> dict[bytes, bytes]:
+    """The newest committed value per key of a compacted topic, from its first offset to its end.
+
+    Raises BusUnavailable when that takes longer than `timeout_s`.
+    """
+    give_up_ns = boottime_ns() + int(timeout_s * 1e9)
+    newest: dict[bytes, bytes] = {}
+    reader = TopicReader(settings, client_id, read_committed=True, tell_ends=True)
+    try:
+        partitions = reader.partitions(topic, timeout_s)
+        for partition in range(partitions):
+            reader.start(topic, partition, reader.first_offset(topic, partition, timeout_s))
+        while len(reader.ended) < partitions:
+            if boottime_ns() > give_up_ns:
+                raise BusUnavailable(f"Topic {topic} was not read to its end in {timeout_s:g} s")
+            for record in reader.read(RECORDS_MAX, 0.1):
+                if record.key is None:
+                    continue
+                if record.value is None:
+                    newest.pop(record.key, None)
+                else:
+                    newest[record.key] = record.value
+    finally:
+        reader.close()
+    return newest

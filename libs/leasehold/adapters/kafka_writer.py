@@ -1,0 +1,165 @@
+"""TopicWriter: records out, and what became of each (L4: any error or time-out is told)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, unavailable
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.topics import MESSAGE_BYTES_MAX
+
+BY_KEY: Final = -1
+"""Partition by hash of the key, as the JVM's clients do it (Spark must come to the same one)."""
+LOG_DELIVERY_TIMEOUT_MS: Final = 5_000
+DELIVERY_TIMEOUT_MS: Final = 30_000
+QUEUED_MAX: Final = 100_000
+QUEUED_KBYTES_MAX: Final = 64 * 1024
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class Delivery(NamedTuple):
+    """What became of a record. `error` None: every in-sync replica has it, at `offset`; else it
+    may be in the topic or not."""
+
+    token: Any
+    topic: str
+    partition: int
+    offset: int
+    error: str | None
+
+
+class TopicWriter:
+    """An idempotent producer: acks=all, no repeats and no reordering by its own retries.
+
+    `deliveries` must be called again and again: it is what runs librdkafka's callbacks. Failed
+    records are always told, delivered ones where `send` was given a token.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        client_id: str,
+        *,
+        linger_ms: float = 0,
+        delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
+        queued_max: int = QUEUED_MAX,
+        compression: str = "none",
+    ) -> None:
+        self._bootstrap = settings.bootstrap
+        self._watch = ClientWatch(settings.bootstrap, client_id)
+        self._deliveries: deque[Delivery] = deque()
+        self._options = {
+            **client_options(settings, client_id, self._watch),
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": linger_ms,
+            "delivery.timeout.ms": delivery_timeout_ms,
+            "request.timeout.ms": min(delivery_timeout_ms, 30_000),
+            "message.max.bytes": MESSAGE_BYTES_MAX,
+            "queue.buffering.max.messages": queued_max,
+            "queue.buffering.max.kbytes": QUEUED_KBYTES_MAX,
+            "partitioner": "murmur2_random",
+            "compression.type": compression,
+            "retry.backoff.ms": 20,
+            "retry.backoff.max.ms": 200,
+        }
+        self._producer = Producer(self._options)
+
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        token: Any = None,
+    ) -> None:
+        """Queue one record. Raises BusUnavailable when it was *not* queued: the queue is full or
+        the record too large; nothing of it will ever be in the topic."""
+        if self._watch.fatal is not None:
+            self._renew()
+        try:
+            self._producer.produce(
+                topic,
+                value,
+                key,
+                partition,
+                headers=list(headers) or None,
+                on_delivery=partial(self._delivered, token),
+            )
+        except BufferError as error:
+            raise BusUnavailable(
+                f"Kafka at {self._bootstrap} does not keep up: {len(self._producer)} records wait "
+                "to be sent. Send less, or look at the broker.",
+            ) from error
+        except KafkaException as error:
+            if error_of(error).fatal():
+                self._watch.fatal = error_of(error).str()
+            raise unavailable(f"queueing a record for {topic}", self._bootstrap, error) from error
+
+    def deliveries(self, timeout_s: float = 0) -> list[Delivery]:
+        """What became known since the last call; waits up to `timeout_s` for something."""
+        self._producer.poll(timeout_s)
+        told = []
+        while self._deliveries:
+            told.append(self._deliveries.popleft())
+        return told
+
+    def flush(self, timeout_s: float) -> int:
+        """Wait for all outcomes; the number of records still without one. `deliveries` tells."""
+        return self._producer.flush(timeout_s)
+
+    def purge(self) -> None:
+        """Give up everything queued or on its way; each is told as failed. What had been sent may
+        still arrive in the topic (L4: the epoch is given up, and readers skip it)."""
+        self._producer.purge()
+        self._producer.poll(0)
+
+    def close(self, timeout_s: float) -> int:
+        """Flush, and the number of records given up."""
+        left = self._producer.flush(timeout_s)
+        if left:
+            self.purge()
+        return left
+
+    def __len__(self) -> int:
+        """Records queued or on their way."""
+        return len(self._producer)
+
+    def _renew(self) -> None:
+        # After a fatal error librdkafka refuses every call: outcomes are told, then begin anew.
+        self._producer.purge()
+        self._producer.flush(1.0)
+        self._watch.note("renew", f"producer starts anew after: {self._watch.fatal}")
+        self._watch.fatal = None
+        self._producer = Producer(self._options)
+
+    def _delivered(self, token: Any, error: KafkaError | None, message: Any) -> None:
+        """librdkafka's callback: never raises."""
+        if error is None:
+            if token is not None:
+                self._deliveries.append(
+                    Delivery(token, message.topic(), message.partition(), message.offset(), None)
+                )
+            return
+        if error.fatal():
+            self._watch.fatal = error.str()
+        self._deliveries.append(
+            Delivery(token, message.topic(), message.partition(), -1, error.str())
+        )
+
+
+def log_writer(
+    settings: KafkaSettings, client_id: str, delivery_timeout_ms: int = LOG_DELIVERY_TIMEOUT_MS
+) -> TopicWriter:
+    """For the log: no linger, and a short time-out, since the epoch is given up after it (L4)."""
+    return TopicWriter(
+        settings, client_id, linger_ms=0, delivery_timeout_ms=delivery_timeout_ms, queued_max=64
+    )

@@ -1,0 +1,266 @@
+"""Goal: what the Kafka adapters promise, against a real broker.
+
+Method: one topic per test; every wait is for an event, with a deadline.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from infra.ports import Ports
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_admin import TopicAdmin
+from leasehold.adapters.kafka_client import ClientWatch
+from leasehold.adapters.kafka_reader import Record, TopicReader, read_compacted
+from leasehold.adapters.kafka_writer import BY_KEY, Delivery, TopicWriter, log_writer
+from leasehold.model.errors import BusUnavailable, LogStopped
+from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
+
+DEADLINE_S = 30.0
+
+
+@pytest.fixture
+def settings(kafka: str) -> KafkaSettings:
+    return KafkaSettings(bootstrap=kafka)
+
+
+@pytest.fixture
+def admin(settings: KafkaSettings) -> TopicAdmin:
+    return TopicAdmin(settings, "test-admin")
+
+
+@pytest.fixture
+def new_topic(admin: TopicAdmin) -> Callable[..., str]:
+    def make(partitions: int = 1, **config: str) -> str:
+        name = f"t{uuid.uuid4().hex[:12]}"
+        sizes = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
+        topic = Topic(name, partitions, {**sizes, **config})
+        assert admin.create([topic], 1) == (name,)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def reader(settings: KafkaSettings) -> Iterator[TopicReader]:
+    made = TopicReader(settings, "test-reader")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def writer(settings: KafkaSettings) -> Iterator[TopicWriter]:
+    made = TopicWriter(settings, "test-writer")
+    yield made
+    made.close(5)
+
+
+def read(reader: TopicReader, count: int) -> list[Record]:
+    give_up = time.monotonic() + DEADLINE_S
+    records: list[Record] = []
+    while len(records) < count:
+        assert time.monotonic() < give_up, f"{len(records)} of {count} records came"
+        records += reader.read(count - len(records), 0.1)
+    return records
+
+
+def told(writer: TopicWriter, count: int) -> list[Delivery]:
+    give_up = time.monotonic() + DEADLINE_S
+    deliveries: list[Delivery] = []
+    while len(deliveries) < count:
+        assert time.monotonic() < give_up, deliveries
+        deliveries += writer.deliveries(0.1)
+    return deliveries
+
+
+def test_records_arrive_in_order_with_everything_they_carry(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    headers = [("content-type", b"application/json")]
+    for number in range(500):
+        writer.send(topic, 0, b"key", b"%d" % number, headers, token=number)
+    deliveries = told(writer, 500)
+    assert [(d.token, d.offset, d.error) for d in deliveries] == [(n, n, None) for n in range(500)]
+    reader.start(topic, 0, 0)
+    records = read(reader, 500)
+    assert [(r.offset, r.value) for r in records] == [(n, b"%d" % n) for n in range(500)]
+    assert {(r.topic, r.partition, r.key, r.content_type) for r in records} == {
+        (topic, 0, b"key", "application/json")
+    }
+    assert reader.end_offset(topic, 0) == 500
+
+
+def test_delivered_records_without_a_token_are_not_told(
+    writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    writer.send(topic, 0, None, b"a")
+    writer.send(topic, 0, None, b"b", token="b")
+    assert [d.token for d in told(writer, 1)] == ["b"]
+    assert writer.flush(5) == 0
+    assert writer.deliveries() == []
+
+
+def test_a_partition_can_be_read_again_from_any_offset(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    for number in range(20):
+        writer.send(topic, 0, None, b"%d" % number)
+    assert writer.flush(10) == 0
+    for offset in (0, 12, 3):
+        reader.start(topic, 0, offset)
+        assert [r.offset for r in read(reader, 5)] == list(range(offset, offset + 5))
+        assert reader.next_offset(topic, 0) == offset + 5
+
+
+def test_one_partition_pauses_while_another_goes_on(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    held, free = new_topic(), new_topic()
+    reader.start(held, 0, 0)
+    reader.start(free, 0, 0)
+    writer.send(held, 0, None, b"1")
+    assert [r.topic for r in read(reader, 1)] == [held]
+    reader.pause(held, 0)
+    for number in range(10):
+        writer.send(held, 0, None, b"%d" % number)
+        writer.send(free, 0, None, b"%d" % number)
+    assert [r.topic for r in read(reader, 10)] == [free] * 10
+    reader.resume(held, 0)
+    assert [r.offset for r in read(reader, 10)] == list(range(1, 11))
+
+
+def test_a_stopped_partition_delivers_no_more(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    stopped, other = new_topic(), new_topic()
+    for topic in (stopped, other):
+        for number in range(10):
+            writer.send(topic, 0, None, b"%d" % number)
+    assert writer.flush(10) == 0
+    reader.start(stopped, 0, 0)
+    read(reader, 1)
+    reader.stop(stopped, 0)
+    reader.start(other, 0, 0)
+    assert {r.topic for r in read(reader, 10)} == {other}
+
+
+@pytest.mark.parametrize("offset", [0, 11])
+def test_an_offset_that_is_not_there_stops_the_reader(
+    reader: TopicReader,
+    writer: TopicWriter,
+    admin: TopicAdmin,
+    new_topic: Callable[..., str],
+    offset: int,
+) -> None:
+    """L2, L3: deleted below, or lost by the broker; never read on from elsewhere."""
+    topic = new_topic()
+    for number in range(10):
+        writer.send(topic, 0, None, b"%d" % number)
+    assert writer.flush(10) == 0
+    assert admin.delete_below(topic, 0, 4) == 4
+    assert reader.first_offset(topic, 0) == 4
+    reader.start(topic, 0, offset)
+    with pytest.raises(LogStopped, match=f"Offset {offset} of partition 0 of topic '{topic}'"):
+        read(reader, 1)
+
+
+def test_the_end_of_a_topic_is_a_place_to_start(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    reader.start(topic, 0, reader.end_offset(topic, 0))
+    writer.send(topic, 0, None, b"new")
+    assert [r.value for r in read(reader, 1)] == [b"new"]
+
+
+def test_creating_topics_may_be_repeated(admin: TopicAdmin, new_topic: Callable[..., str]) -> None:
+    topic = new_topic()
+    assert admin.create([Topic(topic, 1, {})], 1) == ()
+
+
+def test_the_newest_value_of_each_key_is_read_back(
+    settings: KafkaSettings, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(partitions=3, **{"cleanup.policy": "compact"})
+    assert read_compacted(settings, "test", topic) == {}
+    for number in range(30):
+        writer.send(topic, BY_KEY, b"%d" % (number % 10), b"%d" % number)
+    writer.send(topic, BY_KEY, b"3", None)
+    assert writer.flush(10) == 0
+    found = read_compacted(settings, "test", topic)
+    assert found == {b"%d" % n: b"%d" % (n + 20) for n in range(10) if n != 3}
+
+
+def test_a_topic_that_does_not_exist_is_said_so(settings: KafkaSettings) -> None:
+    with pytest.raises(BusUnavailable, match="nowhere"):
+        read_compacted(settings, "test", "nowhere", 5)
+
+
+def test_a_record_too_large_is_refused_at_once_and_the_next_goes_on(
+    writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    with pytest.raises(BusUnavailable, match="too large"):
+        writer.send(topic, 0, None, b"x" * (MESSAGE_BYTES_MAX + 1))
+    writer.send(topic, 0, None, b"small", token=1)
+    assert told(writer, 1)[0].error is None
+
+
+def test_without_a_broker_outcomes_are_told_and_one_sentence_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """L4: the time-out of an append is an outcome; it comes without a broker too."""
+    nowhere = KafkaSettings(bootstrap=f"127.0.0.1:{Ports.free().kafka}")
+    with caplog.at_level(logging.DEBUG):
+        writer = log_writer(nowhere, "test-log", delivery_timeout_ms=300)
+        writer.send("log", 0, None, b"x", token="append")
+        (delivery,) = told(writer, 1)
+        writer.close(1)
+    assert delivery.token == "append"
+    assert delivery.error is not None
+    lines = [r.getMessage() for r in caplog.records if r.name == "leasehold.kafka"]
+    assert len(lines) == 1, lines
+    assert "can't be reached" in lines[0]
+    assert nowhere.bootstrap in lines[0]
+
+
+def test_a_reader_without_a_broker_waits_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    nowhere = KafkaSettings(bootstrap=f"127.0.0.1:{Ports.free().kafka}")
+    reader = TopicReader(nowhere, "test-reader")
+    reader.start("log", 0, 0)
+    give_up = time.monotonic() + DEADLINE_S
+    while not caplog.records:
+        assert time.monotonic() < give_up
+        assert reader.read(10, 0.05) == []
+    assert "can't be reached" in caplog.records[0].getMessage()
+    with pytest.raises(BusUnavailable, match=nowhere.bootstrap):
+        reader.end_offset("log", 0, 0.1)
+    reader.close()
+
+
+def test_a_full_queue_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    nowhere = KafkaSettings(bootstrap=f"127.0.0.1:{Ports.free().kafka}")
+    writer = TopicWriter(nowhere, "test", queued_max=2)
+    writer.send("t", 0, None, b"1", token=1)
+    writer.send("t", 0, None, b"2", token=2)
+    with pytest.raises(BusUnavailable, match="2 records wait"):
+        writer.send("t", 0, None, b"3")
+    writer.purge()
+    assert [(d.token, d.error is None) for d in told(writer, 2)] == [(1, False), (2, False)]
+    assert len(writer) == 0
+
+
+def test_the_same_thing_is_said_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    watch = ClientWatch("b:1", "c")
+    for _ in range(100):
+        watch.log(logging.WARNING, "%s %s", "TERM", "one")
+        watch.log(logging.WARNING, "%s %s", "FAIL", "connect to 127.0.0.1:1 failed")
+    assert [r.getMessage() for r in caplog.records] == ["TERM one"]
