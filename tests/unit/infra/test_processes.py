@@ -108,11 +108,26 @@ def test_orphans_of_a_dead_parent_are_ended(processes: Processes, tmp_path: Path
     assert not is_running(orphan.identity)
 
 
-def test_a_paused_process_can_be_stopped(processes: Processes) -> None:
-    record = start(processes, "a")
+def test_a_paused_process_can_still_end_in_good_order(processes: Processes, tmp_path: Path) -> None:
+    """It is woken for its SIGTERM, not left to SIGKILL at the deadline."""
+    told, tidied = tmp_path / "told", tmp_path / "tidied"
+    os.mkfifo(told)
+    tidy = (
+        "import signal, sys, time\n"
+        "from pathlib import Path\n"
+        "def end(*_):\n"
+        f"    Path({str(tidied)!r}).touch()\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        f"open({str(told)!r}, 'w').write('ready')\n"
+        "time.sleep(3600)\n"
+    )
+    record = start(processes, "a", [sys.executable, "-c", tidy])
+    assert told.read_text() == "ready"
     processes.signal("a", signal.SIGSTOP)
-    assert processes.stop("a")
+    assert processes.stop("a", DEADLINE_S)
     assert not is_running(record.identity)
+    assert tidied.exists()
 
 
 def test_processes_of_another_folder_are_left_alone(processes: Processes, tmp_path: Path) -> None:
