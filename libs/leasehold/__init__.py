@@ -1,1 +1,31 @@
 """Leasehold: tables that many services share, coherent, replicated, changeable while they run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from leasehold.client.agent import Agent
+    from leasehold.client.change_producer import ChangeProducer
+    from leasehold.client.client_settings import ClientSettings
+    from leasehold.client.subscriber import Subscriber
+
+__all__ = ["Agent", "ChangeProducer", "ClientSettings", "Subscriber", "__version__"]
+
+__version__: Final = "0.1.0"
+
+_HOMES: Final = {
+    "Agent": "leasehold.client.agent",
+    "ChangeProducer": "leasehold.client.change_producer",
+    "ClientSettings": "leasehold.client.client_settings",
+    "Subscriber": "leasehold.client.subscriber",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first asked for: importing the package loads no Kafka and no Redis client."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -23,9 +23,10 @@ from typing import Final, NamedTuple, Protocol
 
 from leasehold.adapters.clock import boottime_ns, random_bytes
 from leasehold.client.client_settings import ClientSettings
+from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.commands import SESSION_ID_MAX, Command, Snapshot
 from leasehold.lease.held_leases import HeldLease
-from leasehold.lease.holder import Holder, HolderLimits
+from leasehold.lease.holder import Holder
 from leasehold.lease.holder_events import (
     Acknowledge,
     Answered,
@@ -54,7 +55,7 @@ STOP_TIMEOUT_S: Final = 5.0
 
 
 class Ledger(Protocol):
-    def ask(self, command: Command) -> Reply:
+    def call(self, command: Command) -> Reply:
         """Raises LedgerUnavailable: whether it was carried out is then not known."""
         ...
 
@@ -188,7 +189,7 @@ class Agent:
     @property
     def expires_ns(self) -> int:
         """Until when leases are usable, by CLOCK_BOOTTIME (D3); 0: no session."""
-        return self._holder.expires_ns
+        return self._holder.session.expires_ns
 
     def close(self) -> None:
         """Give back what is not in use and stop both threads; a second call does nothing."""
@@ -238,7 +239,9 @@ class Agent:
         waiter = self._waiters[token] = _Waiter()
         self._post(Want(table_id, token))
         in_time = waiter.woken.wait(timeout_s)
-        self._waiters.pop(token, None)
+        if not in_time and self._waiters.pop(token, None) is None:
+            # Whoever takes the token out settles it: the lease is being handed over right now.
+            in_time = waiter.woken.wait()
         if waiter.lease is not None:
             return waiter.lease
         why = waiter.sentence or (waiter.reason.value if waiter.reason else self.last_trouble)
@@ -251,7 +254,8 @@ class Agent:
             self._work.notify_all()
 
     def _wake_rest(self) -> None:
-        for waiter in list(self._waiters.values()):
+        while self._waiters:
+            _, waiter = self._waiters.popitem()
             waiter.sentence = "this agent has stopped"
             waiter.woken.set()
 
@@ -290,18 +294,18 @@ class Agent:
 
     def _ask(self, command: Command) -> None:
         try:
-            reply = self._ledger.ask(command)
+            reply = self._ledger.call(command)
         except LedgerUnavailable as error:
             self.last_trouble = error.message
             self._post(LedgerAway())
             return
-        trouble = self._holder.trouble
+        trouble = self._holder.session.trouble
         self.last_trouble = "" if trouble is None else f"the ledger says: {trouble.value}"
         self._post(Answered(reply))
         self._compare()
 
     def _wake(self, wake: Wake) -> None:
-        waiter = self._waiters.get(wake.token)
+        waiter = self._waiters.pop(wake.token, None)
         if waiter is None:  # it has stopped waiting
             if wake.lease is not None and self._holder.leases.release(wake.lease):
                 self._post(Idle())
@@ -318,7 +322,7 @@ class Agent:
         if not self._holder.leases.newest:
             return
         try:
-            reply = self._ledger.ask(Snapshot())
+            reply = self._ledger.call(Snapshot())
         except LedgerUnavailable:
             return
         if not isinstance(reply, SnapshotReport):

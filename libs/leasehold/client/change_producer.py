@@ -250,9 +250,7 @@ class ChangeProducer:
                 pending.trouble = why
             self._sweep(boottime_ns())
 
-    def _settled(
-        self, pending: Pending, standing: Standing, outcome: Any, trouble: str
-    ) -> None:
+    def _settled(self, pending: Pending, standing: Standing, outcome: Any, trouble: str) -> None:
         """With the lock held: it leaves the waiting ones, and room is free."""
         if self._waiting.pop(pending.request_id, None) is None:
             return

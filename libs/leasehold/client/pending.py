@@ -86,8 +86,9 @@ class Pending:
             settled = self._settled
         settled.wait(timeout_s)
         with self._lock:
-            if self.outcome is not None:
-                return self.outcome
+            outcome = self._known()
+            if outcome is not None:
+                return outcome
             if not self.trouble:
                 self.trouble = f"no answer in {timeout_s:g} s"
             raise self._unknown()
@@ -97,6 +98,9 @@ class Pending:
         applied a second time (L5). Returns itself."""
         self._ask(self)
         return self
+
+    def _known(self) -> Outcome | None:
+        return self.outcome
 
     def _unknown(self) -> OutcomeUnknown:
         name = format_request_id(self.request_id)

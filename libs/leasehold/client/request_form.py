@@ -26,9 +26,7 @@ class RequestForm(NamedTuple):
     on_conflict: OnConflict
 
 
-def form(
-    request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: bytes
-) -> RequestForm:
+def form(request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: bytes) -> RequestForm:
     """`fresh_id` is used unless the request brings an id; the answer goes to `reply_to`.
 
     Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form.

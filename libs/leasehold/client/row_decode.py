@@ -9,6 +9,14 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.types import from_storage
 
 
+class RowRecord(NamedTuple):
+    """A record of a rows topic: the image is None for a row that was deleted."""
+
+    table_id: int
+    key: Key
+    image: RowImage | None
+
+
 class RowEvent(NamedTuple):
     """One row of a table as of `lsn`, under the version that its reader held.
 

@@ -1,0 +1,86 @@
+"""A producer's road: change requests out, results of one partition in (`client/change_producer`)"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.kafka_writer import TopicWriter
+from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
+from leasehold.model.records import Result
+from leasehold.model.topics import MESSAGE_BYTES_MAX
+
+LINGER_MS: Final = 1
+"""Gathers the requests of a bulk load into batches; a single request waits so much longer."""
+RESULTS_MAX: Final = 5_000
+QUEUE_FULL_WAIT_S: Final = 0.02
+SEND_TIMEOUT_S: Final = 30.0
+
+
+class KafkaRequestRoad:
+    """`send` may be called from any thread; everything else from one.
+
+    Raises BusUnavailable when Kafka can't be reached at the start.
+    """
+
+    def __init__(
+        self, settings: KafkaSettings, requests: str, results: str, partition: int
+    ) -> None:
+        self._requests = requests
+        self._codec = MessagePackCodec()
+        self._reader = TopicReader(settings, "leasehold-results")
+        try:
+            # The place is fixed before the first request can be sent, so no answer is missed.
+            self._reader.start(results, partition, self._reader.end_offset(results, partition))
+        except BaseException:
+            self._reader.close()
+            raise
+        self._writer = TopicWriter(settings, "leasehold-requests", linger_ms=LINGER_MS)
+
+    def send(self, key: bytes, content_type: str, body: bytes) -> None:
+        """Queue one request; waits while the queue is full.
+
+        Raises RequestTooLarge, or BusUnavailable: it is surely not in the topic then.
+        """
+        if len(body) > MESSAGE_BYTES_MAX:
+            raise RequestTooLarge(f"the request has {len(body)} bytes; {MESSAGE_BYTES_MAX} fit")
+        headers = (("content-type", content_type.encode()),)
+        give_up_ns = 0
+        while True:
+            try:
+                self._writer.send(self._requests, 0, key, body, headers, key)
+            except BusUnavailable:
+                now_ns = boottime_ns()
+                give_up_ns = give_up_ns or now_ns + int(SEND_TIMEOUT_S * 1e9)
+                if now_ns >= give_up_ns:
+                    raise
+                self._writer.flush(QUEUE_FULL_WAIT_S)
+                continue
+            return
+
+    def results(self, timeout_s: float) -> list[Result]:
+        found = []
+        for record in self._reader.read(RESULTS_MAX, timeout_s):
+            if record.value is None:
+                continue
+            try:
+                found.append(self._codec.decode_as(Result, record.value))
+            except MalformedRequest:
+                # Of a newer release: whoever waits for it runs into a time-out, and asks again.
+                continue
+        return found
+
+    def failures(self) -> list[tuple[bytes, str]]:
+        """Keys of requests that may be in the topic or not, each with the reason."""
+        return [
+            (delivery.token, f"Kafka did not confirm it: {delivery.error}")
+            for delivery in self._writer.deliveries()
+            if delivery.error is not None
+        ]
+
+    def close(self, timeout_s: float) -> None:
+        self._writer.close(timeout_s)
+        self._reader.close()

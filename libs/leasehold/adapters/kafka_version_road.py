@@ -1,0 +1,76 @@
+"""An agent's road: version events in, its acknowledgements out (`client/agent.py`)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.kafka_writer import TopicWriter
+from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
+from leasehold.model.records import LeaseAck, VersionEvent
+
+EVENTS_MAX: Final = 1_000
+
+
+class KafkaVersionRoad:
+    """Connects when first read, so that an agent starts without a broker."""
+
+    def __init__(self, settings: KafkaSettings, versions: str, acks: str) -> None:
+        self._settings = settings
+        self._versions = versions
+        self._acks = acks
+        self._codec = MessagePackCodec()
+        self._reader: TopicReader | None = None
+        self._writer: TopicWriter | None = None
+        self._begin_again = threading.Event()
+        self._begin_again.set()
+
+    def events(self, timeout_s: float) -> list[VersionEvent]:
+        """Raises BusUnavailable while Kafka can't be reached."""
+        if self._reader is None:
+            self._reader = TopicReader(self._settings, "leasehold-versions", read_committed=True)
+        if self._begin_again.is_set():
+            first = self._reader.first_offset(self._versions, 0)
+            self._begin_again.clear()
+            self._reader.start(self._versions, 0, first)
+        found = []
+        for record in self._read(timeout_s):
+            if record is None:
+                continue
+            try:
+                found.append(self._codec.decode_as(VersionEvent, record))
+            except MalformedRequest:
+                continue  # of a newer release; the ledger's comparison finds out if it matters
+        return found
+
+    def _read(self, timeout_s: float) -> list[bytes | None]:
+        assert self._reader is not None
+        try:
+            return [record.value for record in self._reader.read(EVENTS_MAX, timeout_s)]
+        except LogStopped:
+            # A topic that was made anew: its newest records are the state, whatever came before.
+            self._begin_again.set()
+            return []
+
+    def acknowledge(self, agent: str, table: int, version: int) -> None:
+        if self._writer is None:
+            self._writer = TopicWriter(self._settings, "leasehold-acks")
+        data = self._codec.encode(LeaseAck(agent, table, version))
+        try:
+            self._writer.send(self._acks, 0, agent.encode(), data)
+            self._writer.deliveries()
+        except BusUnavailable:
+            return  # only wakes the waiter (D4): the master looks at the ledger anyway
+
+    def rewind(self) -> None:
+        """From any thread; done at the next `events`."""
+        self._begin_again.set()
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        if self._writer is not None:
+            self._writer.close(1.0)

@@ -1,0 +1,173 @@
+"""Looks at a running database: folds what its topics and its ledger say into a ClusterView.
+
+Two threads, so that a ledger that hangs does not hide the log. It reads heads of log records, not
+their bodies, and joins no consumer group: any number of watchers cost the master nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Final, Protocol
+
+from leasehold.adapters.clock import boottime_ns, unix_us
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_view import ClusterView, Event, LedgerSeen, Unreachable, fold
+from leasehold.lease.commands import Command, Holders, Snapshot
+from leasehold.lease.replies import HolderList, Holding, Reply, SnapshotReport
+from leasehold.model.errors import LeaseholdError, LedgerUnavailable
+
+LEDGER_EVERY_S: Final = 0.5
+AWAY_RETRY_S: Final = 1.0
+READ_TIMEOUT_S: Final = 0.2
+LISTED_TABLES_MAX: Final = 256
+"""Holders are asked for table by table; beyond so many a view shows counts only."""
+
+
+class EventRoad(Protocol):
+    """Events of one database; `adapters/kafka_cluster_road.py` in practice."""
+
+    def events(self, timeout_s: float) -> list[Event]:
+        """Raises BusUnavailable while Kafka can't be reached."""
+        ...
+
+    @property
+    def caught_up(self) -> bool:
+        """Everything that stood on the topics when it began has been given out."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Ledger(Protocol):
+    def call(self, command: Command) -> Reply: ...
+
+    def close(self) -> None: ...
+
+
+class ClusterWatch:
+    """`view` is the newest at any time; it is immutable and may be kept."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        road: EventRoad | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self._road = road or _kafka_road(settings)
+        self._ledger = ledger or _redis_ledger(settings)
+        self._changed = threading.Condition()
+        self._view = ClusterView()
+        self._number = 0
+        self._bus_seen = False
+        self._ledger_seen = False
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._follow, name="leasehold-watch", daemon=True),
+            threading.Thread(target=self._ask_ledger, name="leasehold-watch-ledger", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def view(self) -> ClusterView:
+        return self._view
+
+    def first_look(self, timeout_s: float) -> ClusterView:
+        """The view once all that stands on the topics has been read and the ledger has answered,
+        or either was found to be away; whatever there is after `timeout_s`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._bus_seen and self._ledger_seen, timeout_s)
+            return self._view
+
+    def wait_for(self, wanted: Callable[[ClusterView], bool], timeout_s: float) -> bool:
+        """Until the view is as wanted; False when that took longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: wanted(self._view), timeout_s)
+
+    def views(self, every_s: float) -> Iterator[ClusterView]:
+        """The newest view each time it has changed, and at least every `every_s`."""
+        number = -1
+        while not self._stopping.is_set():
+            with self._changed:
+                seen = number
+                self._changed.wait_for(lambda: self._number != seen, every_s)  # noqa: B023
+                number, view = self._number, self._view
+            yield view
+
+    def close(self) -> None:
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._road.close()
+        self._ledger.close()
+
+    def __enter__(self) -> ClusterWatch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- threads -------------------------------------------------------------------------------
+
+    def _take(self, *events: Event, bus: bool = False, ledger: bool = False) -> None:
+        now_us = unix_us()
+        with self._changed:
+            for event in events:
+                self._view = fold(self._view, event, now_us)
+            self._number += bool(events)
+            self._bus_seen = self._bus_seen or bus
+            self._ledger_seen = self._ledger_seen or ledger
+            self._changed.notify_all()
+
+    def _follow(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                events = self._road.events(READ_TIMEOUT_S)
+            except LeaseholdError as error:
+                self._take(Unreachable("kafka", error.message), bus=True)
+                self._stopping.wait(AWAY_RETRY_S)
+                continue
+            self._take(*events, bus=self._road.caught_up)
+
+    def _ask_ledger(self) -> None:
+        while not self._stopping.is_set():
+            began_ns = boottime_ns()
+            try:
+                reply = self._ledger.call(Snapshot())
+                assert isinstance(reply, SnapshotReport), reply
+                self._take(LedgerSeen(reply, self._holders(reply)), ledger=True)
+            except LedgerUnavailable as error:
+                self._take(Unreachable("ledger", error.message), ledger=True)
+            self._stopping.wait(LEDGER_EVERY_S - (boottime_ns() - began_ns) / 1e9)
+
+    def _holders(self, report: SnapshotReport) -> dict[int, tuple[Holding, ...]]:
+        found = {}
+        for status in report.tables[:LISTED_TABLES_MAX]:
+            if not status.leases:
+                continue
+            reply = self._ledger.call(Holders(status.table))
+            if isinstance(reply, HolderList):
+                found[status.table] = reply.holders
+        return found
+
+
+def _kafka_road(settings: ClientSettings) -> EventRoad:
+    from leasehold.adapters.kafka_cluster_road import KafkaClusterRoad
+
+    return KafkaClusterRoad(settings.kafka, settings.topics)
+
+
+def _redis_ledger(settings: ClientSettings) -> Ledger:
+    from leasehold.adapters.redis_ledger import RedisLedger
+
+    return RedisLedger(settings.redis, settings.cluster.database)

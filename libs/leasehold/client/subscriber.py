@@ -1,0 +1,168 @@
+"""Subscriber: version events of every table, and rows of the chosen ones under the version held.
+
+It has no store, so a lease is all that makes its reading safe (D3): rows are decoded only while
+the agent holds a valid lease on their table. Without one they wait, and are decoded under the
+version that the next lease names.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.client.agent import Agent
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.row_decode import RowEvent, RowRecord, decode_row
+from leasehold.client.version_diff import ElementChange, diff
+from leasehold.model.errors import NotCoherent
+from leasehold.model.records import VersionEvent
+from leasehold.schema.descriptor import Descriptor, from_wire
+
+POLL_S: Final = 0.2
+LEASE_WAIT_S: Final = 0.2
+BATCH_ROWS_MAX: Final = 1_000
+NEWS_MAX: Final = 10_000
+"""Version events kept for a subscriber that reads rows only; the oldest are dropped beyond it."""
+
+
+class RowRoad(Protocol):
+    """Row images in; `adapters/kafka_row_road.py` in practice."""
+
+    def follow(self, table_id: int) -> None:
+        """Read this table's rows from the topic's beginning on."""
+        ...
+
+    def rows(self, timeout_s: float, rows_max: int) -> list[RowRecord]: ...
+
+    def close(self) -> None: ...
+
+
+class VersionNews(NamedTuple):
+    """A published version and what it changed since the one heard of before (`changes` are every
+    element of the first one heard of); `str()` is a line for people."""
+
+    event: VersionEvent
+    descriptor: Descriptor
+    changes: tuple[ElementChange, ...]
+
+    def __str__(self) -> str:
+        words = "; ".join(str(change) for change in self.changes) or "no element changed"
+        return f"{self.event.name} version {self.event.version}: {words}"
+
+
+News: TypeAlias = VersionNews | RowEvent
+
+
+class Subscriber:
+    """Iterate it, from one thread::
+
+        with Subscriber(ClientSettings.read(), tables=["flights"]) as news:
+            for each in news:
+                print(each)
+
+    An agent that was given is left open by `close`; one made from settings is closed.
+    """
+
+    def __init__(
+        self,
+        source: Agent | ClientSettings | None = None,
+        tables: Sequence[str] = (),
+        *,
+        road: RowRoad | None = None,
+    ) -> None:
+        self._owns_agent = not isinstance(source, Agent)
+        self.agent = source if isinstance(source, Agent) else Agent(source)
+        self._road = road or _kafka_road(self.agent.settings)
+        self._tables = dict.fromkeys(tables)
+        self._followed: dict[int, str] = {}
+        self._versions: deque[VersionEvent] = deque(maxlen=NEWS_MAX)
+        self._before: dict[int, Descriptor] = {}
+        self._undecoded: deque[RowRecord] = deque()
+        self._closed = False
+        self.agent.on_version(self._versions.append)
+
+    def __iter__(self) -> Iterator[News]:
+        """Everything, for ever (until `close`); waits while there is nothing."""
+        while not self._closed:
+            yield from self.poll(POLL_S)
+
+    def poll(self, timeout_s: float) -> list[News]:
+        """What has come: version events first, then rows, in the order of their topics."""
+        news: list[News] = [*self._take_versions()]
+        deadline_ns = boottime_ns() + int(timeout_s * 1e9)
+        if not self._undecoded and self._followed:
+            wait_s = 0.0 if news else timeout_s
+            self._undecoded.extend(self._road.rows(wait_s, BATCH_ROWS_MAX))
+        news += self._decode(max(0.0, (deadline_ns - boottime_ns()) / 1e9))
+        return news or [*self._take_versions()]
+
+    @property
+    def waits_for_lease(self) -> bool:
+        """Rows are here that must not be decoded before a lease is held again (D3)."""
+        return bool(self._undecoded)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._road.close()
+        if self._owns_agent:
+            self.agent.close()
+
+    def __enter__(self) -> Subscriber:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _take_versions(self) -> Iterator[VersionNews]:
+        while self._versions:
+            event = self._versions.popleft()
+            descriptor = from_wire(event.body)
+            before = self._before.get(event.table_id)
+            if before is not None and before.version >= event.version:
+                continue
+            self._before[event.table_id] = descriptor
+            if event.name in self._tables and event.table_id not in self._followed:
+                self._followed[event.table_id] = event.name
+                self._road.follow(event.table_id)
+            yield VersionNews(event, descriptor, diff(before, descriptor))
+
+    def _decode(self, timeout_s: float) -> list[News]:
+        """Rows of one table at the front of what waits, under one lease."""
+        if not self._undecoded:
+            return []
+        table_id = self._undecoded[0].table_id
+        try:
+            use = self.agent.acquire(self._followed[table_id], min(timeout_s, LEASE_WAIT_S))
+        except NotCoherent:
+            return []
+        decoded: list[News] = []
+        try:
+            while self._undecoded and self._undecoded[0].table_id == table_id:
+                record = self._undecoded[0]
+                row = decode_row(use.descriptor, record.key, record.image)
+                # D3: looked at after decoding, so nothing is given out that was read without one.
+                if not self.agent.is_valid(use):
+                    break
+                self._undecoded.popleft()
+                decoded.append(row)
+        finally:
+            self.agent.release(use)
+        return decoded
+
+
+def _kafka_road(settings: ClientSettings) -> RowRoad:
+    from leasehold.adapters.kafka_row_road import KafkaRowRoad
+
+    return KafkaRowRoad(settings.kafka, settings.topics)
