@@ -1,0 +1,86 @@
+"""`CHECK TABLE` on a store in memory, by the definition itself (`schema.consistency`)."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from leasehold.adapters.dead_elements import element_ids_of
+from leasehold.adapters.memory_contents import Contents
+from leasehold.model.records import CheckReport
+from leasehold.schema.consistency import KeyValueData, Violation, violations
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.states import State
+
+
+def check_contents(
+    held: Contents, subject: bytes, table_id: int, element_id: int | None
+) -> CheckReport:
+    """One table's report; with `element_id` only that element, as if it were public already."""
+    versions = [
+        from_wire(body) for (t, _), body in sorted(held.descriptors.items()) if t == table_id
+    ]
+    data = data_of(held, table_id)
+    found: tuple[Violation, ...] = ()
+    error = "" if versions else f"there is no table {table_id}"
+    if versions:
+        newest = versions[-1]
+        # Elements of older versions alone are left over on purpose.
+        kept = frozenset().union(*map(element_ids_of, versions)) - element_ids_of(newest)
+        if element_id is None:
+            found = violations(data, newest, kept)
+        else:
+            public = newest.with_state(element_id, State.PUBLIC)
+            found = tuple(v for v in violations(data, public, kept) if v.element_id == element_id)
+    entries: dict[int, int] = {}
+    for index_id, _, _ in data.entries:
+        entries[index_id] = entries.get(index_id, 0) + 1
+    return CheckReport(
+        subject=subject,
+        node="",
+        incarnation=b"",
+        offset=held.position.offset,
+        lsn=held.position.lsn,
+        table_id=table_id,
+        version=versions[-1].version if versions else 0,
+        rows=len(data.exists),
+        entries={i: n for i, n in sorted(entries.items()) if element_id in (None, i)},
+        checksum=_checksum(held, data, table_id),
+        findings_total=len(found),
+        findings=tuple((v.condition, v.element_id, v.key, v.words) for v in found),
+        took_ms=0,
+        error=error,
+    )
+
+
+def data_of(held: Contents, table_id: int) -> KeyValueData:
+    """One table's pairs in the form that the definition is written for."""
+    keys = _primary_key(held, table_id)
+    return KeyValueData(
+        exists={key for table, key in held.exists if table == table_id},
+        columns={
+            (key, element): value
+            for (table, key), pairs in held.pairs.items()
+            if table == table_id
+            for element, value in pairs.items()
+            if element not in keys
+        },
+        entries={(i, values, key) for t, i, values, key in held.entries if t == table_id},
+    )
+
+
+def _primary_key(held: Contents, table_id: int) -> tuple[int, ...]:
+    for (table, _), body in held.descriptors.items():
+        if table == table_id:
+            newest: Descriptor = from_wire(body)
+            return newest.primary_key
+    return ()
+
+
+def _checksum(held: Contents, data: KeyValueData, table_id: int) -> bytes:
+    dead = held.dead_elements(table_id)
+    content = (
+        sorted((k, *map(repr, held.exists[table_id, k])) for k in data.exists),
+        sorted((k, e, repr(v)) for (k, e), v in data.columns.items() if e not in dead),
+        sorted((i, repr(values), k) for i, values, k in data.entries if i not in dead),
+    )
+    return blake2b(repr(content).encode(), digest_size=16).digest()

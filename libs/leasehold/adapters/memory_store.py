@@ -1,0 +1,224 @@
+"""A store in memory that takes the key-value form literally: pair by pair, entry by entry.
+
+It is the reference that the SQLite store is tested against, and small enough for models and the
+simulation: `copy()` shares nothing that changes, `key()` is hashable. Nothing here is clever; it
+must be plainly what `schema.key_values` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from leasehold.adapters.memory_check import check_contents
+from leasehold.adapters.memory_contents import Contents
+from leasehold.adapters.memory_snapshot import MemorySnapshot
+from leasehold.model.errors import StoreCorrupted
+from leasehold.model.ids import genid
+from leasehold.model.ports import Row, StoredCatalog
+from leasehold.model.records import (
+    ChangeKind,
+    CheckReport,
+    EntriesFill,
+    Genids,
+    Image,
+    Key,
+    LogPosition,
+    Outcome,
+    RowChange,
+)
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.key_values import entry_of, key_values
+from leasehold.schema.states import WRITTEN
+
+
+class MemoryStore:
+    """StoreWriter on dictionaries. `crash()` is what a killed process leaves: the last commit."""
+
+    def __init__(self, contents: Contents | None = None) -> None:
+        self._committed = Contents() if contents is None else contents
+        self._now = self._committed
+        self._savepoints: list[Contents] = []
+        self._reports: list[CheckReport] = []
+
+    @property
+    def contents(self) -> Contents:
+        """What the writer sees now, uncommitted changes included."""
+        return self._now
+
+    def copy(self) -> MemoryStore:
+        """A store of its own with what is committed here."""
+        return MemoryStore(self._committed.copy())
+
+    def key(self) -> tuple[Any, ...]:
+        """A hashable value: equal for stores that hold the same."""
+        return self._now.key()
+
+    def crash(self) -> MemoryStore:
+        """The store as it is found after a crash: nothing uncommitted."""
+        return self.copy()
+
+    # ------------------------------------------------------------ transactions
+
+    def begin(self) -> None:
+        assert self._now is self._committed, "a transaction is open"
+        self._now = self._committed.copy()
+
+    def commit(self, position: LogPosition) -> None:
+        """L6: position and contents change together."""
+        assert self._now is not self._committed, "no transaction is open"
+        assert not self._savepoints, "a savepoint is open"
+        self._now.position = position
+        self._committed = self._now
+
+    def rollback(self) -> None:
+        assert self._now is not self._committed, "no transaction is open"
+        self._now = self._committed
+        self._savepoints.clear()
+
+    def savepoint(self) -> None:
+        assert self._now is not self._committed, "no transaction is open"
+        self._savepoints.append(self._now.copy())
+
+    def release(self) -> None:
+        self._savepoints.pop()
+
+    def rollback_to(self) -> None:
+        self._now = self._savepoints.pop()
+
+    # ------------------------------------------------------------ position and catalog
+
+    def position(self) -> LogPosition:
+        return self._now.position
+
+    def catalog(self) -> StoredCatalog:
+        now = self._now
+        return StoredCatalog(
+            [body for _, body in sorted(now.descriptors.items())],
+            dict(now.min_versions),
+            [body for _, body in sorted(now.jobs.items())],
+            now.ledger_run,
+        )
+
+    def prepare(self, descriptor: Descriptor) -> None:
+        """Pairs and entries need no place of their own here."""
+
+    def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
+        self._now.descriptors[table_id, version] = body
+        self._now.dead.clear()
+
+    def put_min_version(self, table_id: int, version: int) -> None:
+        self._now.min_versions[table_id] = version
+        self._now.dead.clear()
+
+    def put_job(self, job_id: int, body: Any) -> None:
+        self._now.jobs[job_id] = body
+
+    def put_ledger_run(self, run_id: str) -> None:
+        self._now.ledger_run = run_id
+
+    # ------------------------------------------------------------ rows
+
+    def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        return self._now.row(descriptor.table_id, key)
+
+    def change(
+        self, descriptor: Descriptor, change: RowChange, lsn: int, position: int, before: Row | None
+    ) -> None:
+        row = self._now.row(descriptor.table_id, change.key)
+        self._verify(descriptor, change, row)
+        pairs = None if row is None else row.values
+        if change.image is None:
+            self._put(descriptor, change, pairs, {}, lsn, {})
+            return
+        # What the writer set is every pair that differs; None takes a pair away.
+        known = pairs or {}
+        changed = {e: change.image.get(e) for e in (*known, *change.image)}
+        genids = dict(row.genids) if row is not None else {}
+        genids.update((lock, genid(lsn, position)) for lock in change.locks)
+        self._put(descriptor, change, pairs, changed, lsn, genids)
+
+    def _verify(self, descriptor: Descriptor, change: RowChange, row: Row | None) -> None:
+        if change.kind is ChangeKind.INSERT:
+            agrees = row is None
+        else:
+            agrees = row is not None and all(
+                row.genids.get(lock) == seen for lock, seen in change.before.items()
+            )
+        if not agrees:
+            raise StoreCorrupted(
+                f"{change.kind.name} of {change.key!r} in table {descriptor.name!r} was decided on"
+                f" genids {dict(change.before)}, the store has {row}"
+            )
+
+    def _put(
+        self,
+        descriptor: Descriptor,
+        change: RowChange,
+        before: Image | None,
+        changed: Mapping[int, Any],
+        lsn: int,
+        genids: Genids,
+    ) -> None:
+        now, table, key = self._now, descriptor.table_id, change.key
+        done = key_values(descriptor, change.kind, before, changed)
+        pairs = dict(now.pairs.get((table, key), {}))
+        for element in done.delete:
+            pairs.pop(element, None)
+        pairs.update(done.put)
+        now.pairs[table, key] = pairs
+        if not pairs:
+            del now.pairs[table, key]
+        if done.exists:
+            now.exists[table, key] = (genids, lsn)
+        else:
+            now.exists.pop((table, key), None)
+        for entry in done.entries:
+            if entry.remove is not None:
+                now.entries.discard((table, entry.index_id, entry.remove, key))
+            if entry.put is not None:
+                now.entries.add((table, entry.index_id, entry.put, key))
+
+    def fill_entries(self, descriptor: Descriptor, fill: EntriesFill) -> int:
+        index = next(i for i in descriptor.indexes if i.element_id == fill.index_id)
+        assert index.state in WRITTEN, f"index {index.name!r} takes no entries in this version"
+        before = len(self._now.entries)
+        for key in fill.keys:
+            row = self._now.row(descriptor.table_id, key)
+            if row is not None:
+                entry = (descriptor.table_id, index.element_id, entry_of(index, row.values), key)
+                self._now.entries.add(entry)
+        return len(self._now.entries) - before
+
+    # ------------------------------------------------------------ outcomes
+
+    def outcome(self, request_id: bytes) -> Outcome | None:
+        return self._now.outcomes.get(request_id)
+
+    def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
+        self._now.outcomes[request_id] = outcome
+
+    def collect_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        old = sorted(
+            (outcome.decided_us, request_id)
+            for request_id, outcome in self._now.outcomes.items()
+            if outcome.decided_us < decided_before_us
+        )
+        for _, request_id in old[:rows_max]:
+            del self._now.outcomes[request_id]
+        return len(old[:rows_max])
+
+    # ------------------------------------------------------------ readers and checks
+
+    def open_snapshot(self) -> MemorySnapshot:
+        return MemorySnapshot(self._committed.copy())
+
+    def check(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
+        """At once, by the definition."""
+        held = self._committed
+        for table_id in table_ids or sorted({t for t, _ in held.descriptors}):
+            self._reports.append(check_contents(held, subject, table_id, element_id))
+
+    def checked(self) -> Sequence[CheckReport]:
+        reports, self._reports = self._reports, []
+        return reports
