@@ -254,8 +254,8 @@ function commands.publish(command_epoch, intent)
   intent = tonumber(intent)
   local already = true
   for i = 4, #ARGV, 3 do
-    local row = table_row(tonumber(ARGV[i]))
-    already = already and row and row.current == tonumber(ARGV[i + 2]) and row.intent == intent
+    local from, to, row = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), table_row(tonumber(ARGV[i]))
+    already = already and row and to == from + 1 and row.current == to and row.intent == intent
   end
   if already then return {'published', run, '1'} end
   for i = 4, #ARGV, 3 do

@@ -2,6 +2,7 @@
 
 from leasehold.lease.commands import (
     TABLES_PER_CALL_MAX,
+    Change,
     DropTable,
     ExpireAgent,
     KillSession,
@@ -52,7 +53,7 @@ def publish(state: LedgerState, command: Publish, run_id: str, rules: Rules) -> 
     if refused is not None:
         return refused
     if rules.publish_is_idempotent and all(
-        _published(state, command, change.table, change.to_version) for change in command.changes
+        _is_published(state, change, command.intent) for change in command.changes
     ):
         return Published(run_id, True)
     for table, from_version, to_version in command.changes:
@@ -72,9 +73,11 @@ def publish(state: LedgerState, command: Publish, run_id: str, rules: Rules) -> 
     return Published(run_id, False)
 
 
-def _published(state: LedgerState, command: Publish, table: int, to_version: int) -> bool:
-    row = state.tables.get(table)
-    return row is not None and row.current == to_version and row.intent == command.intent
+def _is_published(state: LedgerState, change: Change, intent: int) -> bool:
+    row = state.tables.get(change.table)
+    if row is None or change.to_version != change.from_version + 1:
+        return False
+    return row.current == change.to_version and row.intent == intent
 
 
 def set_min_version(state: LedgerState, command: SetMinVersion, run_id: str, rules: Rules) -> Reply:

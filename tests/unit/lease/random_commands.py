@@ -33,10 +33,10 @@ SESSIONS = (1, 2, 3, 2**53 - 1)
 TABLES = (1, 2, 7)
 
 KINDS = (
-    "open renew renew register register acquire acquire acquire acquire release release "
-    "epoch publish publish publish min_version min_version seed ready kill expire drop "
-    "holders liveness snapshot"
-).split()
+    *("open", "renew", "renew", "register", "register", "acquire", "acquire", "acquire"),
+    *("acquire", "release", "release", "epoch", "publish", "publish", "publish", "min_version"),
+    *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "snapshot"),
+)
 
 
 class CommandMaker:
