@@ -1,0 +1,1 @@
+"""The data pipeline on Spark Structured Streaming: backfills, and retries of conflicts."""

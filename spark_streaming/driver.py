@@ -1,0 +1,172 @@
+"""The long-lived process of the data pipeline: `python -m spark_streaming.driver`.
+
+It follows the jobs topic, keeps a backfill running for each job that needs one, and keeps the
+retry stream running. All its state is on Kafka and in Spark's checkpoints: kill it at any moment.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from leasehold.adapters.environment import (
+    ClusterSettings,
+    KafkaSettings,
+    describe,
+    from_environment,
+)
+from leasehold.adapters.readiness import announce_ready
+from leasehold.model.errors import ConfigurationError
+from leasehold.model.topics import Topics
+from leasehold.schema.job import Job
+from spark_streaming.backfill import Backfill
+from spark_streaming.jobs_reader import JobsReader
+from spark_streaming.progress import ProgressBoard, QueryListener
+from spark_streaming.run_folder import forget_job
+from spark_streaming.schedule import RunId, decide
+from spark_streaming.session import SparkSettings, start_session, warm_up
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log: Final = logging.getLogger("spark_streaming.driver")
+
+POLL_S: Final = 0.2
+STOP_S: Final = 15.0
+
+
+class Driver:
+    """Starts and stops backfills as `schedule.decide` says, until asked to stop."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        kafka: KafkaSettings,
+        topics: Topics,
+        settings: SparkSettings,
+        folder: Path,
+    ) -> None:
+        self._session = session
+        self._kafka = kafka
+        self._topics = topics
+        self._settings = settings
+        self._root = folder / "backfill"
+        self._root.mkdir(parents=True, exist_ok=True)
+        self._board = ProgressBoard(kafka, topics)
+        self._listener = QueryListener(self._board)
+        self._reader = JobsReader(kafka, topics)
+        self._running: dict[RunId, Backfill] = {}
+        self._finished: set[RunId] = set()
+        self._forgotten: set[int] = set()
+        session.streams.addListener(self._listener)
+
+    @property
+    def jobs(self) -> Mapping[int, Job]:
+        return self._reader.jobs
+
+    def catch_up(self, stop: threading.Event) -> None:
+        """Read the jobs topic to its end: older states must not start anything."""
+        while not self._reader.caught_up and not stop.is_set():
+            self._reader.poll(POLL_S)
+
+    def turn(self) -> None:
+        """One turn of the loop: what has come from the jobs topic, then what follows from it."""
+        self._reader.poll(POLL_S)
+        for run in [run for run, backfill in self._running.items() if not backfill.alive]:
+            if self._running.pop(run).finished:
+                self._finished.add(run)
+            self._board.drop(run)
+        jobs = self._reader.jobs
+        decision = decide(
+            jobs, self._running, self._finished, backfills_max=self._settings.backfills_max
+        )
+        for run, backfill in self._running.items():
+            if run.job_id in jobs and run not in decision.stop:
+                backfill.gate.follow(jobs[run.job_id].settings)
+        for run in decision.stop:
+            self._running[run].stop()
+        for run in decision.start:
+            self._start(run)
+        for job_id in decision.forget:
+            self._forget(job_id)
+
+    def close(self) -> None:
+        for backfill in self._running.values():
+            backfill.stop()
+        deadline = time.monotonic() + STOP_S
+        for backfill in self._running.values():
+            backfill.join(max(0.0, deadline - time.monotonic()))
+        self._reader.close()
+        self._board.close()
+
+    def _start(self, run: RunId) -> None:
+        log.info("backfill %s starts", run.name)
+        backfill = Backfill(
+            self._session,
+            self._kafka,
+            self._topics,
+            self._reader.jobs[run.job_id],
+            self._root,
+            self._board,
+            self._settings.offsets_per_batch,
+        )
+        self._running[run] = backfill
+        backfill.start()
+
+    def _forget(self, job_id: int) -> None:
+        if job_id not in self._forgotten:
+            forget_job(self._root, job_id)
+            self._forgotten.add(job_id)
+            self._finished = {run for run in self._finished if run.job_id != job_id}
+
+
+def main() -> int:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        cluster = from_environment(ClusterSettings, os.environ)
+        kafka = from_environment(KafkaSettings, os.environ)
+        settings = from_environment(SparkSettings, os.environ)
+        topics = Topics(cluster.database, cluster.replication_factor)
+        logging.basicConfig(
+            level=cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        )
+        logging.getLogger("py4j").setLevel(logging.ERROR)  # it tells of every call otherwise
+        for part in (cluster, kafka, settings):
+            for name, value in describe(part).items():
+                log.info("%s=%s", name, value)
+        folder = cluster.data / "spark" / cluster.database
+        # Shuffles and unpacked state of an earlier process; checkpoints stay.
+        shutil.rmtree(folder / "scratch", ignore_errors=True)
+        session = start_session(settings, folder)
+    except ConfigurationError as error:
+        print(f"leasehold spark: {error}", file=sys.stderr)
+        return 2
+    # Spark's own handler for SIGINT would end the JVM under running queries.
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    driver = Driver(session, kafka, topics, settings, folder)
+    try:
+        warm_up(session, kafka, topics.jobs.name)
+        driver.catch_up(stop)
+        announce_ready(cluster.ready_file)
+        log.info("ready: %d jobs known", len(driver.jobs))
+        while not stop.is_set():
+            driver.turn()
+    finally:
+        driver.close()
+        session.stop()
+    log.info("stopped")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

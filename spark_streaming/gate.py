@@ -1,0 +1,88 @@
+"""The gate between a run's chunks and the lane: how fast they pass, and whether they still may."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+
+from spark_streaming.chunks import CHUNK_ROWS_DEFAULT, rows_per_chunk
+from spark_streaming.pacing import Bucket, filled, taken, wait_ns
+
+
+class RunStopped(Exception):
+    """The job was paused or ended while its run was sending; what is unsent comes again."""
+
+
+class Gate:
+    """Shared by the thread that follows the jobs topic (`set`, `close`) and the one that sends.
+
+    A change of rate or a stop takes effect at the next chunk, waking a sender that waits.
+    """
+
+    def __init__(self, settings: Mapping[str, int]) -> None:
+        self._changed = threading.Condition()
+        self._closed = False
+        self._settings: dict[str, int] = {}
+        self._rows_per_second = 0
+        self._chunk_rows = CHUNK_ROWS_DEFAULT
+        self._bucket = Bucket(0.0, time.monotonic_ns())
+        self.set(settings)
+
+    def set(self, settings: Mapping[str, int]) -> None:
+        """A job's settings: rows_per_second (0 = no limit), chunk_rows."""
+        with self._changed:
+            self._settings = dict(settings)
+            if self._rows_per_second > 0:  # what was gained so far was gained at the old rate
+                self._bucket = filled(self._bucket, self._rows_per_second, time.monotonic_ns())
+            else:
+                self._bucket = Bucket(0.0, time.monotonic_ns())
+            self._rows_per_second = max(0, settings.get("rows_per_second", 0))
+            self._chunk_rows = settings.get("chunk_rows", 0) or CHUNK_ROWS_DEFAULT
+            self._changed.notify_all()
+
+    def follow(self, settings: Mapping[str, int]) -> None:
+        """`set`, if they are others than the last ones."""
+        with self._changed:
+            if settings != self._settings:
+                self.set(settings)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def wait_closed(self, timeout_s: float) -> None:
+        """Return when the gate is closed, or after `timeout_s`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed, timeout_s)
+
+    def is_closed(self) -> bool:
+        with self._changed:
+            return self._closed
+
+    @property
+    def rows_per_second(self) -> int:
+        with self._changed:
+            return self._rows_per_second
+
+    @property
+    def rows_per_chunk(self) -> int:
+        with self._changed:
+            return rows_per_chunk(self._chunk_rows, self._rows_per_second)
+
+    def wait_turn(self, rows: int) -> None:
+        """Return when `rows` more may be sent. Raises RunStopped once the gate is closed."""
+        with self._changed:
+            while True:
+                if self._closed:
+                    raise RunStopped
+                if self._rows_per_second == 0:
+                    return
+                now_ns = time.monotonic_ns()
+                self._bucket = filled(self._bucket, self._rows_per_second, now_ns)
+                pause_ns = wait_ns(self._bucket, self._rows_per_second)
+                if pause_ns == 0:
+                    self._bucket = taken(self._bucket, rows)
+                    return
+                self._changed.wait(pause_ns / 1e9)

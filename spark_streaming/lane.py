@@ -1,0 +1,82 @@
+"""The driver's way into Kafka: records to one topic partition, in order, acknowledged by flush."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.model.errors import BusUnavailable
+
+FLUSH_MS: Final = 60_000
+QUEUED_KBYTES_MAX: Final = 64 * 1024
+_FULL_WAIT_S: Final = 0.05
+
+
+class Lane:
+    """An idempotent producer, so that the broker keeps what is sent in the order of sending.
+
+    Used by one thread. After a BusUnavailable make a new one: what was sent with this one may or
+    may not be there.
+    """
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        self._topic = topic
+        self._failed: KafkaError | None = None
+        self._producer = Producer(
+            {
+                **kafka.librdkafka(),
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 5,
+                "compression.type": "lz4",
+                "message.max.bytes": 8 * 1024 * 1024,
+                "queue.buffering.max.kbytes": QUEUED_KBYTES_MAX,
+                "delivery.timeout.ms": FLUSH_MS,
+            }
+        )
+
+    def send(self, value: bytes, key: bytes | None = None) -> None:
+        """Queue one record. Raises BusUnavailable if an earlier one was not delivered."""
+        while True:
+            self._check()
+            try:
+                self._producer.produce(
+                    self._topic, value, key=key, partition=0, on_delivery=self._delivered
+                )
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(_FULL_WAIT_S)
+            except KafkaException as error:
+                raise BusUnavailable(
+                    f"A record of {len(value)} bytes was not taken for {self._topic}: {error}.",
+                    topic=self._topic,
+                ) from error
+
+    def poll(self) -> None:
+        """Serve delivery reports; call it now and then when nothing is sent."""
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Return when the broker has acknowledged everything sent. Raises BusUnavailable."""
+        waiting = self._producer.flush(FLUSH_MS / 1000)
+        self._check()
+        if waiting:
+            raise BusUnavailable(
+                f"{waiting} records for {self._topic} were not acknowledged within {FLUSH_MS} ms.",
+                topic=self._topic,
+            )
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None and self._failed is None:
+            self._failed = error
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise BusUnavailable(
+                f"A record for {self._topic} was not delivered: {self._failed.str()}. "
+                "It is sent again once Kafka answers.",
+                topic=self._topic,
+            )

@@ -1,0 +1,149 @@
+"""Progress of backfill runs: rows, rate and phase, to the jobs topic under `progress/<job>/<run>`.
+
+Rows are counted, not derived from offsets: compacted topics have gaps, and so have transactional
+ones. A paced micro-batch may last long, so the sender reports as it goes; Spark's listener reports
+at the end of each micro-batch and when a query is idle or over.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.records import JobProgress
+from leasehold.model.topics import Topics
+from spark_streaming.lane import Lane
+from spark_streaming.rate_window import RateWindow
+from spark_streaming.run_folder import Totals
+from spark_streaming.schedule import RunId
+
+REPORT_MS: Final = 500
+QUERY_PREFIX: Final = "backfill-"
+
+
+class ProgressBoard:
+    """Newest progress per run, sent at most twice a second per run. Shared by all threads."""
+
+    def __init__(self, kafka: KafkaSettings, topics: Topics) -> None:
+        self._kafka = kafka
+        self._topic = topics.jobs.name
+        self._codec = MessagePackCodec()
+        self._lock = threading.Lock()
+        self._lane: Lane | None = None
+        self._totals: dict[RunId, Totals] = {}
+        self._phases: dict[RunId, str] = {}
+        self._rates: dict[RunId, RateWindow] = {}
+        self._sent_ns: dict[RunId, int] = {}
+
+    def count(self, run: RunId, totals: Totals) -> None:
+        """The run's totals so far. A replayed micro-batch starts again from lower ones."""
+        with self._lock:
+            now_ns = time.monotonic_ns()
+            known = self._totals.get(run)
+            if known is None or totals.rows < known.rows:
+                self._rates[run] = RateWindow()
+            self._totals[run] = totals
+            self._rates[run].add(totals.rows, now_ns)
+            if now_ns - self._sent_ns.get(run, 0) >= REPORT_MS * 1_000_000:
+                self._send(run, now_ns)
+
+    def phase(self, run: RunId, phase: str) -> None:
+        """Sent at once: a phase is what people wait for."""
+        with self._lock:
+            self._phases[run] = phase
+            self._send(run, time.monotonic_ns())
+
+    def report(self, run: RunId) -> None:
+        with self._lock:
+            if run in self._totals:
+                self._send(run, time.monotonic_ns())
+
+    def drop(self, run: RunId) -> None:
+        """The run is over here; its last progress stays on the topic."""
+        with self._lock:
+            for kept in (self._totals, self._phases, self._rates, self._sent_ns):
+                kept.pop(run, None)
+
+    def close(self) -> None:
+        """Let the last reports arrive."""
+        with self._lock:
+            if self._lane is not None:
+                with suppress(BusUnavailable):
+                    self._lane.flush()
+
+    def _send(self, run: RunId, now_ns: int) -> None:
+        totals = self._totals.get(run, Totals())
+        rate = self._rates[run].rows_per_second() if run in self._rates else 0.0
+        phase = self._phases.get(run, "backfilling")
+        progress = JobProgress(
+            run.job_id, run.run, totals.rows, totals.chunks, rate, phase, time.time_ns() // 1000
+        )
+        self._sent_ns[run] = now_ns
+        try:
+            if self._lane is None:
+                self._lane = Lane(self._kafka, self._topic)
+            key = f"progress/{run.job_id}/{run.run}".encode()
+            self._lane.send(self._codec.encode(progress), key)
+        except BusUnavailable:
+            # Progress is for people; the next report says it again, with a new producer.
+            self._lane = None
+
+
+class QueryListener(StreamingQueryListener):
+    """Forwards Spark's events about backfill queries to the board.
+
+    `failures` counts queries that ended with an error, of any kind.
+    """
+
+    def __init__(self, board: ProgressBoard) -> None:
+        self._board = board
+        self._runs: dict[str, RunId] = {}
+        self.failures = 0
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        run = run_of_query(event.name)
+        if run is not None:
+            self._runs[str(event.runId)] = run
+            self._board.report(run)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        self._report(event.progress)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        self._report(event)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        if event.exception is not None:
+            self.failures += 1
+        run = self._runs.pop(str(event.runId), None)
+        if run is not None:
+            self._board.report(run)
+
+    def _report(self, event: Any) -> None:
+        run = self._runs.get(str(event.runId))
+        if run is not None:
+            self._board.report(run)
+
+
+def query_name(database: str, run: RunId) -> str:
+    return f"{QUERY_PREFIX}{database}-{run.name}"
+
+
+def run_of_query(name: str | None) -> RunId | None:
+    if name is None or not name.startswith(QUERY_PREFIX):
+        return None
+    _, job_id, run = name.rsplit("-", 2)
+    return RunId(int(job_id), int(run))

@@ -1,0 +1,79 @@
+"""What one backfill run keeps on disk beside Spark's checkpoint: counts, and whether it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spark_streaming.schedule import RunId
+
+
+class Totals(NamedTuple):
+    """Rows named and chunks sent by a run so far."""
+
+    rows: int = 0
+    chunks: int = 0
+
+
+class RunFolder:
+    """`<root>/<job>-<run>/`: `checkpoint/` is Spark's, `totals.json` and `ended.json` are ours.
+
+    Nothing here decides what the store holds: a lost folder makes a run start from the beginning,
+    and chunks that come twice are harmless.
+    """
+
+    def __init__(self, root: Path, run: RunId) -> None:
+        self.path = root / run.name
+        self._totals = self.path / "totals.json"
+        self._ended = self.path / "ended.json"
+
+    @property
+    def checkpoint(self) -> str:
+        return str((self.path / "checkpoint").absolute())
+
+    def totals_before(self, batch_id: int) -> Totals:
+        """Totals of all batches before this one; a batch that Spark replays counts once."""
+        kept = _read(self._totals)
+        if kept is None:
+            return Totals()
+        return Totals(*(kept["before"] if batch_id <= kept["batch"] else kept["after"]))
+
+    def totals(self) -> Totals:
+        kept = _read(self._totals)
+        return Totals() if kept is None else Totals(*kept["after"])
+
+    def count(self, batch_id: int, before: Totals, after: Totals) -> None:
+        assert after.rows >= before.rows, (before, after)
+        _write(self._totals, {"batch": batch_id, "before": list(before), "after": list(after)})
+
+    def ended(self) -> Totals | None:
+        """Totals in the end marker, if that was acknowledged by Kafka."""
+        kept = _read(self._ended)
+        return None if kept is None else Totals(kept["rows"], kept["chunks"])
+
+    def end(self, totals: Totals) -> None:
+        _write(self._ended, totals._asdict())
+
+
+def forget_job(root: Path, job_id: int) -> None:
+    """Remove the folders of an ended job's runs."""
+    for folder in root.glob(f"{job_id}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        # A file cut short by a power cut is as good as none: see the class.
+        return None
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps(content), encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,170 @@
+"""Backfill on real Kafka and Spark: every key arrives in chunks, whatever happens on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from leasehold.model.records import Chunk, ChunksEnd, JobProgress
+from leasehold.model.topics import Topics
+from leasehold.schema.job import Status
+from tests.integration.spark_pipeline import CODEC, Pipeline, backfill_job
+
+DATABASE = "spark-backfill"
+
+
+@pytest.fixture(scope="module")
+def pipeline(
+    kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pipeline]:
+    """One driver for the module: a JVM takes seconds to start."""
+    servers.create_topics(DATABASE)
+    pipeline = Pipeline(
+        kafka,
+        Topics(DATABASE),
+        tmp_path_factory.mktemp("spark-backfill"),
+        # Small micro-batches, so that a kill falls between some of them.
+        {"LEASEHOLD_BACKFILL_OFFSETS": "10000"},
+    )
+    try:
+        pipeline.start()
+        yield pipeline
+    finally:
+        pipeline.close()
+
+
+def chunk_of(message: Any) -> Any:
+    record = CODEC.decode(message.value())
+    assert isinstance(record, Chunk | ChunksEnd)
+    return record
+
+
+def ended(job_id: int) -> Callable[[list[Any]], bool]:
+    def until(messages: list[Any]) -> bool:
+        if not messages:
+            return False
+        last = chunk_of(messages[-1])
+        return isinstance(last, ChunksEnd) and last.job_id == job_id
+
+    return until
+
+
+def keys_of(messages: list[Any]) -> list[int]:
+    chunks = [chunk_of(m) for m in messages]
+    return [key[0] for chunk in chunks if isinstance(chunk, Chunk) for key, _ in chunk.rows]
+
+
+def test_every_key_arrives_and_the_marker_is_last(pipeline: Pipeline) -> None:
+    """Goal: 50,000 images, a tombstone, and one key with two images; each live key is named with
+    the newest image's LSN, in chunks of the job's size, with the end marker behind them all."""
+    pipeline.publish_images(1, range(50_000))
+    pipeline.publish_images(1, [77], lsn=5)
+    job = backfill_job(1, 1, chunk_rows=2_000)
+    pipeline.publish_job(job)
+
+    messages = pipeline.records(pipeline.topics.backfill.name, ended(1))
+
+    chunks = [chunk_of(m) for m in messages[:-1]]
+    newest: dict[tuple[Any, ...], int] = {}
+    for chunk in chunks:
+        assert isinstance(chunk, Chunk)
+        assert chunk[:5] == (1, 1, 1, 3, 9)
+        assert 1 <= len(chunk.rows) <= 2_000
+        for key, lsn in chunk.rows:
+            newest[key] = max(lsn, newest.get(key, 0))
+    assert sorted(key[0] for key in newest) == list(range(50_000))
+    assert newest[(77, "city 77")] == 5
+    assert {lsn for key, lsn in newest.items() if key[0] != 77} == {1}
+    marker = chunk_of(messages[-1])
+    assert marker == ChunksEnd(1, 1, sum(len(c.rows) for c in chunks), len(chunks))
+    assert all(m.partition() == 0 for m in messages)
+
+
+def test_progress_is_told_to_the_end(pipeline: Pipeline) -> None:
+    """Goal: the run's progress stands under its own key and ends with phase `ended`."""
+
+    def until(messages: list[Any]) -> bool:
+        return any(
+            m.key() == b"progress/1/1" and CODEC.decode(m.value()).phase == "ended"
+            for m in messages
+        )
+
+    messages = pipeline.records(pipeline.topics.jobs.name, until)
+    told = [CODEC.decode(m.value()) for m in messages if m.key() == b"progress/1/1"]
+    assert all(isinstance(p, JobProgress) for p in told)
+    assert told[-1].rows >= 50_000
+    assert told[-1].chunks >= 25
+    assert any(p.rows_per_second > 0 for p in told)
+    assert told[0].phase == "backfilling"
+
+
+def test_a_table_without_images_ends_at_once(pipeline: Pipeline) -> None:
+    pipeline.publish_job(backfill_job(2, 2))
+    messages = pipeline.records(pipeline.topics.backfill.name, ended(2))
+    assert [chunk_of(m) for m in messages] == [ChunksEnd(2, 1, 0, 0)]
+
+
+def test_the_rate_changes_while_it_runs(pipeline: Pipeline) -> None:
+    """Goal: a job that would take a quarter of an hour ends at once when its limit is lifted, and
+    the run is the same one: chunks before the change are not sent again from the start."""
+    pipeline.publish_images(3, range(20_000))
+    job = backfill_job(3, 3, rows_per_second=20)
+    pipeline.publish_job(job)
+    before = pipeline.records(pipeline.topics.backfill.name, lambda m: len(m) >= 3)
+    assert all(len(chunk_of(m).rows) <= 4 for m in before)  # small chunks under a small rate
+
+    pipeline.publish_job(replace(job, settings={"rows_per_second": 0}))
+    after = pipeline.records(pipeline.topics.backfill.name, ended(3))
+    keys = keys_of(before) + keys_of(after)
+    assert sorted(set(keys)) == list(range(20_000))
+    assert len(keys) < 20_400
+
+
+def test_paused_and_resumed(pipeline: Pipeline) -> None:
+    """Goal: a pause ends the query; after resume the run goes on and every key arrives."""
+    pipeline.publish_images(4, range(3_000))
+    job = backfill_job(4, 4, rows_per_second=100)
+    pipeline.publish_job(job)
+    before = pipeline.records(pipeline.topics.backfill.name, lambda m: len(m) >= 2)
+    pipeline.publish_job(replace(job, status=Status.PAUSED))
+
+    def stopped(messages: list[Any]) -> bool:
+        return any(
+            m.key() == b"progress/4/1" and CODEC.decode(m.value()).phase == "stopped"
+            for m in messages
+        )
+
+    pipeline.records(pipeline.topics.jobs.name, stopped)
+    pipeline.publish_job(replace(job, settings={"rows_per_second": 0}))
+    after = pipeline.records(pipeline.topics.backfill.name, ended(4))
+    assert sorted(set(keys_of(before) + keys_of(after))) == list(range(3_000))
+
+
+def test_killed_in_the_middle_and_started_again(pipeline: Pipeline) -> None:
+    """Goal: SIGKILL while chunks flow, start again: all keys arrive; what was done before the last
+    micro-batch is not done again; a run that ended is not started again."""
+    pipeline.publish_images(5, range(50_000))
+    pipeline.publish_job(backfill_job(5, 5, rows_per_second=15_000))
+    before = pipeline.records(
+        pipeline.topics.backfill.name, lambda m: bool(m) and len(keys_of(m)) >= 12_000
+    )
+    pipeline.kill()
+    pipeline.start()
+    pipeline.publish_job(backfill_job(5, 5))
+    after = pipeline.records(pipeline.topics.backfill.name, ended(5))
+
+    sent_before, sent_after = keys_of(before), keys_of(after)
+    assert sorted(set(sent_before + sent_after)) == list(range(50_000))
+    assert len(sent_after) < 50_000, "it went on from the checkpoint, not from the start"
+    # Job 1 is still in phase backfilling: its marker comes once more, its chunks do not.
+    others = [r for m in after if (r := chunk_of(m)).job_id == 1]
+    assert all(isinstance(r, ChunksEnd) for r in others)
+
+
+def test_terminated_with_exit_code_0(pipeline: Pipeline) -> None:
+    """Goal: SIGTERM is a clean end. Last in the file: the module's driver is gone after it."""
+    assert pipeline.stop() == 0
