@@ -32,6 +32,7 @@ LOG_TAIL_RECORDS: Final = 50
 """Of the log, the last few records are enough to see where it stands and who writes it."""
 ACKS_TAIL_RECORDS: Final = 2_000
 """Each node acknowledges many times a second when it works: room for every node's last one."""
+FOLLOWED: Final = 4  # log, acks, versions, jobs
 ENDS_EVERY_NS: Final = 1_000_000_000
 ENDS_TIMEOUT_S: Final = 2.0
 
@@ -44,12 +45,10 @@ class KafkaClusterRoad:
     def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
         self._topics = topics
         self._codec = MessagePackCodec()
-        self._reader = TopicReader(settings, "leasehold-watch", read_committed=True)
+        self._reader = TopicReader(settings, "leasehold-watch", read_committed=True, tell_ends=True)
         self._begun = False
-        self._missing: dict[str, int] = {}
         self._ends_ns = 0
         self._table_ids: set[int] = set()
-        self._unanswered = False
 
     def events(self, timeout_s: float) -> list[Event]:
         """Raises BusUnavailable while Kafka can't be reached."""
@@ -62,16 +61,15 @@ class KafkaClusterRoad:
         except LogStopped:
             # What a watcher has not seen before it was deleted, it can do without.
             self._begun = False
-        if boottime_ns() - self._ends_ns >= ENDS_EVERY_NS:
+        if boottime_ns() - self._ends_ns >= FOLLOWED: Final = 4  # log, acks, versions, jobs
+ENDS_EVERY_NS:
             self._ends_ns = boottime_ns()
             found += [TopicEnds(self._ends()), Reachable("kafka")]
         return found
 
     @property
     def caught_up(self) -> bool:
-        return self._begun and all(
-            self._reader.next_offset(topic, 0) >= end for topic, end in self._missing.items()
-        )
+        return self._begun and len(self._reader.ended) == FOLLOWED
 
     def close(self) -> None:
         self._reader.close()
@@ -86,14 +84,10 @@ class KafkaClusterRoad:
             topics.versions.name: None,
             topics.jobs.name: None,
         }
-        self._missing = {}
         for topic, tail in tails.items():
             first = self._reader.first_offset(topic, 0)
             end = self._reader.end_offset(topic, 0)
             self._reader.start(topic, 0, first if tail is None else max(first, end - tail))
-            # The last records of a transactional topic are markers, which are never delivered.
-            if tail is not None and end > first:
-                self._missing[topic] = end
         self._begun = True
 
     def _decoded(self, record: Record) -> list[Event]:

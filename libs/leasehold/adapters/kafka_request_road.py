@@ -10,7 +10,7 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
-from leasehold.model.records import Result
+from leasehold.model.records import Result, ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
 LINGER_MS: Final = 1
@@ -67,7 +67,7 @@ class KafkaRequestRoad:
             if record.value is None:
                 continue
             try:
-                found.append(self._codec.decode_as(Result, record.value))
+                found.extend(self._codec.decode_as(ResultBatch, record.value).results)
             except MalformedRequest:
                 # Of a newer release: whoever waits for it runs into a time-out, and asks again.
                 continue

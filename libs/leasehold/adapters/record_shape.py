@@ -32,6 +32,7 @@ from leasehold.model.records import (
     LogPosition,
     MinVersion,
     Result,
+    ResultBatch,
     RowImage,
     VersionEvent,
 )
@@ -47,6 +48,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     12: CheckReport,
     20: Result,
     21: Conflict,
+    22: ResultBatch,
     30: RowImage,
     31: VersionEvent,
     32: JobEvent,

@@ -235,13 +235,15 @@ class TableCheck:
         for element in element_ids(self._physical):
             if element not in self._known:
                 wrong = f"{column_name(element)} IS NOT NULL"
-                self._report_rows(7, element, wrong, "pair of a column that no version names")
+                self._report_rows(1, element, wrong, "pair of a column that no version names")
+                self._add(7, element, (), "physical column that no version names")
         for index_id in self._entry_tables:
             if index_id not in self._known:
                 name = entries_name(self._newest.table_id, index_id)
                 primary = [c for c in physical_columns(self._connection, name) if c[0] == "p"]
                 words = "entry of an index that no version names"
                 self._report(3, index_id, f"FROM {name}", tuple(primary), words)
+                self._add(7, index_id, (), "entries table that no version names")
 
     # ------------------------------------------------------------ results
 
@@ -267,6 +269,11 @@ class TableCheck:
 
     def _one(self, text: str) -> Any:
         return self._connection.execute(text).fetchall()[0]
+
+    def _add(self, condition: int, element: int, key: Key, words: str) -> None:
+        self._total += 1
+        if len(self._findings) < self._findings_max:
+            self._findings.append((condition, element, key, words))
 
     def _report(
         self, condition: int, element: int, clause: str, shown: tuple[str, ...], words: str

@@ -9,13 +9,9 @@ from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Barrier, CheckReport, Decisions, JobWrite, LogPosition
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.job import Job, Phase, Status, job_from_wire
+from leasehold.schema.verification import subject_of
 
 EVERY_TABLE = -1
-
-
-def job_subject(job: Job) -> bytes:
-    """What reports about a job's verification are known by; a new run is a new subject."""
-    return f"job:{job.job_id}:{job.run}".encode()
 
 
 def _verified_jobs(record: Decisions) -> Iterator[Job]:
@@ -43,7 +39,7 @@ class Checks:
         if not (self._serving or master):
             return
         for job in _verified_jobs(record):
-            self._store.check(job_subject(job), (job.table_id,), job.element_id)
+            self._store.check(subject_of(job), (job.table_id,), job.element_id)
 
     def barrier(self, barrier: Barrier, catalog: Catalog, position: LogPosition) -> None:
         """Every node, standby and master too, answers a CHECK TABLE."""

@@ -1,0 +1,305 @@
+"""One node on Kafka and Redis: reads events, steps the node, performs its effects.
+
+One thread runs the loop; the ledger has a thread of its own so that a slow Redis never holds up a
+write. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from random import SystemRandom
+from threading import Event as Flag
+from typing import Final
+
+from leasehold.adapters.clock import boottime_ns, new_incarnation, now
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.environment import KafkaSettings, RedisSettings
+from leasehold.adapters.kafka_admin import TopicAdmin
+from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter, log_writer
+from leasehold.adapters.ledger_thread import Completed, LedgerThread
+from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.lease.commands import SESSION_ID_MAX
+from leasehold.model.errors import (
+    BusUnavailable,
+    LeaseholdError,
+    LedgerUnavailable,
+    LogStopped,
+    MalformedRequest,
+)
+from leasehold.model.ports import StoreWriter
+from leasehold.model.records import Lane
+from leasehold.model.topics import Topics
+from leasehold.replication.effects import (
+    AckRead,
+    Append,
+    AppendFailed,
+    AskLogEnd,
+    Became,
+    CallLedger,
+    DeleteBelow,
+    Effect,
+    Event,
+    LaneRead,
+    LedgerReplied,
+    LogEnd,
+    LogRead,
+    PauseLane,
+    ReadLane,
+    ReadLog,
+    ResumeLane,
+    Send,
+    Sent,
+    Stop,
+    StopLanes,
+    Tick,
+    Topic,
+    Wake,
+)
+from leasehold.replication.node import Node, NodeSettings
+
+CODEC: Final = MessagePackCodec()
+RECORDS_PER_READ_MAX: Final = 2_000
+IDLE_NS: Final = 100_000_000
+LEDGER_POLL_NS: Final = 2_000_000
+DEFAULT_CONTENT_TYPE: Final = "application/json"
+LOG: Final = logging.getLogger("leasehold.node")
+
+
+def session_ids() -> Iterator[int]:
+    """Fresh random session numbers: a ledger that lost its state can't give one twice (D6)."""
+    random = SystemRandom()
+    while True:
+        yield random.randint(1, SESSION_ID_MAX)
+
+
+class KafkaNode:
+    """Runs a Node until `stop` is set or the node can't go on (then `error` says why)."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        topics: Topics,
+        kafka: KafkaSettings,
+        redis: RedisSettings,
+        store: StoreWriter,
+    ) -> None:
+        self._topics = topics
+        client_id = f"leasehold-{settings.name}"
+        self._reader = TopicReader(kafka, client_id)
+        self._log_writer = log_writer(kafka, f"{client_id}-log")
+        self._writer = TopicWriter(kafka, client_id)
+        self._admin = TopicAdmin(kafka, f"{client_id}-admin")
+        self._ledger = RedisLedger(redis, topics.database)
+        self._inbox: SimpleQueue[Event | Callable[[], list[Effect]]] = SimpleQueue()
+        self._ledger_thread = LedgerThread(self._ledger, self._ledger_completed)
+        self._ledger_calls = 0
+        self._lanes = {topics.requests.name: Lane.REQUESTS, topics.backfill.name: Lane.BACKFILL}
+        self._lane_topics = {lane: topic for topic, lane in self._lanes.items()}
+        self._log = topics.log.name
+        self._acks = topics.acks.name
+        self._sends = {
+            Topic.RESULTS: topics.results.name,
+            Topic.CONFLICTS: topics.conflicts.name,
+            Topic.ACKS: self._acks,
+        }
+        self._wake_ns = 0
+        self._own_settings = settings
+        self.node = Node(settings, store, CODEC, new_incarnation(), session_ids(), now())
+        self.error: LeaseholdError | None = None
+        self.caught_up = Flag()
+        self.on_tick: Callable[[], None] = lambda: None
+
+    # ------------------------------------------------------------ the loop
+
+    def run(self, stop: Flag) -> None:
+        """Returns after `stop`, or when the node stopped by itself (`error`). Raises nothing else
+        than BusUnavailable for access that is denied."""
+        try:
+            end = self._begin(stop)
+            while not stop.is_set() and self.error is None:
+                self._turn()
+                if not self.caught_up.is_set() and self.node.position.offset >= end:
+                    self.caught_up.set()
+            if self.error is None:
+                self._perform(self.node.give_up_lease(now()))
+        except LogStopped as error:
+            self.error = error
+        finally:
+            self._close()
+
+    def _begin(self, stop: Flag) -> int:
+        """Wait for the broker, check that the log still has what this store needs next."""
+        while not stop.is_set():
+            try:
+                first = self._reader.first_offset(self._log, 0)
+                end = self._reader.end_offset(self._log, 0)
+                break
+            except BusUnavailable as error:
+                LOG.warning("waiting for Kafka: %s", error.message)
+        else:
+            return 0
+        wanted = self.node.position.offset
+        if wanted < first:
+            raise LogStopped(
+                f"the log begins at offset {first}, this store ends at {wanted}: what lies between"
+                " was deleted; start this node from a snapshot (remove its store)"
+            )
+        if wanted > end:
+            raise LogStopped(
+                f"this store has applied the log up to offset {wanted}, the broker has only {end}:"
+                " it lost acknowledged records, or this store belongs to another log"
+            )
+        if self._own_settings.candidate:
+            self._reader.start(self._acks, 0, self._reader.end_offset(self._acks, 0))
+        for effect in self.node.start():
+            if isinstance(effect, ReadLog):
+                self._reader.start(self._log, 0, max(effect.offset, first))
+        return end
+
+    def _turn(self) -> None:
+        records = self._reader.read(RECORDS_PER_READ_MAX, self._wait_s())
+        moment = now()
+        for record in records:
+            event = self._event(record)
+            if event is not None:
+                self._perform(self.node.step(event, moment))
+        self._hear_writers()
+        self._empty_inbox()
+        self._wake_ns = 0
+        self._perform(self.node.step(Tick(), now()))
+        self.on_tick()
+
+    def _wait_s(self) -> float:
+        wait_ns = IDLE_NS
+        if self._wake_ns:
+            wait_ns = min(wait_ns, self._wake_ns - boottime_ns())
+        if self._ledger_calls or not self._inbox.empty():
+            wait_ns = min(wait_ns, LEDGER_POLL_NS)
+        return max(wait_ns, 0) / 1e9
+
+    def _event(self, record: Record) -> Event | None:
+        value = record.value or b""
+        if record.topic == self._log:
+            return LogRead(record.offset, CODEC.decode_log(value), CODEC.digest(value))
+        lane = self._lanes.get(record.topic)
+        if lane is not None:
+            content_type = record.content_type or DEFAULT_CONTENT_TYPE
+            return LaneRead(lane, record.offset, content_type, value)
+        try:
+            return AckRead(CODEC.decode(value))
+        except MalformedRequest as error:
+            LOG.warning("an acknowledgement that can't be read is passed over: %s", error.message)
+            return None
+
+    def _hear_writers(self) -> None:
+        for delivery in self._log_writer.deliveries():
+            if delivery.error is not None:
+                LOG.warning("the log did not confirm an append: %s", delivery.error)
+                self._log_writer.purge()
+                self._perform(self.node.step(AppendFailed(delivery.error), now()))
+        for delivery in self._writer.deliveries():
+            send = delivery.token
+            if delivery.error is not None:
+                if send is not None and send.token:
+                    self._send(send)  # L7: an answer is given until the broker has it
+            elif send.token:
+                self._perform(self.node.step(Sent(send.token), now()))
+
+    # ------------------------------------------------------------ from other threads
+
+    def call_soon(self, action: Callable[[], list[Effect]]) -> None:
+        """Run `action` on the node's thread and perform the effects it gives."""
+        self._inbox.put(action)
+
+    def _ledger_completed(self, completed: Completed) -> None:
+        self._inbox.put(LedgerReplied(completed.token, completed.outcome))
+
+    def _empty_inbox(self) -> None:
+        with suppress(Empty):
+            while True:
+                item = self._inbox.get_nowait()
+                if callable(item):
+                    self._perform(item())
+                    continue
+                if isinstance(item, LedgerReplied):
+                    self._ledger_calls -= 1
+                self._perform(self.node.step(item, now()))
+
+    # ------------------------------------------------------------ effects
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            self._perform_one(effect)
+
+    def _perform_one(self, effect: Effect) -> None:
+        match effect:
+            case Wake(at_ns):
+                self._wake_ns = min(self._wake_ns or at_ns, at_ns)
+            case Append(data):
+                try:
+                    self._log_writer.send(self._log, 0, None, data)
+                except BusUnavailable as error:
+                    self._inbox.put(AppendFailed(error.message))
+            case Send():
+                self._send(effect)
+            case CallLedger(token, command):
+                self._ledger_calls += 1
+                if not self._ledger_thread.submit(command, token):
+                    full = LedgerUnavailable("too many calls wait for Redis")
+                    self._inbox.put(LedgerReplied(token, full))
+            case AskLogEnd():
+                self._ask_log_end()
+            case ReadLog(offset):
+                self._reader.start(self._log, 0, offset)
+            case ReadLane(lane, offset):
+                topic = self._lane_topics[lane]
+                self._reader.start(topic, 0, max(offset, self._reader.first_offset(topic, 0)))
+            case PauseLane(lane):
+                self._reader.pause(self._lane_topics[lane], 0)
+            case ResumeLane(lane):
+                self._reader.resume(self._lane_topics[lane], 0)
+            case StopLanes():
+                for topic in self._lanes:
+                    self._reader.stop(topic, 0)
+            case DeleteBelow(lane, offset):
+                self._admin.delete_below_soon(self._lane_topics[lane], 0, offset)
+            case Became(role, epoch, why):
+                LOG.info("now %s of epoch %d: %s", role, epoch, why)
+            case Stop(error):
+                LOG.error("stopped: %s", error.message)
+                self.error = error
+
+    def _ask_log_end(self) -> None:
+        try:
+            end = self._reader.end_offset(self._log, 0)
+        except BusUnavailable as error:
+            LOG.warning("can't ask for the end of the log: %s", error.message)
+            return  # the election's own time-out asks again
+        self._inbox.put(LogEnd(end))
+
+    def _send(self, send: Send) -> None:
+        partition = BY_KEY if send.partition < 0 else send.partition
+        data = CODEC.encode(send.record)
+        try:
+            self._writer.send(
+                self._sends[send.topic], partition, send.key or None, data, token=send
+            )
+        except BusUnavailable as error:
+            if send.token:
+                LOG.warning("an answer waits for the producer's queue: %s", error.message)
+                self._inbox.put(lambda: self._again(send))
+
+    def _again(self, send: Send) -> list[Effect]:
+        self._writer.flush(0.05)
+        return [send]
+
+    def _close(self) -> None:
+        self._writer.close(2.0)
+        self._log_writer.close(0.5)
+        self._ledger_thread.close()
+        self._ledger.close()
+        self._reader.close()

@@ -1,0 +1,75 @@
+"""A node as a process: store, loop, signals, readiness; shared by master and replicant."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from dataclasses import replace
+from threading import Event as Flag
+from threading import Thread
+from typing import Final
+
+from leasehold.adapters.environment import (
+    ClusterSettings,
+    KafkaSettings,
+    RedisSettings,
+    describe,
+    from_environment,
+)
+from leasehold.adapters.kafka_node import KafkaNode
+from leasehold.adapters.readiness import announce_ready
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.errors import LeaseholdError
+from leasehold.model.topics import Topics
+from leasehold.replication.node import NodeSettings
+
+EXIT_STOPPED: Final = 1
+EXIT_SETTINGS: Final = 2
+LOG: Final = logging.getLogger("leasehold.process")
+
+
+def run_node(settings: NodeSettings) -> int:
+    """Run until SIGTERM or SIGINT; → the exit code. `settings.name` is replaced by LEASEHOLD_NODE.
+
+    0: asked to stop. 1: the node can't go on; the last line says why and what to do. 2: settings.
+    """
+    logging.basicConfig(
+        level=os.environ.get("LEASEHOLD_LOG_LEVEL", "INFO"),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        cluster = from_environment(ClusterSettings, os.environ)
+        kafka = from_environment(KafkaSettings, os.environ)
+        redis = from_environment(RedisSettings, os.environ)
+        for part in (cluster, kafka, redis):
+            LOG.info("%s", describe(part))
+        topics = Topics(cluster.database, cluster.replication_factor)
+        store = SqliteStore(cluster.folder / "store.db")
+    except LeaseholdError as error:
+        LOG.error("%s", error.message)
+        return EXIT_SETTINGS
+    node = KafkaNode(replace(settings, name=cluster.node), topics, kafka, redis, store)
+    stop = Flag()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    announcer = Thread(target=_announce, args=(node, cluster, stop), name="ready", daemon=True)
+    announcer.start()
+    try:
+        node.run(stop)
+    except LeaseholdError as error:
+        node.error = error
+    finally:
+        store.close()
+    if node.error is not None:
+        LOG.error("%s (%s)", node.error.message, node.error.sqlstate)
+        return EXIT_STOPPED
+    return 0
+
+
+def _announce(node: KafkaNode, cluster: ClusterSettings, stop: Flag) -> None:
+    node.caught_up.wait()
+    if not stop.is_set():
+        announce_ready(cluster.ready_file)

@@ -1,0 +1,240 @@
+"""Changefeed: turns the log into what the world outside reads. Pure; exactly once is the shell's.
+
+Follows the log by the rule of every reader (L1, L2) and never looks at a store: after-images,
+genids and descriptors are all in the log. The same log gives the same publications in the same
+order, whatever the batches: that is what lets a shell repeat a step after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from leasehold.model.errors import LogStopped
+from leasehold.model.ids import genid
+from leasehold.model.records import (
+    ChangeKind,
+    ChunkDecided,
+    Commit,
+    DeadLetter,
+    Decisions,
+    DescriptorWrite,
+    Disposition,
+    JobEvent,
+    JobWrite,
+    Key,
+    LogPosition,
+    LogRecord,
+    Refusal,
+    RowChange,
+    RowImage,
+    VersionEvent,
+)
+from leasehold.replication.log import Verdict, admit
+from leasehold.schema.job import Job, job_from_wire
+
+
+class Feed(StrEnum):
+    """Where a publication goes, beside the rows topics."""
+
+    VERSIONS = "versions"  # and versions-history: the same record on both
+    JOBS = "jobs"
+    DEAD_LETTER = "dead-letter"
+
+
+class RowPublication(NamedTuple):
+    """To the rows topic of `table_id` under the row's key; `image` None is a tombstone."""
+
+    table_id: int
+    key: Key
+    image: RowImage | None
+
+
+class FeedPublication(NamedTuple):
+    """To a feed under `key`."""
+
+    feed: Feed
+    key: bytes
+    record: VersionEvent | JobEvent | DeadLetter
+
+
+class NewTable(NamedTuple):
+    """The rows topic of this table must exist before anything after this is published."""
+
+    table_id: int
+
+
+Publication: TypeAlias = RowPublication | FeedPublication | NewTable
+
+
+class Step(NamedTuple):
+    """`urgent`: a step of a schema change waits for what is published here."""
+
+    publications: tuple[Publication, ...]
+    urgent: bool
+
+
+START: Final = LogPosition()
+_NOTHING: Final = Step((), urgent=False)
+
+
+def version_key(table_id: int) -> bytes:
+    """Key on the versions topics: the newest version per table is what compaction keeps."""
+    return b"%d" % table_id
+
+
+def job_key(job_id: int) -> bytes:
+    return b"job/%d" % job_id
+
+
+class Changefeed:
+    """Where the feed stands: `position` (L6) and the jobs whose counts it folds.
+
+    A shell stores `position` together with what `step` gave; jobs come back from the newest
+    JobEvents, which stand in the same transactions.
+    """
+
+    def __init__(self, position: LogPosition = START, jobs: Iterable[Any] = ()) -> None:
+        """`jobs`: bodies (wire form) of the newest JobEvent per job."""
+        self.position = position
+        self._jobs: dict[int, Job] = {job.job_id: job for job in map(job_from_wire, jobs)}
+
+    def step(self, record: LogRecord, offset: int, digest: bytes) -> Step:
+        """Take the next record of the log. Raises LogStopped (L1, L2, L9)."""
+        before = self.position
+        verdict, after = admit(before, offset, record, digest)
+        assert after.offset >= before.offset, "a reader never goes back"
+        self.position = after
+        if verdict is not Verdict.APPLY:
+            return _NOTHING
+        assert isinstance(record, Decisions), "only decisions are applied"
+        # L2: LSNs are dense, so what is published for them is neither repeated nor left out.
+        assert record.first_lsn == before.lsn + 1
+        assert after.lsn == before.lsn + len(record.commits)
+        if not record.commits and not record.refusals:
+            return _NOTHING
+        return self._published(record)
+
+    def _published(self, record: Decisions) -> Step:
+        publications: list[Publication] = []
+        urgent = False
+        lsn = record.first_lsn
+        for commit in record.commits:
+            row_images(commit, lsn, publications)
+            if commit.catalog:
+                urgent |= self._catalog(commit, lsn, publications)
+            lsn += 1
+        publications.extend(
+            FeedPublication(Feed.DEAD_LETTER, refusal.request_id, dead_letter(refusal))
+            for refusal in record.refusals
+            if refusal.disposition is Disposition.DEAD_LETTER
+        )
+        return Step(tuple(publications), urgent)
+
+    def _catalog(self, commit: Commit, lsn: int, publications: list[Publication]) -> bool:
+        """Version and job events of one commit; whether a step may wait for them."""
+        urgent = False
+        # Jobs first: a version event names the job that published it.
+        changed: dict[int, None] = {}
+        for write in commit.catalog:
+            if isinstance(write, JobWrite):
+                self._jobs[write.job_id] = job_from_wire(write.body)
+                changed[write.job_id] = None
+                urgent = True
+            elif isinstance(write, ChunkDecided) and self._count(write):
+                changed[write.job_id] = None
+                urgent |= write.end
+        for write in commit.catalog:
+            if isinstance(write, DescriptorWrite):
+                if write.version == 1:
+                    publications.append(NewTable(write.table_id))
+                event = self._version_event(write, commit, lsn)
+                key = version_key(write.table_id)
+                publications.append(FeedPublication(Feed.VERSIONS, key, event))
+                urgent = True
+        for job_id in changed:
+            state = JobEvent(job_id, lsn, commit.commit_us, self._jobs[job_id].to_wire())
+            publications.append(FeedPublication(Feed.JOBS, job_key(job_id), state))
+        return urgent
+
+    def _count(self, chunk: ChunkDecided) -> bool:
+        job = self._jobs.get(chunk.job_id)
+        if job is None:
+            raise LogStopped(
+                f"The log counts a chunk of job {chunk.job_id}, which it never began; "
+                "the changefeed has missed records or its jobs topic has lost some."
+            )
+        if job.run != chunk.run:
+            return False  # ⚠ late chunks: another run's rows are not this run's progress
+        self._jobs[chunk.job_id] = job.counted(chunk.rows, chunk.applied, chunk.end)
+        return True
+
+    def _version_event(self, write: DescriptorWrite, commit: Commit, lsn: int) -> VersionEvent:
+        body: Mapping[str, Any] = {**write.body, "modified_us": commit.commit_us}
+        job = self._job_of(write.table_id, write.version)
+        return VersionEvent(
+            table_id=write.table_id,
+            name=body["name"],
+            version=write.version,
+            lsn=lsn,
+            commit_us=commit.commit_us,
+            body=body,
+            job_id=0 if job is None else job.job_id,
+            step="" if job is None else job.current.state.label,
+        )
+
+    def _job_of(self, table_id: int, version: int) -> Job | None:
+        """The job whose current step publishes this version (at most one changes a table, D9)."""
+        for job in self._jobs.values():
+            if not job.status.ended and job.versions.get(table_id) == version:
+                return job
+        return None
+
+
+def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> None:
+    """Append one publication per row change of the commit `lsn`, in its order."""
+    for position, change in enumerate(commit.changes):
+        image = change.image
+        if image is None:
+            assert change.kind is ChangeKind.DELETE, change.kind
+            publications.append(RowPublication(change.table_id, change.key, None))
+            continue
+        publications.append(
+            RowPublication(
+                change.table_id,
+                change.key,
+                RowImage(
+                    change.table_id,
+                    change.key,
+                    genids_after(change, lsn, position),
+                    lsn,
+                    change.version,
+                    commit.commit_us,
+                    image,
+                ),
+            )
+        )
+
+
+def genids_after(change: RowChange, lsn: int, position: int) -> Mapping[int, int]:
+    """Those it had, and the new one of every lock it changed; a FILL changes none."""
+    if not change.locks:
+        return change.before
+    new = genid(lsn, position)
+    return {**change.before, **dict.fromkeys(change.locks, new)}
+
+
+def dead_letter(refusal: Refusal) -> DeadLetter:
+    return DeadLetter(
+        refusal.request_id,
+        refusal.attempt,
+        refusal.code,
+        refusal.message,
+        refusal.detail,
+        refusal.decided_us,
+        refusal.lane,
+        refusal.offset,
+        refusal.content_type,
+        refusal.body,
+    )

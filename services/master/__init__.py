@@ -1,0 +1,1 @@
+"""The master process, and its standby: a node that may claim an epoch."""

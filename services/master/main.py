@@ -1,0 +1,9 @@
+"""`python -m services.master.main`: a node that may become master; settings from LEASEHOLD_*."""
+
+import sys
+
+from leasehold.adapters.node_process import run_node
+from leasehold.replication.node import NodeSettings
+
+if __name__ == "__main__":
+    sys.exit(run_node(NodeSettings("", candidate=True, serving=False)))

@@ -1,0 +1,1 @@
+"""A replicant process: a node that answers reads."""
