@@ -10,8 +10,7 @@ any version while it was in use, and each may be decided at any later moment; so
 now" is the same as "was made at a version that is not refused" (D5). The state space then covers
 any number of operations and any delay. The same holds for chunks: each of a run that has begun may
 arrive at any time, again and again. Writers' genid checks only ever *remove* behaviours (a request
-that fails its check changes nothing), so unchecked writers cover checked ones;
-`model_f1_verified.py` explores these.
+that fails its check changes nothing), so unchecked writers cover checked ones.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from leasehold.model.errors import Refused
 from leasehold.model.ports import Row as StoredRow
@@ -38,17 +36,13 @@ from leasehold.model.records import (
 from leasehold.replication.fill import slice_chunk
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.consistency import KeyValueData, Violation, violations
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.job import Job, Step
+from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.key_values import entry_of, key_values
-from leasehold.schema.plan import CreateTablePlan, JobPlan, next_descriptor, plan
 from leasehold.schema.states import State
-from leasehold.sql.ddl import parse_ddl
 from leasehold.transaction.verify import VerifyRules, verify
+from tests.schema_change.planned_change import ID, NAMES, A, B, Change, E, table
+from tests.schema_change.world import OneRow, Row, Stage, World, Write, begun, make_row, replaced
 
-ID, A, B, E = 1, 2, 3, 4  # element ids; E is the one that the job changes
-TABLE: Final = "CREATE TABLE t (id integer, a integer, b integer, PRIMARY KEY (id))"
-NAMES: Final = {A: "a", B: "b", E: "c"}
 RUNS_MAX: Final = 2
 
 
@@ -67,130 +61,6 @@ class Rules:
 
 
 EVERY_RULE: Final = Rules()
-
-
-class Row(NamedTuple):
-    """One row's pairs: `pairs` (element id, value), `entries` values of E's entries, sorted."""
-
-    exists: bool = False
-    pairs: tuple[tuple[int, Any], ...] = ()
-    entries: tuple[tuple[Any, ...], ...] = ()
-
-    @property
-    def image(self) -> dict[int, Any]:
-        return dict(self.pairs)
-
-
-class Write(NamedTuple):
-    """A row operation as a writer makes it."""
-
-    kind: OperationKind
-    changed: tuple[tuple[int, Any], ...] = ()
-
-    @property
-    def words(self) -> str:
-        values = ", ".join(f"{NAMES[e]} = {'NULL' if v is None else v}" for e, v in self.changed)
-        return f"{self.kind.upper()} {values}".rstrip()
-
-
-class Stage(IntEnum):
-    """Where the job stands; the names are those of `schema.job.Phase`, and two of the model."""
-
-    PUBLISHING = 0
-    DRAINING = 1
-    BACKFILLING = 2
-    VERIFYING = 3
-    ENDED = 4
-    CLEANED = 5  # physically removed, after the history horizon
-    REFUTED = 6  # verification found a difference in a job that did all as it should
-
-
-class World(NamedTuple):
-    """`versions`: element state of every version so far, newest last; `low`: the place in it of
-    min_version (D5). `held`: per writer how far below the newest its version is, sorted (writers
-    are alike). `going_back`: cancelled. `step`: next step of the plan. `todo`: bit per row whose
-    chunk is still to come. `dead`: E's pairs wait for the history horizon. `seen`: per row the
-    values of A that images showed, `touched`: bit per row written since the run began; both stay
-    empty where the rules make them irrelevant."""
-
-    rows: tuple[Row, ...]
-    versions: tuple[int, ...]
-    low: int
-    held: tuple[int, ...]
-    going_back: bool
-    step: int
-    stage: int
-    run: int
-    todo: int
-    dead: bool
-    seen: tuple[tuple[Any, ...], ...]
-    touched: int = 0
-
-
-@dataclass(frozen=True)
-class Change:
-    """One schema change: `job` as planned from the DDL, `steps` the states E goes through (a test
-    may put an unsafe order there), from `begin`."""
-
-    name: str
-    job: Job
-    element: Column | Index
-    steps: tuple[State, ...]
-    begin: State = State.ABSENT
-
-    @property
-    def adds(self) -> bool:
-        return self.begin is State.ABSENT
-
-    def back(self, state: State) -> tuple[State, ...]:
-        """The steps of the roll-back from `state`: the way it came, and absent."""
-        path = (self.begin, *self.steps)
-        return tuple(reversed(path[: path.index(state)]))
-
-    def fills(self, state: State) -> bool:
-        """Are rows filled after the fence of this step? As the plan says."""
-        return self.adds and any(s.backfill for s in self.job.steps if s.state is state)
-
-    def descriptor(self, newest: Descriptor, state: State) -> Descriptor:
-        """The version after `newest`, as the job publishes it."""
-        catalog = Catalog()
-        catalog.apply(DescriptorWrite(1, newest.version, newest.to_wire()), 0, 0)
-        return next_descriptor(replace(self.job, steps=(Step(E, state),), step=0), catalog)
-
-
-def table() -> Descriptor:
-    made = plan(parse_ddl(TABLE), Catalog())
-    assert isinstance(made, CreateTablePlan)
-    return made.descriptor
-
-
-def added(name: str, sql: str) -> Change:
-    """The change that a DDL statement plans."""
-    catalog = Catalog()
-    catalog.apply(DescriptorWrite(1, 1, table().to_wire()), 0, 0)
-    made = plan(parse_ddl(sql), catalog)
-    assert isinstance(made, JobPlan)
-    job = made.job
-    first = next_descriptor(job, catalog)
-    element = first.with_state(E, State.PUBLIC).element(E)
-    assert element is not None
-    return Change(name, job, element, tuple(step.state for step in job.steps))
-
-
-def dropped(change: Change) -> Change:
-    """The way back from public, once DROP is planned too."""
-    way = (change.begin, *change.steps)
-    return replace(change, steps=tuple(reversed(way[:-1])), begin=State.PUBLIC)
-
-
-CREATE_INDEX: Final = added("index", "CREATE INDEX i ON t (a)")
-ADD_NULLABLE: Final = added("nullable column", "ALTER TABLE t ADD COLUMN c integer")
-ADD_REQUIRED: Final = added(
-    "required column", "ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7"
-)
-DROP_INDEX: Final = dropped(CREATE_INDEX)
-DROP_NULLABLE: Final = dropped(ADD_NULLABLE)
-DROP_REQUIRED: Final = dropped(ADD_REQUIRED)
 
 
 @dataclass
@@ -247,15 +117,22 @@ class Model:
         return tuple(writes)
 
     def decide(
-        self, row: Row, number: int, catalog: Catalog, version: int | None, write: Write
+        self,
+        row: Row,
+        number: int,
+        catalog: Catalog,
+        version: int | None,
+        write: Write,
+        seen: int | None = None,
     ) -> Row | None:
         """The row after the master has decided `write` on it; None when it was refused (with the
-        errors of `verify`) or met no row."""
+        errors of `verify`) or met no row. The row has genid 1; `seen` is the one its writer saw."""
         operation = Operation(
             write.kind,
             "t",
             (number,),
             {NAMES[e]: value for e, value in write.changed},
+            expect=seen,
             schema_version=version,
         )
         stored = StoredRow(row.image, {0: 1}, 1) if row.exists else None
@@ -625,28 +502,3 @@ class Model:
         live = " ".join(State(s).label for s in self.accepted(world.versions, world.low))
         held = " ".join(State(world.versions[-1 - b]).label for b in world.held)
         return f"{'; '.join(rows)} | accepted: {live} | held: {held}"
-
-
-class OneRow:
-    """As much of a store as deciding one row of a chunk reads."""
-
-    def __init__(self, stored: StoredRow | None) -> None:
-        self._stored = stored
-
-    def row(self, descriptor: Descriptor, key: tuple[int, ...]) -> StoredRow | None:
-        return self._stored
-
-
-def make_row(exists: bool, pairs: dict[int, Any], entries: set[tuple[Any, ...]]) -> Row:
-    kept = tuple(sorted((e, v) for e, v in pairs.items() if v is not None))
-    return Row(exists, kept, tuple(sorted(entries, key=repr)))
-
-
-def replaced(rows: tuple[Row, ...], number: int, row: Row) -> tuple[Row, ...]:
-    return (*rows[:number], row, *rows[number + 1 :])
-
-
-def begun(world: World) -> World:
-    """A run of the backfill begins: every row that is there has an image that will be read."""
-    todo = sum(1 << number for number, row in enumerate(world.rows) if row.exists)
-    return world._replace(stage=Stage.BACKFILLING, run=world.run + 1, todo=todo, touched=0)

@@ -15,20 +15,17 @@ from leasehold.schema.descriptor import Column, column_to_wire
 from leasehold.schema.states import State
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.model_f1 import (
+from tests.schema_change.model_f1 import EVERY_RULE, Model, Rules
+from tests.schema_change.planned_change import (
     ADD_NULLABLE,
     ADD_REQUIRED,
     CREATE_INDEX,
     DROP_INDEX,
     DROP_NULLABLE,
     DROP_REQUIRED,
-    EVERY_RULE,
     Change,
-    Model,
-    Row,
-    Rules,
-    World,
 )
+from tests.schema_change.world import Row, World
 
 STATES_MAX = 200_000
 ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC = State
