@@ -1,0 +1,478 @@
+"""Stories of agents, told by what the ledger prints: `/version/agent`, oldest version first."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.lease.commands import Acquire, ExpireAgent, Register, Release, Renew
+from leasehold.lease.held_leases import FOREVER_NS, HeldLeases, Standing, Use
+from leasehold.lease.holder_events import (
+    Acknowledge,
+    Drain,
+    Idle,
+    TableGone,
+    TimePassed,
+    VersionKnown,
+)
+from leasehold.lease.replies import LedgerRefused, Published, RefusalReason
+from tests.unit.lease.story import LIMITS, SECOND, TTL, World
+
+BOTH_KINDS = pytest.mark.parametrize("has_store", [True, False])
+
+
+@BOTH_KINDS
+def test_d1_a_missing_table_is_not_found(has_store: bool) -> None:
+    """Scenario 40, at the agent: one that it does not know, one that the ledger does not."""
+    world = World()
+    world.ready_master()
+    agent = world.agent("n1", has_store=has_store)
+    unknown = agent.want(99)
+    assert unknown is not None
+    assert unknown.reason is RefusalReason.UNKNOWN_TABLE
+    agent.do(VersionKnown(98, 1))
+    missing = agent.want(98)
+    assert missing is not None
+    assert (missing.lease, missing.reason) == (None, RefusalReason.UNKNOWN_TABLE)
+
+
+@BOTH_KINDS
+def test_d1_a_future_version_does_not_exist_yet(has_store: bool) -> None:
+    """Scenario 42."""
+    world = World()
+    world.ready_master()
+    wake = world.agent("n1", has_store=has_store).want(1, version=2)
+    assert wake is not None
+    assert wake.reason is RefusalReason.FUTURE
+
+
+@BOTH_KINDS
+def test_d4_two_users_one_lease(has_store: bool) -> None:
+    """Scenario 41: `/1/n1`, and it stays after both have ended."""
+    world = World()
+    world.ready_master()
+    agent = world.agent("n1", has_store=has_store)
+    one, other = agent.use(), agent.use()
+    assert one is other
+    assert world.printed() == "/1/n1"
+    agent.end(one)
+    agent.end(other)
+    assert world.printed() == "/1/n1"
+    assert [type(command).__name__ for command in agent.sent] == ["OpenSession", "Acquire"]
+
+
+@BOTH_KINDS
+def test_d4_old_lease_freed_on_last_release(has_store: bool) -> None:
+    """Scenario 43: `/1/n1 /2/n1` until the last user of 1 ends."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1", has_store=has_store)
+    one, other = agent.use(), agent.use()
+    assert isinstance(master.publish(), Published)
+    assert world.printed() == "/1/n1 /2/n1"
+    assert agent.use().version == 2, "new users move at once"
+    agent.end(one)
+    assert world.printed() == "/1/n1 /2/n1"
+    agent.end(other)
+    assert world.printed() == "/2/n1"
+    assert agent.acknowledged == [Acknowledge(1, 2)]
+
+
+@BOTH_KINDS
+def test_d4_an_unused_old_lease_is_freed_when_the_newer_version_is_here(has_store: bool) -> None:
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1", has_store=has_store)
+    agent.end(agent.use())
+    master.publish(tell=False)
+    assert world.printed() == "/1/n1"
+    agent.do(VersionKnown(1, 2))
+    assert world.printed() == "/2/n1"
+
+
+def test_d4_an_agent_without_a_lease_is_never_waited_for() -> None:
+    """Races 17: it acknowledges nothing, and the table is drained all the same."""
+    world = World()
+    master = world.ready_master()
+    world.agent("n1").use()
+    silent = world.agent("n2")
+    master.publish(tell=False)
+    world.agents[0].end(world.agents[0].users[0])
+    world.agents[0].do(VersionKnown(1, 2))
+    assert master.drained()
+    assert silent.acknowledged == []
+
+
+def test_d4_drained_does_not_need_the_acknowledgement() -> None:
+    """Correct with version events stopped: the lease's end is what counts, not the message."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1")
+    agent.use()
+    master.publish(tell=False)  # the agent never learns of it
+    assert not master.drained()
+    world.now_ns += TTL  # and stops
+    master.look()
+    world.now_ns += TTL
+    master.look()
+    assert world.printed() == ""
+    assert master.drained()
+
+
+def test_d4_drain_node() -> None:
+    """Scenario 47: no new leases; the unused are released at once, the used when they end."""
+    world = World(log={1: (1, 1), 2: (1, 1), 3: (1, 1)})
+    world.ready_master()
+    agent = world.agent("n1")
+    used = agent.use(1)
+    agent.end(agent.use(2))
+    agent.do(Drain())
+    assert (world.printed(1), world.printed(2)) == ("/1/n1", "")
+    assert agent.holder.leases.acquire(1, world.now_ns) is None
+    refused = agent.want(3)
+    assert refused is not None
+    assert refused.sentence == "this agent is stopping"
+    agent.end(used)
+    assert agent.holder.held() == []
+    assert world.printed(1) == ""
+
+
+def test_d1_lease_on_dropped_table_is_freed() -> None:
+    """Scenarios 48 and 54: what is unused goes at once, what is used with its last user."""
+    world = World(log={1: (1, 1), 2: (1, 1)})
+    world.ready_master()
+    agent = world.agent("n1")
+    used = agent.use(1)
+    agent.end(agent.use(2))
+    agent.do(TableGone(1))
+    agent.do(TableGone(2))
+    assert (world.printed(1), world.printed(2)) == ("/1/n1", "")
+    assert agent.want(2).reason is RefusalReason.UNKNOWN_TABLE  # type: ignore[union-attr]
+    agent.end(used)
+    assert world.printed(1) == ""
+
+
+def test_d1_drop_races_with_acquire() -> None:
+    """Scenario 54: the grant comes after the news that the table is gone."""
+    world = World()
+    world.ready_master()
+    agent = world.agent("n1")
+    agent.hold_back = True
+    agent.want()
+    agent.answer()  # the session is open, Acquire is on its way
+    assert isinstance(agent.pending, Acquire)
+    agent.do(TableGone(1))
+    agent.hold_back = False
+    agent.answer()
+    assert isinstance(agent.sent[-1], Release)
+    assert world.printed() == ""
+    assert agent.holder.leases.each() == []
+
+
+def test_d4_a_release_that_races_with_a_new_version_and_a_returning_user() -> None:
+    """A user of the old version asks for it by name while its release is on the way."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1")
+    first = agent.use()
+    master.publish()
+    agent.hold_back = True
+    agent.end(first)
+    assert isinstance(agent.pending, Release)
+    assert agent.want(1, version=1) is None
+    agent.hold_back = False
+    agent.answer()
+    assert agent.wakes[max(agent.wakes)].lease is not None
+    assert world.printed() == "/1/n1 /2/n1"
+
+
+# --- D8 ----------------------------------------------------------------------------------------
+
+
+def test_d8_a_pin_lasts_to_the_transactions_end() -> None:
+    """Scenario 50: an old transaction keeps the old shape over the next publish."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1", has_store=False)
+    old = agent.use()
+    master.publish()
+    assert agent.holder.leases.is_valid(old, world.now_ns)
+    assert old.version == 1
+    master.fence()
+    refused = master.publish()
+    assert isinstance(refused, LedgerRefused)
+    assert refused.reason is RefusalReason.NOT_FENCED
+
+
+def test_d8_an_older_version_for_a_time_before() -> None:
+    """Races 21: allowed while it is not below min_version; scenario 52: then refused, no hang."""
+    world = World()
+    master = world.ready_master()
+    master.publish()
+    agent = world.agent("n1")
+    wake = agent.want(1, version=1)
+    assert wake is not None
+    assert wake.lease is not None
+    assert world.printed() == "/1/n1"
+    agent.end(wake.lease)
+    assert world.printed() == "", "an older one is not kept"
+    assert master.fence()
+    late = world.agent("n2", has_store=False).want(1, version=1)
+    assert late is not None
+    assert late.reason is RefusalReason.TOO_OLD
+
+
+def test_d8_a_replay_takes_the_newest_not_what_it_held() -> None:
+    """Scenario 49: the descriptor is given back before the replay; counts are equal."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1")
+    before = agent.use()
+    master.publish()
+    agent.end(before)
+    assert agent.use().version == 2
+    assert world.printed() == "/2/n1"
+
+
+def test_d1_granted_but_unknown() -> None:
+    """P10: published in the ledger, not yet in the log; an agent acquires the one it knows."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1", has_store=False)
+    master.publish(tell=False)
+    assert agent.use().version == 1
+    assert world.printed() == "/1/n1"
+    agent.do(VersionKnown(1, 2))
+    assert world.printed() == "/1/n1 /2/n1"
+    assert agent.use().version == 2
+
+
+# --- D3 ----------------------------------------------------------------------------------------
+
+
+def test_d3_renew_without_blocking() -> None:
+    """Scenario 53: users come and go while a renewal has no answer yet; one call, all tables."""
+    world = World(log=dict.fromkeys(range(1, 6), (1, 1)))
+    world.ready_master()
+    agent = world.agent("n1", has_store=False)
+    leases = [agent.use(table) for table in range(1, 6)]
+    agent.hold_back = True
+    world.now_ns += LIMITS.renew_every_ns
+    agent.do(TimePassed())
+    assert agent.pending == Renew(1, 1, held=5)
+    assert agent.holder.leases.acquire(1, world.now_ns) is leases[0]
+    agent.answer()
+    assert agent.pending is None
+
+
+def test_d3_a_subscriber_stops_at_its_expiry_a_node_with_a_store_goes_on() -> None:
+    """Scenarios 53 and 72: with Redis away, and again served when it is back."""
+    world = World()
+    world.ready_master()
+    node, subscriber = world.agent("n1"), world.agent("s1", has_store=False)
+    held = [node.use(), subscriber.use()]
+    sent_ns = world.now_ns
+    world.ledger.reachable = False
+    expiry_ns = sent_ns + TTL - LIMITS.margin_ns
+    assert subscriber.holder.session.expires_ns == expiry_ns
+    assert subscriber.holder.leases.is_valid(held[1], expiry_ns - 1)
+    assert subscriber.holder.leases.acquire(1, expiry_ns) is None
+    assert not subscriber.holder.leases.is_valid(held[1], expiry_ns)
+    assert node.holder.leases.acquire(1, expiry_ns) is held[0]
+    world.pass_time(TTL, node, subscriber)
+    world.ledger.reachable = True
+    world.pass_time(SECOND, node, subscriber)
+    assert subscriber.use().version == 1
+    assert world.harm() == ""
+
+
+def test_d3_a_node_with_a_store_does_not_wait_for_a_ledger_that_is_away() -> None:
+    """The lease only delays publishing; it is taken as soon as Redis is back."""
+    world = World()
+    world.ready_master()
+    agent = world.agent("n1")
+    world.ledger.reachable = False
+    assert agent.use().standing is Standing.UNLEASED
+    world.ledger.reachable = True
+    world.pass_time(SECOND, agent)
+    assert world.printed() == "/1/n1"
+    assert agent.standing(1) is Standing.HELD
+
+
+def test_d3_a_subscriber_waits_for_a_ledger_that_is_away() -> None:
+    world = World()
+    world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    world.ledger.reachable = False
+    assert agent.want() is None
+    world.pass_time(SECOND, agent)
+    assert agent.wakes == {}
+    world.ledger.reachable = True
+    world.pass_time(SECOND, agent)
+    assert agent.wakes[1].lease is not None
+
+
+def test_d3_delayed_lease_packet() -> None:
+    """Scenario 56: an answer that comes after its own expiry grants nothing."""
+    world = World()
+    world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    agent.end(agent.use())
+    agent.hold_back = True
+    world.now_ns += LIMITS.renew_every_ns
+    agent.do(TimePassed())
+    world.now_ns += TTL
+    agent.answer()
+    assert agent.holder.leases.acquire(1, world.now_ns) is None
+
+
+# --- D6 ----------------------------------------------------------------------------------------
+
+
+def test_d6_a_renewal_by_another_run_id_extends_nothing_before_registration() -> None:
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    agent.use()
+    expiry_ns = agent.holder.session.expires_ns
+    world.ledger.restart()
+    master.look()  # seeds it: open for renewals
+    agent.hold_back = True
+    world.now_ns += LIMITS.renew_every_ns
+    agent.do(TimePassed())
+    agent.answer()
+    assert agent.holder.session.expires_ns == expiry_ns
+    assert isinstance(agent.pending, Register)
+    agent.answer()
+    assert agent.holder.session.expires_ns > expiry_ns
+    assert world.printed() == "/1/s1"
+
+
+@pytest.mark.parametrize("loss", ["restart", "empty", "flush"])
+def test_d6_agents_register_what_they_hold_after_any_loss(loss: str) -> None:
+    """And users never notice."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    agent.use()
+    if loss == "flush":
+        world.ledger.flush()
+    else:
+        world.ledger.restart(lose_state=loss == "empty")
+    master.look()
+    for _ in range(40):
+        world.pass_time(SECOND, agent)
+        master.look()
+        master.tick()
+        assert agent.holder.leases.acquire(1, world.now_ns) is not None
+    assert world.printed() == "/1/s1"
+    assert master.watch.may_publish
+
+
+def test_d6_a_registration_refused_ends_the_use_of_a_subscriber() -> None:
+    """What it held is below current - 1 for the ledger: it must not decode with it."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    held = agent.use()
+    world.log[1] = (3, 3)  # published while the agent was cut off
+    world.ledger.restart()
+    master.look()
+    world.pass_time(LIMITS.renew_every_ns, agent)
+    assert not agent.holder.leases.is_valid(held, world.now_ns)
+    assert world.harm() == ""
+    agent.do(VersionKnown(1, 3))
+    assert agent.use().version == 3
+    assert world.printed() == "/3/s1"
+
+
+# --- D7 ----------------------------------------------------------------------------------------
+
+
+def test_d7_a_killed_agent_opens_a_session_without_its_leases() -> None:
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    held = agent.use()
+    master.look()
+    world.now_ns += TTL  # cut off
+    master.look()
+    assert world.printed() == ""
+    agent.do(TimePassed())
+    assert not agent.holder.leases.is_valid(held, world.now_ns), "not by the new session either"
+    assert agent.use() is not held
+    assert world.printed() == "/1/s1"
+
+
+def test_d7_an_expired_agent_does_not_register_its_old_leases_again() -> None:
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    old = agent.use()
+    master.publish()
+    assert world.printed() == "/1/s1 /2/s1"
+    master.call(ExpireAgent(1, "s1"))
+    world.pass_time(LIMITS.renew_every_ns, agent)
+    assert not agent.holder.leases.is_valid(old, world.now_ns)
+    assert not master.drained(), "counted dead one TTL later"
+    master.look()
+    for _ in range(20):
+        world.pass_time(SECOND, agent)
+        master.look()
+    assert world.printed() == "/2/s1"
+
+
+# --- in process --------------------------------------------------------------------------------
+
+
+def test_d4_blockers_are_the_oldest_users_by_name_and_bounded() -> None:
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1")
+    agent.use()
+    uses = [Use(f"session {n}", f"UPDATE {n}", world.now_ns - n) for n in range(10)]
+    for use in uses:
+        assert agent.holder.leases.acquire_named(1, use, world.now_ns) is not None
+    master.publish()
+    found = agent.holder.leases.blocking(1, 2, world.now_ns, limit=3)
+    assert [(b.label, b.sql, b.age_ns) for b in found] == [
+        (f"session {n}", f"UPDATE {n}", n) for n in (9, 8, 7)
+    ]
+    assert agent.holder.leases.blocking(1, 1, world.now_ns, limit=3) == []
+    lease = agent.holder.leases.all[1][1]
+    agent.end(agent.users[0])
+    for use in uses:
+        if agent.holder.leases.release_named(lease, use):
+            agent.do(Idle())
+    assert world.printed() == "/2/n1"
+
+
+def test_d4_a_user_that_races_with_retirement_is_counted_or_sent_away() -> None:
+    """The two orders of the race, played by hand at the point where they differ."""
+    leases = HeldLeases(FOREVER_NS)
+    from leasehold.lease.commands import Lease
+
+    old, new = leases.add(Lease(1, 1)), leases.add(Lease(1, 2))
+    leases.put_first(old)
+
+    class Retiring(list[None]):
+        """Retires the lease between the user's two looks: after it was found, before it is in."""
+
+        def append(self, item: None) -> None:
+            if leases.newest[1] is old:
+                leases.put_first(new)
+                assert list(leases.idle) == [old], "seen without users"
+            super().append(item)
+
+    old.users = Retiring()
+    assert leases.acquire(1) is new, "the late user is sent on"
+    assert old.is_idle
+
+    other = HeldLeases(FOREVER_NS)
+    counted, newer = other.add(Lease(1, 1)), other.add(Lease(1, 2))
+    other.put_first(counted)
+    user = other.acquire(1)
+    other.put_first(newer)
+    assert user is counted
+    assert not other.idle, "a user that came before is counted"
+    assert other.release(counted)
+    assert list(other.idle) == [counted]
