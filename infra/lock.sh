@@ -1,23 +1,17 @@
 #!/usr/bin/env bash
-# Writes requirements.lock: the exact versions that a fresh install of pyproject.toml gives now.
+# Writes requirements.lock: the exact versions that a fresh install of pyproject.toml gives now, with
+# the digests of their files, so that nobody can put another file in place of one of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3.11 -m venv "$folder/venv"
-"$folder/venv/bin/python" - > "$folder/wanted.txt" <<'PYTHON'
-import tomllib
-
-with open("pyproject.toml", "rb") as source:
-    project = tomllib.load(source)["project"]
-print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")
-PYTHON
-"$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-  --requirement "$folder/wanted.txt"
+"$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check uv
+"$folder/venv/bin/uv" pip compile --quiet --generate-hashes --extra dev --python-version 3.11 \
+  --no-header --no-annotate --no-emit-index-url --output-file "$folder/lock" pyproject.toml
 {
-  echo "# The exact versions of a fresh install, dependencies of dependencies included."
+  echo "# The exact versions of a fresh install, dependencies of dependencies included, with digests."
   echo "# Written by \`make lock\` from pyproject.toml; not edited by hand."
-  "$folder/venv/bin/python" -m pip freeze --all --disable-pip-version-check \
-    | grep -v -i -E '^pip=='
+  cat "$folder/lock"
 } > requirements.lock

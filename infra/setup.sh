@@ -80,7 +80,7 @@ python_packages() {
   fi
   say "installing Python packages (pyspark is large: a minute or two the first time)"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv \
-    --requirement requirements.lock || fail "pip could not install requirements.lock; see above."
+    --require-hashes --requirement requirements.lock || fail "pip could not install requirements.lock; see above."
   # The lock already holds everything, so the project itself goes in without looking further.
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv \
     --no-deps --no-build-isolation --editable . || fail "pip could not install this project; see above."

@@ -4,9 +4,11 @@ FROM python:3.11-slim-bookworm
 
 WORKDIR /opt/leasehold
 COPY requirements.lock ./
-# pyspark and its JVM are the Spark image's; nothing else here needs them.
-RUN grep -v -i -E '^(pyspark|py4j)==' requirements.lock > services.lock \
-    && pip install --no-cache-dir --requirement services.lock
+# pyspark and its JVM are the Spark image's; nothing else here needs them. A lock entry goes on to
+# the first line without a backslash at its end.
+RUN awk '/^(pyspark|py4j)==/ { skip = 1 } !skip { print } !/\\$/ { skip = 0 }' requirements.lock \
+      > services.lock \
+    && pip install --no-cache-dir --require-hashes --requirement services.lock
 COPY pyproject.toml ./
 COPY libs libs
 COPY services services

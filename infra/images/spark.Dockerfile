@@ -11,7 +11,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /opt/leasehold
 COPY requirements.lock ./
-RUN pip install --no-cache-dir --requirement requirements.lock
+RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock
 COPY --from=jars /jars /opt/leasehold/.leasehold/jars/spark
 COPY pyproject.toml ./
 COPY libs libs

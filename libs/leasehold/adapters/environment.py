@@ -262,6 +262,12 @@ class ClusterSettings:
         default=None,
         parse=Path,
     )
+    spark_jars: Path = setting(
+        "LEASEHOLD_SPARK_JARS",
+        "folder of Spark's Kafka jars",
+        default=Path(".leasehold/jars/spark"),
+        parse=Path,
+    )
     log_level: str = setting(
         "LEASEHOLD_LOG_LEVEL",
         "DEBUG, INFO, WARNING or ERROR",
