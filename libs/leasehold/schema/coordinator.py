@@ -1,0 +1,430 @@
+"""The master's driver of schema changes: what the log says is to be done next, and nothing else.
+
+Made at the read-back of a Claim and dropped with the epoch. What it remembers (calls under way,
+back-off, reports) may be lost at any moment: the next master's coordinator begins from the catalog
+alone. The order of each step is D2 and D5: intent in the log, the ledger's publish, the descriptor
+in the log, drained, `min_version` in the log; see DESIGN.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from leasehold.lease.commands import Change, Command, Holders, Publish, SetMinVersion
+from leasehold.lease.replies import (
+    HolderList,
+    Holding,
+    LedgerRefused,
+    MinVersionSet,
+    Published,
+    RefusalReason,
+    Reply,
+)
+from leasehold.model.errors import LedgerUnavailable
+from leasehold.model.ports import Now
+from leasehold.model.records import (
+    CatalogWrite,
+    CheckReport,
+    DescriptorWrite,
+    JobWrite,
+    LedgerRun,
+    MinVersion,
+)
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.coordinator_effects import (
+    Call,
+    CatalogChanged,
+    CoherentNodes,
+    Controlled,
+    Effect,
+    Event,
+    LeaseAcked,
+    LedgerReplied,
+    Reported,
+    Tick,
+    Wake,
+    Write,
+)
+from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.job_control import control
+from leasehold.schema.job_memory import JobMemory, Verification, place_of
+from leasehold.schema.job_moves import fenced, filled, published, turned_back, verified
+from leasehold.schema.job_rules import RULES, JobRules
+from leasehold.schema.ledger_side import LedgerSide, LedgerSideSettings, Wanted
+from leasehold.schema.plan import next_descriptor
+from leasehold.schema.verification import Judgement, job_of, judge
+
+NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """Back-off of polls that wait for leases to end doubles from `poll_ms` to `poll_max_ms`; an
+    agent's acknowledgement cuts it short."""
+
+    poll_ms: int = 5
+    poll_max_ms: int = 500
+    ledger_retry_ms: int = 200
+    verification_ms: int = 60_000
+    verifications_max: int = 5
+    ledger: LedgerSideSettings = field(default_factory=LedgerSideSettings)
+
+
+class Sent(NamedTuple):
+    """A call under way; job 0: the ledger side's own."""
+
+    job_id: int
+    command: Command
+    at_ns: int
+
+
+class Coordinator:
+    """`blockers` and `waiting_for` are for people: what each job waits for now."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        epoch: int,
+        node: str = "master",
+        settings: CoordinatorSettings | None = None,
+        rules: JobRules = RULES,
+    ) -> None:
+        """`catalog` is the node's own and changes under it; `node` is the master itself."""
+        self._catalog = catalog
+        self._epoch = epoch
+        self._node = node
+        self._settings = settings or CoordinatorSettings()
+        self._rules = rules
+        self._memories: dict[int, JobMemory] = {}
+        self._reports: dict[tuple[int, int], dict[str, CheckReport]] = {}  # (job, run) → by node
+        self._calls: dict[int, Sent] = {}  # by token
+        self._token = 0
+        self._coherent: frozenset[str] = frozenset()
+        self.ledger = LedgerSide(catalog, epoch, self._settings.ledger)
+
+    # ------------------------------------------------------------ for people
+
+    def blockers(self, job_id: int) -> tuple[Holding, ...]:
+        """Leases that a job waits for, as the ledger named them last."""
+        memory = self._memories.get(job_id)
+        return memory.blockers if memory else ()
+
+    def waiting_for(self, job_id: int) -> str:
+        """In words, "" when it waits for nothing but its own next step."""
+        job = self._catalog.jobs.get(job_id)
+        if job is None or job.status.ended:
+            return ""
+        if job.status is Status.PAUSED:
+            return "somebody to resume it: it is paused"
+        memory = self._memories.get(job_id)
+        return memory.waiting if memory else ""
+
+    # ------------------------------------------------------------ step
+
+    def step(self, event: Event, now: Now) -> list[Effect]:
+        """What to do about `event`. For Controlled it raises what `control` raises, having
+        changed nothing; its Write belongs into the commit that answers the request."""
+        effects: list[Effect] = []
+        match event:
+            case Controlled(asked):
+                return [self._controlled(control(self._catalog, asked, now.wall_us))]
+            case CatalogChanged(lsn):
+                self._read_back(lsn, now)
+                effects += self._asked(self.ledger.catalog_changed(now), now)
+            case LedgerReplied(token, reply):
+                effects += self._replied(token, reply, now)
+            case LeaseAcked(table_id):
+                for job in self._running():
+                    if job.table_id == table_id:
+                        self._memory(job).retry_ns = 0
+            case Reported(report):
+                self._take(report)
+            case CoherentNodes(nodes):
+                self._coherent = nodes
+            case Tick():
+                pass
+        return effects + self._drive(now)
+
+    def _controlled(self, job: Job) -> Write:
+        return Write(
+            job.job_id, (JobWrite(job.job_id, job.to_wire()),), self._catalog.jobs[job.job_id]
+        )
+
+    def _running(self) -> Iterator[Job]:
+        for job in list(self._catalog.jobs.values()):
+            if not job.status.ended:
+                yield job
+
+    def _memory(self, job: Job) -> JobMemory:
+        """What is remembered of a job where it stands now; elsewhere it counts no more."""
+        memory = self._memories.get(job.job_id)
+        if memory is None or memory.place != place_of(job):
+            memory = self._memories[job.job_id] = JobMemory(place_of(job))
+        return memory
+
+    def _drive(self, now: Now) -> list[Effect]:
+        effects = self._asked(self.ledger.tick(now), now)
+        wakes = [self.ledger.due_ns()]
+        for job in self._running():
+            effects += self._drive_job(job, now)
+            memory = self._memory(job)
+            wakes.append(memory.retry_ns)
+            if memory.verification is not None:
+                wakes.append(memory.verification.deadline_ns)
+        ahead = [at_ns for at_ns in wakes if at_ns > now.mono_ns]
+        return [*effects, Wake(min(ahead))] if ahead else effects
+
+    def _drive_job(self, job: Job, now: Now) -> list[Effect]:
+        memory = self._memory(job)
+        if job.status is Status.PAUSED:
+            return []
+        if memory.expects is not None:
+            if memory.expects == job:
+                return []  # its Write is on its way
+            memory.expects = None
+        if memory.token or memory.retry_ns > now.mono_ns:
+            return []
+        match job.phase:
+            case Phase.PUBLISHING:
+                return self._publish(job, memory, now)
+            case Phase.DRAINING:
+                return self._drain(job, memory, now)
+            case Phase.BACKFILLING:
+                return self._backfill(job, memory, now)
+            case Phase.VERIFYING:
+                return self._verify(job, memory, now)
+            case Phase.DONE:
+                raise AssertionError(f"job {job.job_id} is {job.status.value} and done")
+
+    # ------------------------------------------------------------ effects
+
+    def _write(self, job: Job, after: Job, *before: CatalogWrite) -> list[Effect]:
+        memory = self._memory(job)
+        memory.expects = job
+        memory.wrote = after
+        write = JobWrite(after.job_id, after.to_wire())
+        return [Write(job.job_id, (*before, write), job)]
+
+    def _call(self, job_id: int, command: Command, now: Now) -> list[Effect]:
+        self._token += 1
+        self._calls[self._token] = Sent(job_id, command, now.mono_ns)
+        if job_id:
+            self._memories[job_id].token = self._token
+        return [Call(self._token, command)]
+
+    def _asked(self, wanted: Iterable[Wanted], now: Now) -> list[Effect]:
+        effects: list[Effect] = []
+        for each in wanted:
+            if isinstance(each, LedgerRun):
+                effects.append(Write(0, (each,), None))
+            else:
+                effects += self._call(0, each, now)
+        return effects
+
+    def _wait(self, memory: JobMemory, now: Now, words: str, retry_ms: int) -> None:
+        memory.waiting = words
+        memory.retry_ns = now.mono_ns + retry_ms * NS_PER_MS
+
+    def _poll(self, memory: JobMemory, now: Now, holders: tuple[Holding, ...], total: int) -> None:
+        """Leases are in the way: look again later, sooner if an agent acknowledges (D4)."""
+        memory.blockers = holders
+        settings = self._settings
+        pause_ms = min(settings.poll_ms << min(memory.polls, 16), settings.poll_max_ms)
+        memory.polls += 1
+        agents = ", ".join(sorted({holder.agent for holder in holders}))
+        self._wait(memory, now, f"{total} leases to end, of {agents}", pause_ms)
+
+    # ------------------------------------------------------------ publishing (D2)
+
+    def _publish(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        version = job.versions[job.table_id]
+        newest = self._catalog.newest(job.table_id).version
+        assert version == newest + 1, f"D2: job {job.job_id} publishes {version} after {newest}"
+        if self._rules.fence_before_next:
+            assert self._catalog.min_version(job.table_id) == newest, "D5: published unfenced"
+        if self._in_trouble(job, memory, now):
+            return []
+        change = Change(job.table_id, newest, version)
+        # The job is the number that its publish is known by: one job at a time changes a table
+        # (D9), and it publishes each version once.
+        return self._call(job.job_id, Publish(self._epoch, (change,), job.job_id), now)
+
+    def _in_trouble(self, job: Job, memory: JobMemory, now: Now) -> bool:
+        words = self.ledger.trouble(now)
+        if not words and not self.ledger.knows(job.table_id):
+            words = "the ledger (Redis) to take the table in"
+        memory.waiting = words or memory.waiting
+        return bool(words)
+
+    def _published(self, job: Job, now: Now) -> list[Effect]:
+        descriptor = next_descriptor(job, self._catalog)
+        assert descriptor.version == job.versions[job.table_id], "D2"
+        write = DescriptorWrite(job.table_id, descriptor.version, descriptor.to_wire())
+        return self._write(job, published(job, now.wall_us), write)
+
+    # ------------------------------------------------------------ draining (D4, D5)
+
+    def _drain(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        version = job.versions[job.table_id]
+        if not self._rules.drain_before_fence:
+            return self._fence(job, now)
+        if self._in_trouble(job, memory, now):
+            return []
+        if memory.drained:
+            # Nobody was seen below. From the ledger's answer to this on nobody can come back, and
+            # only that answer counts: until it an agent whose store lags may acquire v again (D1).
+            command = SetMinVersion(self._epoch, job.table_id, version)
+            return self._call(job.job_id, command, now)
+        return self._call(job.job_id, Holders(job.table_id, version), now)
+
+    def _fence(self, job: Job, now: Now) -> list[Effect]:
+        """D5: everything from this commit on is at the step's version; it is the fence."""
+        version = job.versions[job.table_id]
+        after = fenced(job, now.wall_us)
+        if not self._rules.fence_before_next:
+            return self._write(job, after)
+        return self._write(job, after, MinVersion(job.table_id, version))
+
+    # ------------------------------------------------------------ the step's work
+
+    def _backfill(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        if not job.chunks_ended:
+            memory.waiting = f"the backfill: {job.rows_read} rows so far"
+            return []
+        if not self._rules.verify_before_public:
+            return self._write(job, verified(job, now.wall_us))
+        return self._write(job, filled(job, now.wall_us))
+
+    def _verify(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        asked = memory.verification
+        if asked is None:
+            # Asked for by an earlier master, or before a pause: reports may have passed us by.
+            return self._write(job, filled(job, now.wall_us))
+        nodes = {self._node} | (asked.nodes & self._coherent)
+        reports = self._reports.get((job.job_id, job.run), {})
+        verdict = judge(job, asked.lsn, reports, nodes)
+        memory.waiting = verdict.words
+        if verdict.judgement is Judgement.CLEAN:
+            return self._write(job, verified(job, now.wall_us))
+        if verdict.judgement is Judgement.FOUND:
+            return self._write(job, turned_back(job, now.wall_us, verdict.words, verdict.findings))
+        late = now.mono_ns >= asked.deadline_ns
+        if verdict.judgement is Judgement.WAITING and not late:
+            return []
+        return self._verify_again(job, verdict.words, now)
+
+    def _verify_again(self, job: Job, words: str, now: Now) -> list[Effect]:
+        tried = sum(
+            1 for step, phase, _ in job.marks if (step, phase) == (job.step, Phase.VERIFYING.value)
+        )
+        if tried < self._settings.verifications_max:
+            return self._write(job, filled(job, now.wall_us))
+        error = f"the element could not be verified in {tried} tries; the last waited for {words}"
+        return self._write(job, turned_back(job, now.wall_us, error))
+
+    def _take(self, report: CheckReport) -> None:
+        """Keep a node's newest report on a run that is being verified, or is about to be."""
+        about = job_of(report.subject)
+        job = self._catalog.jobs.get(about[0]) if about else None
+        if about is None or job is None or job.status.ended or job.run != about[1]:
+            return
+        kept = self._reports.setdefault(about, {})
+        before = kept.get(report.node)
+        if before is None or before.offset <= report.offset:
+            kept[report.node] = report
+
+    # ------------------------------------------------------------ the ledger
+
+    def _replied(self, token: int, reply: Reply | LedgerUnavailable, now: Now) -> list[Effect]:
+        sent = self._calls.pop(token, None)
+        if sent is None:
+            return []
+        job_id, command, at_ns = sent
+        if not job_id:
+            return self._asked(self.ledger.replied(command, reply, at_ns, now), now)
+        effects = self._asked(self.ledger.told(reply, now), now)
+        job = self._catalog.jobs[job_id]
+        memory = self._memory(job)
+        if job.status.ended or memory.token != token:
+            return effects  # the job has moved on; every command may be repeated or forgotten
+        memory.token = 0
+        if job.status is Status.PAUSED:
+            return effects
+        if isinstance(reply, LedgerUnavailable):
+            self._wait(memory, now, self.ledger.trouble(now), self._settings.ledger_retry_ms)
+            return effects
+        if isinstance(command, Publish):
+            return effects + self._publish_answered(job, memory, command, reply, now)
+        return effects + self._drain_answered(job, memory, reply, now)
+
+    def _publish_answered(
+        self, job: Job, memory: JobMemory, command: Publish, reply: Reply, now: Now
+    ) -> list[Effect]:
+        (change,) = command.changes
+        match reply:
+            case Published():
+                return self._published(job, now)
+            case LedgerRefused(reason=RefusalReason.VERSION, current=change.to_version):
+                # One ahead of the log: that number was published for a job that was turned back
+                # before its descriptor was out. It passed the same checks, so it is good (D2).
+                return self._published(job, now)
+            case LedgerRefused(reason=RefusalReason.HOLDERS, holders=holders, holders_total=total):
+                if not self._rules.publish_checks_holders:
+                    return self._published(job, now)
+                self._poll(memory, now, holders, total)
+            case LedgerRefused(reason=RefusalReason.NOT_FENCED):
+                # The log has the fence (asserted in _publish); the ledger is told once more.
+                fence = SetMinVersion(self._epoch, job.table_id, change.from_version)
+                return self._call(job.job_id, fence, now)
+            case LedgerRefused():
+                self._refused(job, memory, reply, now)
+            case _:
+                self._wait(memory, now, "the ledger (Redis)", self._settings.ledger_retry_ms)
+        return []
+
+    def _drain_answered(self, job: Job, memory: JobMemory, reply: Reply, now: Now) -> list[Effect]:
+        match reply:
+            case HolderList(ready=True, holders_total=0):
+                memory.drained = True
+            case MinVersionSet(holders_total=0):
+                if job.phase is Phase.DRAINING:
+                    return self._fence(job, now)
+            case (
+                HolderList(holders=holders, holders_total=total)
+                | MinVersionSet(holders=holders, holders_total=total)
+            ):
+                memory.drained = False
+                self._poll(memory, now, holders, total)
+            case LedgerRefused():
+                self._refused(job, memory, reply, now)
+            case _:
+                self._wait(memory, now, "the ledger (Redis)", self._settings.ledger_retry_ms)
+        return []
+
+    def _refused(self, job: Job, memory: JobMemory, reply: LedgerRefused, now: Now) -> None:
+        """A refusal that the ledger's watch deals with; the job asks again after it."""
+        if reply.reason in (RefusalReason.VERSION, RefusalReason.UNKNOWN_TABLE):
+            self.ledger.forget(job.table_id)
+        words = f"the ledger (Redis): it refused with {reply.reason.value!r}"
+        self._wait(memory, now, words, self._settings.ledger_retry_ms)
+
+    # ------------------------------------------------------------ the log
+
+    def _read_back(self, lsn: int, now: Now) -> None:
+        """A verification is ours if the record that asks for it is: its LSN is known then."""
+        for job in self._running():
+            memory = self._memories.get(job.job_id)
+            wrote = memory.wrote if memory else None
+            if wrote is None or job.marks != wrote.marks or job.phase is not Phase.VERIFYING:
+                continue
+            fresh = JobMemory(place_of(job))
+            fresh.verification = Verification(
+                lsn, now.mono_ns + self._settings.verification_ms * NS_PER_MS, self._coherent
+            )
+            self._memories[job.job_id] = fresh
+        for job_id in [j for j in self._memories if self._catalog.jobs[j].status.ended]:
+            del self._memories[job_id]
+        for job_id, run in [r for r in self._reports if self._catalog.jobs[r[0]].status.ended]:
+            del self._reports[job_id, run]

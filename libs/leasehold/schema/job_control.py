@@ -1,0 +1,89 @@
+"""What people can ask of a job: pause, resume, cancel, set; decided on its newest state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from leasehold.model.errors import MalformedRequest, OutOfRange, UnknownJob, WrongJobState
+from leasehold.model.records import JobControl
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.job import Job, Status
+from leasehold.schema.job_moves import can_turn_back, turned_back
+
+LIMITS: Final[Mapping[str, tuple[int, int]]] = {
+    "rows_per_second": (0, 100_000_000),
+    "chunk_rows": (1, 50_000),
+}
+
+
+def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
+    """The job as the request leaves it.
+
+    Raises UnknownJob, WrongJobState (55000), MalformedRequest or OutOfRange, each with a sentence.
+    """
+    job = catalog.jobs.get(asked.job)
+    if job is None:
+        raise UnknownJob(f"job {asked.job} does not exist", job=asked.job)
+    if job.status.ended:
+        raise WrongJobState(f"job {job.job_id} has ended: {job.status.value}", job=job.job_id)
+    match asked.action:
+        case "pause":
+            return _pause(job)
+        case "resume":
+            return _resume(job)
+        case "cancel":
+            return _cancel(job, now_us)
+        case "set":
+            return _set(job, asked.settings)
+    raise MalformedRequest(
+        f"job action {asked.action!r:.40} is not known; known are pause, resume, cancel, set",
+        job=job.job_id,
+    )
+
+
+def _pause(job: Job) -> Job:
+    if job.status is not Status.RUNNING:
+        raise WrongJobState(
+            f"job {job.job_id} is {job.status.value}; only a running job can be paused",
+            job=job.job_id,
+        )
+    return replace(job, status=Status.PAUSED)
+
+
+def _resume(job: Job) -> Job:
+    if job.status is not Status.PAUSED:
+        raise WrongJobState(
+            f"job {job.job_id} is {job.status.value}; only a paused job can be resumed",
+            job=job.job_id,
+        )
+    return replace(job, status=Status.RUNNING)
+
+
+def _cancel(job: Job, now_us: int) -> Job:
+    if job.status is Status.ROLLING_BACK:
+        raise WrongJobState(f"job {job.job_id} is rolling back already", job=job.job_id)
+    if not can_turn_back(job):
+        raise WrongJobState(
+            f"job {job.job_id} is past its point of no return: {job.element['name']!r} is public",
+            job=job.job_id,
+        )
+    return turned_back(job, now_us)
+
+
+def _set(job: Job, settings: Mapping[str, int]) -> Job:
+    if not settings:
+        raise MalformedRequest(
+            f"job {job.job_id}: nothing to set; known are {', '.join(LIMITS)}", job=job.job_id
+        )
+    for name, value in settings.items():
+        if name not in LIMITS:
+            raise MalformedRequest(
+                f"job setting {name!r:.40} is not known; known are {', '.join(LIMITS)}",
+                job=job.job_id,
+            )
+        low, high = LIMITS[name]
+        if type(value) is not int or not low <= value <= high:
+            raise OutOfRange(f"job setting {name} must be {low} to {high}", job=job.job_id)
+    return replace(job, settings={**job.settings, **settings})

@@ -1,0 +1,43 @@
+"""What a coordinator remembers of one job. All of it may be lost at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from leasehold.lease.replies import Holding
+from leasehold.schema.job import Job
+
+Place: TypeAlias = tuple[int, str, str, int, int]
+
+
+def place_of(job: Job) -> Place:
+    """Where a job stands; what is remembered of another place counts no more."""
+    return (job.step, job.phase, job.status, job.run, len(job.steps))
+
+
+@dataclass(slots=True)
+class Verification:
+    """A VERIFYING record of this coordinator's own, at `lsn`; `nodes` were coherent then."""
+
+    lsn: int
+    deadline_ns: int
+    nodes: frozenset[str]
+
+
+@dataclass(slots=True)
+class JobMemory:
+    """`expects`: the job as it was when a Write was given, None = no Write is on its way.
+    `wrote`: the job as that Write leaves it. `token`: the ledger call under way, 0 = none.
+    `drained`: nobody was seen below the version; to be confirmed."""
+
+    place: Place
+    expects: Job | None = None
+    wrote: Job | None = None
+    token: int = 0
+    retry_ns: int = 0
+    polls: int = 0
+    drained: bool = False
+    blockers: tuple[Holding, ...] = ()
+    waiting: str = ""
+    verification: Verification | None = None

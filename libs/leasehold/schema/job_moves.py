@@ -1,0 +1,120 @@
+"""Where a job goes next: pure functions Job → Job, one per thing that can have happened.
+
+    PUBLISHING ─published─▶ DRAINING ─fenced─▶ [BACKFILLING ─filled─▶ VERIFYING ─verified─▶]
+         ▲                                                                                 │
+         └───────────────────────────── next step ◀────────────────────────────────────────┘
+
+A roll-back is more steps: `turned_back` cuts the steps not taken and puts the reverse ones behind
+those taken, so that every step, forth or back, is published, drained and fenced by the same code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from leasehold.schema.job import Job, Phase, Status, Step
+from leasehold.schema.states import State
+
+FENCE_HERE: Final = -1
+"""`fence_lsn` of a job whose fence is the very commit that holds it; see Write.at."""
+
+FINDINGS_MAX: Final = 20
+
+
+def marked(job: Job, now_us: int) -> Job:
+    """With a mark for its (step, phase); marks of one job rise strictly, whatever the clock."""
+    last = job.marks[-1][2] if job.marks else 0
+    mark = (job.step, job.phase.value, max(last + 1, now_us))
+    return replace(job, marks=(*job.marks, mark))
+
+
+def published(job: Job, now_us: int) -> Job:
+    """The step's descriptor goes into the log with this."""
+    assert job.phase is Phase.PUBLISHING, job.phase
+    return marked(replace(job, phase=Phase.DRAINING), now_us)
+
+
+def fenced(job: Job, now_us: int) -> Job:
+    """The step's `min_version` goes into the log with this (D5): its work, or the next step."""
+    assert job.phase is Phase.DRAINING, job.phase
+    job = replace(job, fence_lsn=FENCE_HERE)
+    if not job.current.backfill or job.status is Status.ROLLING_BACK:
+        return _next_step(job, now_us)
+    filling = replace(
+        job,
+        phase=Phase.BACKFILLING,
+        run=job.run + 1,
+        rows_read=0,
+        rows_applied=0,
+        chunks_ended=False,
+    )
+    return marked(filling, now_us)
+
+
+def filled(job: Job, now_us: int) -> Job:
+    """The end marker of the run was decided. Also begins a verification that is tried again."""
+    assert job.phase in (Phase.BACKFILLING, Phase.VERIFYING), job.phase
+    return marked(replace(job, phase=Phase.VERIFYING), now_us)
+
+
+def verified(job: Job, now_us: int) -> Job:
+    """Every coherent node found the element complete."""
+    assert job.phase in (Phase.VERIFYING, Phase.BACKFILLING), job.phase
+    return _next_step(job, now_us)
+
+
+def _next_step(job: Job, now_us: int) -> Job:
+    if job.step + 1 < len(job.steps):
+        return _publishing(job, job.step + 1, now_us)
+    status = Status.SUCCEEDED
+    if job.status is Status.ROLLING_BACK:
+        status = Status.FAILED if job.error else Status.CANCELLED
+    return marked(replace(job, phase=Phase.DONE, status=status), now_us)
+
+
+def _publishing(job: Job, step: int, now_us: int) -> Job:
+    """The intent of a step (D2), which names the version before anybody is asked to publish it."""
+    versions = {table_id: version + 1 for table_id, version in job.versions.items()}
+    return marked(replace(job, step=step, phase=Phase.PUBLISHING, versions=versions), now_us)
+
+
+# ------------------------------------------------------------------ turning back
+
+
+def can_turn_back(job: Job) -> bool:
+    """Before the point of no return: adding, the public descriptor is not in the log."""
+    if job.status not in (Status.RUNNING, Status.PAUSED):
+        return False
+    return job.current.state is not State.PUBLIC or job.phase is Phase.PUBLISHING
+
+
+def turned_back(job: Job, now_us: int, error: str = "", findings: tuple[Any, ...] = ()) -> Job:
+    """On its way back to where it began; with an `error` it ends failed, else cancelled.
+
+    The version that is out is drained and fenced before the first reverse one is published, as
+    on the way forth. While PUBLISHING, the version asked of the ledger stays the same and gets
+    the reverse content: the ledger knows numbers only, so it may be ahead by it already.
+    """
+    assert can_turn_back(job), (job.step, job.phase, job.status)
+    taken = job.step if job.phase is Phase.PUBLISHING else job.step + 1
+    states = [step.state for step in job.steps[:taken]]
+    back = [Step(job.element_id, state) for state in (*states[-2::-1], State.ABSENT)]
+    turned = replace(
+        job,
+        status=Status.ROLLING_BACK,
+        steps=(*job.steps[:taken], *back),
+        error=error,
+        findings=findings[:FINDINGS_MAX],
+    )
+    if taken == 0:
+        status = Status.FAILED if error else Status.CANCELLED
+        ended = replace(turned, steps=job.steps, phase=Phase.DONE, status=status)
+        return marked(ended, now_us)
+    match job.phase:
+        case Phase.PUBLISHING:
+            return marked(turned, now_us)
+        case Phase.DRAINING:
+            return marked(turned, now_us)
+        case _:
+            return _publishing(turned, job.step + 1, now_us)

@@ -1,0 +1,22 @@
+"""⚠ rules of a job's way as switches, so that models and tests can turn one off and see the harm.
+A service never passes anything but the default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class JobRules:
+    """One boolean per rule; the comment names the invariant and what breaks without it."""
+
+    intent_before_publish: bool = True  # D2: after a crash nobody knows why the ledger is ahead
+    publish_checks_holders: bool = True  # D2: three versions live at once
+    drain_before_fence: bool = True  # D4, D5: users of v are cut off while they hold leases
+    fence_before_next: bool = True  # D5: a write under v is accepted when v+2 is out
+    chunk_names_run: bool = True  # a late chunk of an earlier run counts for this one
+    verify_before_public: bool = True  # an element goes public with pairs missing
+
+
+RULES: Final = JobRules()

@@ -1,0 +1,79 @@
+"""Judging the nodes' reports on a new element, before it goes public.
+
+Each coherent node compares element and rows in one read snapshot at the log position of the job's
+VERIFYING record. The element is complete when all of them say so, and say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from leasehold.model.records import CheckReport
+from leasehold.schema.job import Job
+from leasehold.schema.job_moves import FINDINGS_MAX
+
+
+class Judgement(Enum):
+    WAITING = auto()  # somebody has not reported on this position yet
+    CLEAN = auto()
+    BROKEN = auto()  # a node could not check: no answer about the element
+    FOUND = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    judgement: Judgement
+    words: str = ""
+    findings: tuple[Any, ...] = ()
+
+
+def subject_of(job: Job) -> bytes:
+    """What reports on a job's element are known by; a new run is a new subject."""
+    return f"job:{job.job_id}:{job.run}".encode()
+
+
+def job_of(subject: bytes) -> tuple[int, int] | None:
+    """(job, run) of a report's subject; None when it is about something else."""
+    parts = subject.split(b":")
+    if len(parts) != 3 or parts[0] != b"job" or not (parts[1] + parts[2]).isdigit():
+        return None
+    return int(parts[1]), int(parts[2])
+
+
+def judge(job: Job, lsn: int, reports: Mapping[str, CheckReport], nodes: Iterable[str]) -> Verdict:
+    """What the reports of `nodes` on the VERIFYING record at `lsn` come to."""
+    wanted = sorted(nodes)
+    assert wanted, "a verification waits for somebody"
+    counted = [reports[n] for n in wanted if n in reports and reports[n].lsn >= lsn]
+    if len(counted) < len(wanted):
+        missing = [n for n in wanted if n not in {report.node for report in counted}]
+        return Verdict(Judgement.WAITING, f"{', '.join(missing)} to verify the element")
+    if len({report.offset for report in counted}) > 1:
+        return Verdict(Judgement.WAITING, "all nodes to report on the same log position")
+    for report in counted:
+        if report.error:
+            words = f"node {report.node} could not verify: {report.error}"
+            return Verdict(Judgement.BROKEN, words)
+    found = next((report for report in counted if report.findings_total), None)
+    if found is not None:
+        words = (
+            f"verification of {job.element['name']!r} found {found.findings_total} differences"
+            f" on node {found.node}"
+        )
+        return Verdict(Judgement.FOUND, words, tuple(found.findings[:FINDINGS_MAX]))
+    first = counted[0]
+    for report in counted[1:]:
+        if _content(report) != _content(first):
+            words = (
+                f"nodes {first.node} and {report.node} differ at log offset {first.offset}"
+                f" although each is consistent: compare them with `leasehold check`"
+            )
+            return Verdict(Judgement.FOUND, words)
+    return Verdict(Judgement.CLEAN)
+
+
+def _content(report: CheckReport) -> tuple[Any, ...]:
+    return (report.version, report.rows, dict(report.entries), bytes(report.checksum))
