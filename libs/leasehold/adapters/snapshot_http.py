@@ -1,0 +1,205 @@
+"""Hands out a consistent copy of a node's store over HTTP, for a node that begins or was long away.
+
+The copy is SQLite's online backup of one read snapshot, so its log position (L6) is inside it; the
+writer goes on meanwhile. The answer is compressed, its length and checksum stand in its headers.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import BoundedSemaphore, Thread
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from leasehold.adapters.sqlite_catalog import read_position
+from leasehold.adapters.sqlite_layout import LAYOUT_VERSION, connect
+
+SNAPSHOT_PATH: Final = "/snapshot"
+CHECKSUM_HEADER: Final = "X-Snapshot-Blake2b"
+BYTES_HEADER: Final = "X-Snapshot-Bytes"
+LAYOUT_HEADER: Final = "X-Snapshot-Layout"
+POSITION_HEADER: Final = "X-Snapshot-Position"
+BLOCK_BYTES: Final = 1 << 18
+DIGEST_BYTES: Final = 32
+COPIES_AT_ONCE_MAX: Final = 2
+SOCKET_TIMEOUT_S: Final = 60
+RETRY_AFTER_S: Final = 5
+COMPRESSION_LEVEL: Final = 1  # the network of a cluster is fast; higher levels cost more than save
+CACHE_MB: Final = 4
+
+
+class StoreCopy(NamedTuple):
+    """`position`: fields of LogPosition that a reader of headers may want."""
+
+    path: Path
+    size_bytes: int
+    checksum: str
+    position: dict[str, int]
+
+
+def copy_store(source: Path, target: Path) -> StoreCopy:
+    """Copy the store `source` at one commit to the new file `target`, while it is written to."""
+    reader = connect(source, cache_mb=CACHE_MB, read_only=True)
+    try:
+        copy = apsw.Connection(str(target))
+        try:
+            # All pages in one step are one read snapshot; in several steps a commit in between
+            # would make the backup begin anew, for ever under steady writes.
+            with copy.backup("main", reader, "main") as backup:
+                backup.step(-1)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            position = read_position(copy)
+        finally:
+            copy.close()
+    finally:
+        reader.close()
+    return StoreCopy(
+        target,
+        target.stat().st_size,
+        file_checksum(target),
+        {"offset": position.offset, "epoch": position.epoch, "lsn": position.lsn},
+    )
+
+
+def file_checksum(path: Path) -> str:
+    total = blake2b(digest_size=DIGEST_BYTES)
+    for block in blocks_of(path):
+        total.update(block)
+    return total.hexdigest()
+
+
+def blocks_of(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block
+
+
+class SnapshotServer:
+    """Serves `GET /snapshot` of the store file `path` from threads of its own.
+
+    `token`: bearer token that callers must show, None = none asked for (loopback only). At most
+    `copies_max` copies are made at once; more callers get 503 and when to come again.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        copies_max: int = COPIES_AT_ONCE_MAX,
+    ) -> None:
+        for left in path.parent.glob(f"{_prefix(path)}*"):
+            shutil.rmtree(left, ignore_errors=True)  # of a process that was killed meanwhile
+        handler = _handler(path, token, BoundedSemaphore(copies_max))
+        self._server = ThreadingHTTPServer((host, port), handler)
+        self._server.daemon_threads = True
+        self._thread = Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """host:port as others reach it; goes into the node's acknowledgements."""
+        host, port = self._server.server_address[:2]
+        return f"{host!s}:{port}"
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}{SNAPSHOT_PATH}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}-copy-"
+
+
+def _handler(
+    path: Path, token: str | None, copies: BoundedSemaphore
+) -> Callable[..., BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = SOCKET_TIMEOUT_S
+
+        def do_GET(self) -> None:
+            if self.path != SNAPSHOT_PATH:
+                self._refuse(HTTPStatus.NOT_FOUND, f"only {SNAPSHOT_PATH} is served here")
+            elif not self._allowed():
+                self._refuse(HTTPStatus.UNAUTHORIZED, "the bearer token is missing or wrong")
+            elif not copies.acquire(blocking=False):
+                self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "copies are being made; come again")
+            else:
+                try:
+                    self._serve()
+                finally:
+                    copies.release()
+
+        def _allowed(self) -> bool:
+            if token is None:
+                return True
+            shown = self.headers.get("Authorization", "")
+            return hmac.compare_digest(shown.encode(), f"Bearer {token}".encode())
+
+        def _serve(self) -> None:
+            with tempfile.TemporaryDirectory(prefix=_prefix(path), dir=path.parent) as folder:
+                try:
+                    copy = copy_store(path, Path(folder) / "copy")
+                except Exception as error:  # noqa: BLE001 - told to whoever asked
+                    self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"no copy: {error}")
+                    return
+                self.send_response(HTTPStatus.OK)
+                self.send_header("Content-Type", "application/octet-stream")
+                self.send_header("Content-Encoding", "deflate")
+                self.send_header("Transfer-Encoding", "chunked")
+                self.send_header(CHECKSUM_HEADER, copy.checksum)
+                self.send_header(BYTES_HEADER, str(copy.size_bytes))
+                self.send_header(LAYOUT_HEADER, str(LAYOUT_VERSION))
+                self.send_header(POSITION_HEADER, json.dumps(copy.position))
+                self.end_headers()
+                try:
+                    self._send(copy.path)
+                except OSError:
+                    # The caller went away; it will notice that its copy is not whole.
+                    self.close_connection = True
+
+        def _send(self, copy: Path) -> None:
+            packer = zlib.compressobj(COMPRESSION_LEVEL)
+            for block in blocks_of(copy):
+                self._chunk(packer.compress(block))
+            self._chunk(packer.flush())
+            self.wfile.write(b"0\r\n\r\n")
+
+        def _chunk(self, data: bytes) -> None:
+            if data:  # an empty chunk would end the answer
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+        def _refuse(self, status: HTTPStatus, words: str) -> None:
+            body = words.encode()
+            self.send_response(status)
+            if status is HTTPStatus.SERVICE_UNAVAILABLE:
+                self.send_header("Retry-After", str(RETRY_AFTER_S))
+            self.send_header("Content-Type", "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Silent: the node logs what matters, and headers hold a token."""
+
+    return Handler

@@ -1,0 +1,60 @@
+"""One table's life as tests of stores use it: columns, an index and a unique index come and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.states import State
+from leasehold.schema.types import Type
+
+TABLE = 7
+CARRIER, NUMBER, SEATS, PRICE, GATE = 1, 2, 3, 4, 5
+BY_SEATS, BY_GATE = 6, 7
+GATE_DEFAULT = 9
+
+
+def first_version(*, wide_key: bool) -> Descriptor:
+    """Flights with a single integer key, or with (carrier, number) as key."""
+    carrier = Column(CARRIER, "carrier", Type("text"), nullable=not wide_key)
+    return Descriptor(
+        table_id=TABLE,
+        name="flights",
+        version=1,
+        columns=(
+            carrier,
+            Column(NUMBER, "number", Type("integer"), nullable=False),
+            Column(SEATS, "seats", Type("bigint")),
+            Column(PRICE, "price", Type("double precision")),
+        ),
+        primary_key=(CARRIER, NUMBER) if wide_key else (NUMBER,),
+        next_element_id=8,
+    )
+
+
+def history(*, wide_key: bool) -> tuple[Descriptor, ...]:
+    """Versions 1 to 8, each step one that keeps a table consistent.
+
+    A required column GATE and the indexes come (delete-only, write-only, public), then an index
+    goes the same way back and the optional column PRICE goes (delete-only, absent).
+    """
+    one = first_version(wide_key=wide_key)
+    gate = Column(GATE, "gate", Type("integer"), False, GATE_DEFAULT, State.DELETE_ONLY)
+    by_seats = Index(BY_SEATS, "by_seats", (SEATS, PRICE), state=State.DELETE_ONLY)
+    by_gate = Index(BY_GATE, "by_gate", (GATE,), state=State.DELETE_ONLY)
+    two = replace(one, version=2, columns=(*one.columns, gate), indexes=(by_seats, by_gate))
+    steps = [
+        {GATE: State.WRITE_ONLY, BY_SEATS: State.WRITE_ONLY, BY_GATE: State.WRITE_ONLY},
+        {GATE: State.PUBLIC, BY_SEATS: State.PUBLIC, BY_GATE: State.PUBLIC},
+        {BY_SEATS: State.WRITE_ONLY},
+        {BY_SEATS: State.DELETE_ONLY},
+        {BY_SEATS: State.ABSENT, PRICE: State.DELETE_ONLY},
+        {PRICE: State.ABSENT},
+    ]
+    versions = [one, two]
+    for states in steps:
+        newest = versions[-1]
+        for element_id, state in states.items():
+            newest = newest.with_state(element_id, state)
+        versions.append(replace(newest, version=versions[-1].version + 1))
+    return tuple(versions)

@@ -1,0 +1,271 @@
+"""Stores driven in lockstep: the same decided changes into each, compared after every step."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.sqlite_layout import entries_name, entries_tables
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.ports import StoreWriter
+from leasehold.model.records import (
+    ChangeKind,
+    CheckReport,
+    EntriesFill,
+    Key,
+    LogPosition,
+    Outcome,
+    RowChange,
+)
+from leasehold.schema.descriptor import Descriptor, Index, from_wire
+from leasehold.schema.key_values import compose
+from leasehold.schema.states import READABLE, State
+from tests.unit.store.flights_table import TABLE, history
+
+DEADLINE_S: Final = 30
+
+
+def reports_of(
+    store: SqliteStore | MemoryStore, table_ids: tuple[int, ...] = (), element: int | None = None
+) -> list[CheckReport]:
+    """Ask for a check of what is committed and wait for its reports."""
+    store.check(b"test", table_ids, element)
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        found = list(store.checked())
+        if found:
+            assert not any(report.error for report in found), found
+            return found
+        time.sleep(0.001)
+    raise TimeoutError("the check did not end")
+
+
+def entries_of(store: SqliteStore) -> set[tuple[int, int, Key, Key]]:
+    """Every physical entry, in the reference's form."""
+    found = set()
+    for index_id in entries_tables(store._connection, TABLE):
+        width = _key_width(store, index_id)
+        name = entries_name(TABLE, index_id)
+        for entry in store._connection.execute(f"SELECT * FROM {name}"):
+            values = tuple(None if v == b"" else v for v in entry[:width])
+            found.add((TABLE, index_id, values, tuple(entry[width:])))
+    return found
+
+
+def _key_width(store: SqliteStore, index_id: int) -> int:
+    for body in store.catalog().descriptors:
+        for index in from_wire(body).indexes:
+            if index.element_id == index_id:
+                return len(index.columns)
+    raise LookupError(index_id)
+
+
+class Lockstep:
+    """A reference in memory, a SQLite store fed as a master feeds it, another as a follower.
+
+    The master hands `change` the row it has read; a follower hands it None.
+    """
+
+    def __init__(self, folder: Path, *, wide_key: bool) -> None:
+        self.folder = folder
+        self.wide_key = wide_key
+        self.versions = history(wide_key=wide_key)
+        self.memory = MemoryStore()
+        self.master = SqliteStore(folder / "master.db", cache_mb=1)
+        self.follower = SqliteStore(folder / "follower.db", cache_mb=1)
+        self.lsn = 0
+        self.commits = 0
+        self.crashes = 0
+        self.savepoints = 0
+        self.begin()
+        self.publish(self.versions[0])
+        self.commit()
+        self.begin()
+
+    @property
+    def stores(self) -> tuple[MemoryStore, SqliteStore, SqliteStore]:
+        return self.memory, self.master, self.follower
+
+    @property
+    def writers(self) -> tuple[StoreWriter, ...]:
+        return self.stores
+
+    def close(self) -> None:
+        self.master.close()
+        self.follower.close()
+
+    # ------------------------------------------------------------ what the catalog says now
+
+    def newest(self) -> int:
+        return max(version for _, version in self.memory.contents.descriptors)
+
+    def lowest(self) -> int:
+        return self.memory.contents.min_versions.get(TABLE, 1)
+
+    def usable(self, which: int) -> Descriptor:
+        """One of the at most two versions in use (D1)."""
+        return self.versions[(self.newest(), self.lowest())[which] - 1]
+
+    # ------------------------------------------------------------ transactions
+
+    def begin(self) -> None:
+        for store in self.writers:
+            store.begin()
+
+    def commit(self) -> None:
+        while self.savepoints:
+            self.release()
+        self.commits += 1
+        position = LogPosition(
+            self.commits, 1, b"inc", self.commits, b"digest", self.lsn, 5, {"requests": self.lsn}
+        )
+        for store in self.writers:
+            store.commit(position)
+            assert store.position() == position
+
+    def rollback(self) -> None:
+        self.savepoints = 0
+        for store in self.writers:
+            store.rollback()
+
+    def savepoint(self) -> None:
+        self.savepoints += 1
+        for store in self.writers:
+            store.savepoint()
+
+    def release(self) -> None:
+        self.savepoints -= 1
+        for store in self.writers:
+            store.release()
+
+    def rollback_to(self) -> None:
+        self.savepoints -= 1
+        for store in self.writers:
+            store.rollback_to()
+
+    def crash(self) -> None:
+        """What is on disk now, as a killed process leaves it; then a restart."""
+        self.crashes += 1
+        self.savepoints = 0
+        self.memory = self.memory.crash()
+        self.master = self._crashed(self.master, "master")
+        self.follower = self._crashed(self.follower, "follower")
+
+    def _crashed(self, store: SqliteStore, name: str) -> SqliteStore:
+        target = self.folder / f"{name}-{self.crashes}.db"
+        for side in ("", "-wal"):
+            shutil.copy(f"{store.path}{side}", f"{target}{side}")
+        store.close()
+        return SqliteStore(target, cache_mb=1)
+
+    # ------------------------------------------------------------ work
+
+    def publish(self, descriptor: Descriptor) -> None:
+        for store in self.writers:
+            store.prepare(descriptor)
+            store.put_descriptor(TABLE, descriptor.version, descriptor.to_wire())
+
+    def advance(self) -> None:
+        """The schema change's next step: drain the newest version, or publish the next one."""
+        newest = self.newest()
+        if self.lowest() < newest:
+            for store in self.writers:
+                store.put_min_version(TABLE, newest)
+        elif newest < len(self.versions):
+            self._backfill(self.versions[newest - 1], self.versions[newest])
+            self.publish(self.versions[newest])
+
+    def _backfill(self, now: Descriptor, then: Descriptor) -> None:
+        """What must be complete before `then` may be published."""
+        keys = sorted(key for table, key in self.memory.contents.exists if table == TABLE)
+        for column in then.columns:
+            before = now.by_id.get(column.element_id)
+            if column.state in READABLE and before is not None and before.state not in READABLE:
+                for key in keys:
+                    self.write(ChangeKind.FILL, now, key, {column.element_id: column.default})
+        for index in then.indexes:
+            if index.state in READABLE and now.element(index.element_id) != index:
+                self.fill(now, index, tuple(keys))
+
+    def fill(self, descriptor: Descriptor, index: Index, keys: tuple[Key, ...]) -> None:
+        fill = EntriesFill(TABLE, descriptor.version, index.element_id, keys)
+        counts = {store.fill_entries(descriptor, fill) for store in self.writers}
+        assert len(counts) == 1, counts
+
+    def fill_some(self, keys: tuple[Key, ...]) -> None:
+        newest = self.versions[self.newest() - 1]
+        if self.lowest() == newest.version:
+            for index in newest.indexes:
+                if index.state is State.WRITE_ONLY:
+                    self.fill(newest, index, keys)
+
+    def write(
+        self, kind: ChangeKind, descriptor: Descriptor, key: Key, values: Mapping[int, Any]
+    ) -> None:
+        """Decide one operation on the reference's row, apply it everywhere."""
+        row = self.memory.row(descriptor, key)
+        for store in self.writers[1:]:
+            assert store.row(descriptor, key) == row
+        if row is None and kind in (ChangeKind.UPDATE, ChangeKind.FILL):
+            kind = ChangeKind.INSERT
+        if row is not None and kind is ChangeKind.INSERT:
+            kind = ChangeKind.UPDATE
+        if row is None and kind is ChangeKind.DELETE:
+            return
+        image = None
+        if kind is not ChangeKind.DELETE:
+            before = None if row is None else row.values
+            pairs = dict(values)
+            if kind is ChangeKind.INSERT:
+                pairs.update(zip(descriptor.primary_key, key, strict=True))
+            image = compose(descriptor, kind, before, pairs)
+        self.lsn += 1
+        locks = () if kind is ChangeKind.FILL else descriptor.locks
+        genids = {} if row is None else row.genids
+        change = RowChange(kind, TABLE, descriptor.version, key, image, genids, locks)
+        for store in self.writers:
+            store.change(descriptor, change, self.lsn, 0, row if store is self.master else None)
+
+    def remember(self, number: int) -> None:
+        request_id = number.to_bytes(16, "big")
+        outcome = Outcome(1, self.lsn, 1, self.lsn, True, detail={"key": [1, "x"]}, answer=None)
+        for store in self.writers:
+            store.put_outcome(request_id, outcome)
+
+    def forget(self, before_us: int, rows_max: int) -> None:
+        counts = {store.collect_outcomes(before_us, rows_max) for store in self.writers}
+        assert len(counts) == 1, counts
+
+    # ------------------------------------------------------------ comparison
+
+    def compare(self) -> None:
+        """Everything that a store shows of its current transaction is the reference's."""
+        held = self.memory.contents
+        reader = self.versions[self.newest() - 1]
+        for store in (self.master, self.follower):
+            assert store.position() == held.position
+            assert store.catalog() == self.memory.catalog()
+            assert entries_of(store) == held.entries
+            for table, key in held.exists:
+                assert table == TABLE
+                assert store.row(reader, key) == self.memory.row(reader, key)
+            count = store._connection.execute(f"SELECT count(*) FROM t{TABLE}").get
+            assert count == len(held.exists)
+            for request_id, outcome in held.outcomes.items():
+                assert store.outcome(request_id) == outcome
+            count = store._connection.execute("SELECT count(*) FROM outcomes").get
+            assert count == len(held.outcomes)
+
+    def compare_committed(self) -> None:
+        """Checks of committed contents find nothing, and say the same of equal stores (L6)."""
+        (memory,), (master,), (follower,) = (reports_of(s, (TABLE,)) for s in self.stores)
+        for report in (memory, master, follower):
+            assert report.findings_total == 0, report
+        same = ("offset", "lsn", "table_id", "version", "rows")
+        for name in same:
+            assert getattr(memory, name) == getattr(master, name)
+        assert master._replace(took_ms=0) == follower._replace(took_ms=0)
