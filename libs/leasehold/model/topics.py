@@ -137,6 +137,17 @@ class Topics:
         """What can't be applied, and why. One partition: people read it in order."""
         return self._topic("dead-letter", 1, _deleted_after(DEAD_LETTER_RETENTION_MS))
 
+    @property
+    def changefeed(self) -> Topic:
+        """Where the changefeed stands, written in the transaction of what it published (L6).
+
+        A topic and not a consumer group's offset: brokers forget offsets after days without a
+        commit, and a changefeed that began again would publish old images over newer ones.
+        """
+        # Small segments, because only closed ones are compacted and it is read whole at a start.
+        small = {"segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
+        return self._topic("changefeed", 1, {**_compacted(), **small})
+
     def rows(self, table_id: int, truncation: int = 0) -> Topic:
         """Row images of one table *id* since its last truncation.
 
@@ -161,6 +172,7 @@ class Topics:
             self.jobs,
             self.conflicts,
             self.dead_letter,
+            self.changefeed,
         )
 
     @property

@@ -1,0 +1,178 @@
+"""TransactionWriter: several records on several topics, all or none (the changefeed's producer).
+
+The states and their errors as confluent documents them: a retriable error is tried again, one that
+requires an abort is answered by `TransactionAborted` (the caller sends the same again), any other
+is fatal and the process has to start anew, most often because a newer one has taken its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, unavailable
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.topics import MESSAGE_BYTES_MAX
+
+TRANSACTION_TIMEOUT_MS: Final = 30_000
+"""After this the coordinator aborts what a dead process left open. Until then `read_committed`
+readers see nothing behind it, unless the process starts again, which aborts it at once."""
+CALL_TIMEOUT_S: Final = 5.0
+FIRST_DELIVERY_TIMEOUT_S: Final = 5.0
+QUEUED_MAX: Final = 200_000
+QUEUED_KBYTES_MAX: Final = 256 * 1024
+
+_FENCED: Final = frozenset(
+    {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED}
+)
+
+
+class TransactionAborted(Exception):
+    """Nothing of the transaction will be seen; sending the same again is right."""
+
+
+class Fenced(BusUnavailable):
+    """Another process with the same transactional id has started since: this one must end."""
+
+
+class TransactionWriter:
+    """One transaction at a time, for one thread::
+
+        writer.open()
+        writer.begin(); writer.send(…); writer.commit()
+
+    Raises TransactionAborted (already aborted), Fenced, or BusUnavailable (fatal: make a new one).
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        client_id: str,
+        transactional_id: str,
+        *,
+        linger_ms: float = 5,
+        timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> None:
+        self._bootstrap = settings.bootstrap
+        self._transactional_id = transactional_id
+        self._watch = ClientWatch(settings.bootstrap, client_id)
+        self._sent = 0
+        self._delivered = 0
+        self._failed: str | None = None
+        self._producer = Producer(
+            {
+                **client_options(settings, client_id, self._watch),
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": timeout_ms,
+                "delivery.timeout.ms": timeout_ms,
+                "linger.ms": linger_ms,
+                "message.max.bytes": MESSAGE_BYTES_MAX,
+                "queue.buffering.max.messages": QUEUED_MAX,
+                "queue.buffering.max.kbytes": QUEUED_KBYTES_MAX,
+                "partitioner": "murmur2_random",
+                "compression.type": "lz4",
+                "on_delivery": self._on_delivery,
+                "retry.backoff.ms": 20,
+                "retry.backoff.max.ms": 200,
+            }
+        )
+
+    def open(self, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Fence older processes and finish what they left; waits for a broker, told in the log.
+        False when `stop()` became true first."""
+        while not stop():
+            try:
+                self._producer.init_transactions(CALL_TIMEOUT_S)
+                return True
+            except KafkaException as error:
+                if not error_of(error).retriable():
+                    raise self._fatal("opening transactions", error) from error
+                self._watch.error(error_of(error))
+                self._producer.poll(0)
+        return False
+
+    def begin(self) -> None:
+        self._sent = self._delivered = 0
+        self._failed = None
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise self._fatal("beginning a transaction", error) from error
+
+    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        """Queue one record of the open transaction; waits while the queue is full."""
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition)
+            except BufferError:
+                self._producer.poll(0.05)  # the bound is on memory; its emptying is on time-outs
+                continue
+            except KafkaException as error:
+                self._answer(f"queueing a record for {topic}", error)
+            self._sent += 1
+            return
+
+    def commit(self) -> None:
+        """All records and the end of the transaction are on the brokers when this returns."""
+        while True:
+            try:
+                self._producer.commit_transaction(CALL_TIMEOUT_S)
+                return
+            except KafkaException as error:
+                if not error_of(error).retriable():
+                    self._answer("committing a transaction", error)
+                self._watch.error(error_of(error))
+
+    def abort(self) -> None:
+        # librdkafka #4849: EndTxn may overtake the first AddPartitionsToTxn and is then refused
+        # for good. One delivery proves that the coordinator knows of the transaction.
+        self._wait_for_first_delivery()
+        while True:
+            try:
+                self._producer.abort_transaction(CALL_TIMEOUT_S)
+                return
+            except KafkaException as error:
+                if not error_of(error).retriable():
+                    raise self._fatal("aborting a transaction", error) from error
+                self._watch.error(error_of(error))
+
+    def close(self) -> None:
+        """Ends without waiting: an open transaction is aborted by the next `open` or in time."""
+        self._producer.purge()
+        self._producer.poll(0)
+
+    def _wait_for_first_delivery(self) -> None:
+        waited_s = 0.0
+        while self._sent and not self._delivered and self._failed is None:
+            if waited_s >= FIRST_DELIVERY_TIMEOUT_S:
+                return
+            self._producer.poll(0.1)
+            waited_s += 0.1
+
+    def _answer(self, doing: str, exception: KafkaException) -> None:
+        """Abort where that is the answer to `exception`; always raises."""
+        error = error_of(exception)
+        if not error.txn_requires_abort():
+            raise self._fatal(doing, exception) from exception
+        self._watch.note("abort", f"{doing}: {error.str()}; the transaction is sent again")
+        self.abort()
+        raise TransactionAborted(f"{doing}: {error.str()}") from exception
+
+    def _fatal(self, doing: str, exception: KafkaException) -> BusUnavailable:
+        if error_of(exception).code() in _FENCED:
+            return Fenced(
+                f"Another process has taken over the transactional id {self._transactional_id!r} "
+                "at Kafka: this one ends. Run only one of it.",
+                transactional_id=self._transactional_id,
+            )
+        return unavailable(doing, self._bootstrap, exception)
+
+    def _on_delivery(self, error: KafkaError | None, _message: Any) -> None:
+        """librdkafka's callback: never raises. A failed record makes the commit fail by itself."""
+        if error is None:
+            self._delivered += 1
+        else:
+            self._failed = error.str()

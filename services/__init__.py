@@ -1,0 +1,1 @@
+"""The processes: each reads events, steps a pure core, performs its effects."""

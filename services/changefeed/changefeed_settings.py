@@ -1,0 +1,31 @@
+"""Settings of the changefeed alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leasehold.adapters.setting import integer, setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangefeedSettings:
+    """How much is published in one Kafka transaction. None of it touches what is published."""
+
+    linger_ms: int = setting(
+        "LEASEHOLD_CHANGEFEED_LINGER_MS",
+        "longest that images wait for more to share their transaction",
+        default=20,
+        parse=integer(0, 10_000, "milliseconds"),
+    )
+    messages_max: int = setting(
+        "LEASEHOLD_CHANGEFEED_MESSAGES_MAX",
+        "messages of one transaction, reached by whole log records",
+        default=20_000,
+        parse=integer(1, 100_000),
+    )
+    position_every_ms: int = setting(
+        "LEASEHOLD_CHANGEFEED_POSITION_EVERY_MS",
+        "how often the position is stored while nothing is published",
+        default=1_000,
+        parse=integer(10, 600_000, "milliseconds"),
+    )

@@ -1,0 +1,75 @@
+"""Runs the changefeed: wires settings, signals and the publisher; decides nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Final
+
+from leasehold.adapters.environment import (
+    ClusterSettings,
+    KafkaSettings,
+    describe,
+    from_environment,
+)
+from leasehold.adapters.kafka_transaction import Fenced
+from leasehold.adapters.readiness import announce_ready
+from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.topics import Topics
+from services.changefeed.changefeed_settings import ChangefeedSettings
+from services.changefeed.publisher import Publisher
+
+RESTART_WAIT_S: Final = 1.0
+LOG: Final = logging.getLogger("leasehold.changefeed")
+
+
+def main() -> int:
+    """0 after SIGTERM or SIGINT; 1 when it can't go on, with the reason as the last line."""
+    try:
+        kafka = from_environment(KafkaSettings, os.environ)
+        cluster = from_environment(ClusterSettings, os.environ)
+        settings = from_environment(ChangefeedSettings, os.environ)
+        topics = Topics(cluster.database, cluster.replication_factor)
+    except LeaseholdError as error:
+        print(f"changefeed: {error}", file=sys.stderr)
+        return 1
+    logging.basicConfig(
+        level=cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    for group in (kafka, cluster, settings):
+        for name, value in describe(group).items():
+            LOG.info("%s=%s", name, value)
+    stopping = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    while not stopping.is_set():
+        publisher = Publisher(kafka, topics, settings, stopping.is_set)
+        try:
+            if publisher.open():
+                announce_ready(cluster.ready_file)
+                publisher.run()
+        except Fenced as error:
+            LOG.error("%s", error)
+            return 1
+        except BusUnavailable as error:
+            # The position is stored with what was published, so starting anew loses nothing.
+            LOG.warning("%s; starts anew", error)
+            stopping.wait(RESTART_WAIT_S)
+        except LeaseholdError as error:
+            LOG.error("%s", error)
+            return 1
+        finally:
+            publisher.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""The changefeed's shell: log in, transactions out, exactly once.
+
+One Kafka transaction holds what some whole log records gave *and* the position behind them (L6).
+Whatever happens in between, the next start finishes or aborts it, reads the position back and goes
+on there. The transactional id fences an older process, so that two can't both publish.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.codec import MessagePackCodec, row_key
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_admin import TopicAdmin
+from leasehold.adapters.kafka_reader import TopicReader, read_compacted
+from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
+from leasehold.adapters.kafka_writer import BY_KEY
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.records import JobEvent, LogPosition
+from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import (
+    Changefeed,
+    Feed,
+    FeedPublication,
+    NewTable,
+    Publication,
+    RowPublication,
+)
+from services.changefeed.changefeed_settings import ChangefeedSettings
+
+CLIENT_ID: Final = "changefeed"
+POSITION_KEY: Final = b"position"
+READ_RECORDS_MAX: Final = 500
+IDLE_WAIT_S: Final = 0.1
+RESEND_MAX: Final = 100
+LOG: Final = logging.getLogger("leasehold.changefeed")
+
+
+class Message(NamedTuple):
+    topic: str
+    key: bytes
+    value: bytes | None
+
+
+class Publisher:
+    """`open`, then `run` until `stop()`. Both raise LeaseholdError; then `close` and start anew."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topics: Topics,
+        settings: ChangefeedSettings,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._kafka = kafka
+        self._topics = topics
+        self._settings = settings
+        self._stop = stop
+        self._codec = MessagePackCodec()
+        self._admin = TopicAdmin(kafka, CLIENT_ID)
+        self._reader = TopicReader(kafka, CLIENT_ID)
+        self._writer = TransactionWriter(
+            kafka, CLIENT_ID, transactional_id=f"leasehold-changefeed-{topics.database}"
+        )
+        self._feed = Changefeed()
+        self._rows_topics: dict[int, str] = {}
+        self._messages: list[Message] = []
+        self._since_ns = 0  # when the first of _messages came
+        self._stored_ns = 0
+        self._stored = LogPosition()
+        self._feeds = {
+            Feed.VERSIONS: (topics.versions.name, topics.versions_history.name),
+            Feed.JOBS: (topics.jobs.name,),
+            Feed.DEAD_LETTER: (topics.dead_letter.name,),
+        }
+
+    def open(self) -> bool:
+        """Take over, and read back where to go on; False when `stop()` came first."""
+        # First the takeover: it ends the transaction of a process that was killed, so that the
+        # position read afterwards is the last that can ever be.
+        if not self._writer.open(self._stop):
+            return False
+        self._admin.create([self._topics.changefeed], self._topics.replication_factor)
+        stored = read_compacted(self._kafka, CLIENT_ID, self._topics.changefeed.name)
+        jobs = [
+            self._codec.decode_as(JobEvent, value).body
+            for key, value in read_compacted(self._kafka, CLIENT_ID, self._topics.jobs.name).items()
+            if key.startswith(b"job/")
+        ]
+        position = LogPosition()
+        if POSITION_KEY in stored:
+            position = self._codec.decode_as(LogPosition, stored[POSITION_KEY])
+        self._feed = Changefeed(position, jobs)
+        self._stored = position
+        self._stored_ns = boottime_ns()
+        self._reader.start(self._topics.log.name, 0, position.offset)
+        LOG.info(
+            "goes on at offset %d of %s, LSN %d, %d jobs known",
+            position.offset,
+            self._topics.log.name,
+            position.lsn,
+            len(jobs),
+        )
+        return True
+
+    def run(self) -> None:
+        """Publish until `stop()`; what was read by then is published."""
+        while not self._stop():
+            urgent = self._take()
+            if urgent or self._is_due(boottime_ns()):
+                self._publish()
+        if self._feed.position != self._stored:
+            self._publish()
+
+    def close(self) -> None:
+        self._writer.close()
+        self._reader.close()
+
+    def _take(self) -> bool:
+        """Step over what is there; whether someone waits for it."""
+        wait_s = IDLE_WAIT_S
+        if self._messages:
+            left_ns = self._since_ns + self._settings.linger_ms * 1_000_000 - boottime_ns()
+            wait_s = max(0.0, left_ns / 1e9)
+        urgent = False
+        for record in self._reader.read(READ_RECORDS_MAX, wait_s):
+            assert record.value is not None, "the log holds no tombstones"
+            digest = self._codec.digest(record.value)
+            step = self._feed.step(self._codec.decode_log(record.value), record.offset, digest)
+            if step.publications and not self._messages:
+                self._since_ns = boottime_ns()
+            for publication in step.publications:
+                self._prepare(publication)
+            urgent |= step.urgent
+            if len(self._messages) >= self._settings.messages_max:
+                self._publish()
+        return urgent and bool(self._messages)
+
+    def _is_due(self, now_ns: int) -> bool:
+        if self._messages:
+            return now_ns - self._since_ns >= self._settings.linger_ms * 1_000_000
+        waited_ns = now_ns - self._stored_ns
+        return (
+            self._feed.position != self._stored
+            and waited_ns >= self._settings.position_every_ms * 1_000_000
+        )
+
+    def _prepare(self, publication: Publication) -> None:
+        if isinstance(publication, RowPublication):
+            table_id, key, image = publication
+            topic = self._rows_topics.get(table_id)
+            if topic is None:
+                topic = self._rows_topics[table_id] = self._topics.rows(table_id).name
+            value = None if image is None else self._codec.encode(image)
+            self._messages.append(Message(topic, row_key(key), value))
+        elif isinstance(publication, FeedPublication):
+            value = self._codec.encode(publication.record)
+            for topic in self._feeds[publication.feed]:
+                self._messages.append(Message(topic, publication.key, value))
+        else:
+            assert isinstance(publication, NewTable), publication
+            rows = self._topics.rows(publication.table_id)
+            self._admin.create([rows], self._topics.replication_factor)
+
+    def _publish(self) -> None:
+        """One transaction: all messages and the position behind them."""
+        position = self._feed.position
+        assert position.offset >= self._stored.offset, "L6: the position only rises"
+        stored = self._codec.encode(position)
+        for _attempt in range(RESEND_MAX):
+            try:
+                self._writer.begin()
+                for topic, key, value in self._messages:
+                    self._writer.send(topic, BY_KEY, key, value)
+                self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
+                self._writer.commit()
+                break
+            except TransactionAborted as error:
+                LOG.warning("sends a transaction again: %s", error)
+        else:
+            raise BusUnavailable(
+                f"Kafka aborted {RESEND_MAX} transactions in a row up to offset {position.offset}"
+            )
+        self._messages.clear()
+        self._stored = position
+        self._stored_ns = boottime_ns()

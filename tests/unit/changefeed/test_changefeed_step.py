@@ -1,0 +1,246 @@
+"""Goal: what the changefeed publishes is a function of the log alone.
+
+Method: synthetic logs, stepped whole, in parts, and with what must be read over between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.model.errors import LogStopped
+from leasehold.model.ids import genid
+from leasehold.model.records import (
+    ChangeKind,
+    ChunkDecided,
+    DeadLetter,
+    DescriptorWrite,
+    Disposition,
+    JobEvent,
+    JobWrite,
+    RowChange,
+    VersionEvent,
+)
+from leasehold.replication.changefeed import (
+    Changefeed,
+    Feed,
+    FeedPublication,
+    NewTable,
+    Publication,
+    RowPublication,
+)
+from leasehold.schema.job import Status, job_from_wire
+from tests.unit.changefeed.made_log import MadeLog, descriptor_body, job
+
+CODEC = MessagePackCodec()
+
+
+def follow(feed: Changefeed, log: MadeLog, first: int = 0) -> list[Publication]:
+    publications: list[Publication] = []
+    for offset in range(first, len(log.records)):
+        data = log.records[offset][0]
+        publications += feed.step(CODEC.decode_log(data), offset, CODEC.digest(data)).publications
+    return publications
+
+
+def rows(publications: list[Publication]) -> list[Any]:
+    return [
+        (p.table_id, p.key, None if p.image is None else p.image.values)
+        for p in publications
+        if isinstance(p, RowPublication)
+    ]
+
+
+def begun() -> MadeLog:
+    log = MadeLog()
+    log.claim()
+    log.create_table(1)
+    return log
+
+
+def test_every_change_gives_one_image_in_order() -> None:
+    log = begun()
+    for _ in range(50):
+        log.write_rows(1, commits=5, keys=20)
+    found = rows(follow(Changefeed(), log))
+    assert found == [(table, key, image) for table, key, _, image in log.rows]
+    assert any(image is None for *_, image in found), "the log must hold deletes"
+
+
+def test_an_image_names_everything_about_its_row() -> None:
+    log = begun()
+    first = RowChange(ChangeKind.INSERT, 1, 1, (7,), {1: 7}, {}, (0,))
+    second = RowChange(ChangeKind.UPDATE, 1, 1, (8,), {1: 8}, {0: 5, 3: 6}, (3,))
+    commit = log.commit((first, second))
+    log.decide((commit,))
+    images = [p.image for p in follow(Changefeed(), log) if isinstance(p, RowPublication)]
+    assert images[0] is not None
+    assert images[1] is not None
+    assert images[0]._asdict() == {
+        "table_id": 1,
+        "key": (7,),
+        "genids": {0: genid(log.lsn, 0)},
+        "lsn": log.lsn,
+        "version": 1,
+        "commit_us": commit.commit_us,
+        "values": {1: 7},
+    }
+    # Position 1 in its commit; the lock that the change did not cover keeps its genid.
+    assert images[1].genids == {0: 5, 3: genid(log.lsn, 1)}
+
+
+def test_a_fill_keeps_genids_and_has_an_lsn_of_its_own() -> None:
+    log = begun()
+    fill = RowChange(ChangeKind.FILL, 1, 1, (7,), {1: 7, 2: 0}, {0: 99}, ())
+    log.decide((log.commit((fill,)),))
+    (publication,) = [p for p in follow(Changefeed(), log) if isinstance(p, RowPublication)]
+    assert publication.image is not None
+    assert publication.image.genids == {0: 99}
+    assert publication.image.lsn == log.lsn
+
+
+def test_l1_what_does_not_count_is_not_published() -> None:
+    log = begun()
+    log.claim()
+    log.write_rows(1, 3, 5)
+    expected = list(log.rows)
+    log.stale()
+    log.barrier()
+    log.write_rows(1, 1, 5)
+    expected = log.rows
+    found = rows(follow(Changefeed(), log))
+    assert found == [(table, key, image) for table, key, _, image in expected]
+
+
+def test_l2_a_record_delivered_twice_is_published_once() -> None:
+    log = begun()
+    log.write_rows(1, 3, 5)
+    feed = Changefeed()
+    follow(feed, log)
+    position = feed.position
+    assert follow(feed, log) == []
+    assert feed.position == position
+
+
+def test_l2_a_missing_record_stops_the_feed() -> None:
+    log = begun()
+    log.write_rows(1, 3, 5)
+    log.write_rows(1, 3, 5)
+    del log.records[-2]
+    with pytest.raises(LogStopped, match="L2"):
+        follow(Changefeed(), log)
+
+
+@pytest.mark.parametrize("cut", range(12))
+def test_l6_going_on_from_a_stored_position_gives_the_rest(cut: int) -> None:
+    log = begun()
+    log.write_rows(1, 2, 5)
+    log.run_job(3, 1, chunks=3)
+    log.write_rows(1, 2, 5)
+    log.refuse(Disposition.DEAD_LETTER)
+    whole = follow(Changefeed(), log)
+    first = MadeLog()
+    first.records = log.records[:cut]
+    before = Changefeed()
+    published = follow(before, first)
+    jobs: dict[bytes, Any] = {
+        p.key: p.record.body
+        for p in published
+        if isinstance(p, FeedPublication) and isinstance(p.record, JobEvent)
+    }
+    after = Changefeed(before.position, jobs.values())
+    assert published + follow(after, log, first=after.position.offset) == whole
+
+
+def test_a_table_is_announced_before_its_first_image() -> None:
+    log = begun()
+    log.write_rows(1, 1, 5)
+    publications = follow(Changefeed(), log)
+    assert publications[0] == NewTable(1)
+    assert isinstance(publications[1], FeedPublication)
+    assert publications[1].key == b"1"
+
+
+def test_a_version_event_carries_the_commits_time_and_its_job() -> None:
+    log = begun()
+    log.run_job(3, 1, chunks=1)
+    publications = follow(Changefeed(), log)
+    created, published = [
+        p.record
+        for p in publications
+        if isinstance(p, FeedPublication) and isinstance(p.record, VersionEvent)
+    ]
+    assert (created.job_id, created.step) == (0, "")
+    assert (published.job_id, published.step) == (3, "delete-only")
+    assert (published.table_id, published.name, published.version) == (1, "table_1", 2)
+    assert published.body["modified_us"] == published.commit_us > created.commit_us
+
+
+def test_job_events_fold_the_counts_of_their_own_run() -> None:
+    log = begun()
+    log.run_job(3, 1, chunks=2)
+    late = ChunkDecided(3, 77, 1_000, 1_000, True)
+    log.decide((log.commit(catalog=(late,)),))
+    events = [
+        job_from_wire(p.record.body)
+        for p in follow(Changefeed(), log)
+        if isinstance(p, FeedPublication) and isinstance(p.record, JobEvent)
+    ]
+    assert [(e.rows_read, e.rows_applied, e.chunks_ended) for e in events] == [
+        (0, 0, False),
+        (100, 90, False),
+        (200, 180, True),
+    ]
+
+
+def test_a_chunk_of_an_unknown_job_stops_the_feed() -> None:
+    log = begun()
+    log.decide((log.commit(catalog=(ChunkDecided(8, 0, 1, 1, False),)),))
+    with pytest.raises(LogStopped, match="job 8"):
+        follow(Changefeed(), log)
+
+
+def test_an_ended_job_is_no_longer_named_by_versions() -> None:
+    log = begun()
+    ended = replace(job(3, 1, 2), status=Status.SUCCEEDED)
+    log.decide((log.commit(catalog=(JobWrite(3, ended.to_wire()),)),))
+    log.decide((log.commit(catalog=(DescriptorWrite(1, 2, descriptor_body(1, 2)),)),))
+    event = [
+        p.record
+        for p in follow(Changefeed(), log)
+        if isinstance(p, FeedPublication) and isinstance(p.record, VersionEvent)
+    ][-1]
+    assert event.job_id == 0
+
+
+@pytest.mark.parametrize("disposition", list(Disposition))
+def test_only_dead_letters_go_to_the_dead_letter_topic(disposition: Disposition) -> None:
+    log = begun()
+    refusal = log.refuse(disposition)
+    found = [p for p in follow(Changefeed(), log) if isinstance(p, FeedPublication)][1:]
+    if disposition is not Disposition.DEAD_LETTER:
+        assert found == []
+        return
+    (publication,) = found
+    assert publication.feed is Feed.DEAD_LETTER
+    assert publication.key == refusal.request_id
+    assert isinstance(publication.record, DeadLetter)
+    shared = set(DeadLetter._fields) & set(refusal._fields)
+    assert shared == set(DeadLetter._fields)
+    for field in shared:
+        assert getattr(publication.record, field) == getattr(refusal, field), field
+
+
+def test_only_what_a_step_waits_for_is_urgent() -> None:
+    log = begun()
+    log.write_rows(1, 1, 5)
+    log.run_job(3, 1, chunks=2)
+    feed = Changefeed()
+    urgent = []
+    for offset, (data, record) in enumerate(log.records):
+        urgent.append(feed.step(record, offset, CODEC.digest(data)).urgent)
+    #        claim, table, rows, job, version, chunk, last chunk
+    assert urgent == [False, True, False, True, True, False, True]
