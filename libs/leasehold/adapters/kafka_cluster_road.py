@@ -61,8 +61,7 @@ class KafkaClusterRoad:
         except LogStopped:
             # What a watcher has not seen before it was deleted, it can do without.
             self._begun = False
-        if boottime_ns() - self._ends_ns >= FOLLOWED: Final = 4  # log, acks, versions, jobs
-ENDS_EVERY_NS:
+        if boottime_ns() - self._ends_ns >= ENDS_EVERY_NS:
             self._ends_ns = boottime_ns()
             found += [TopicEnds(self._ends()), Reachable("kafka")]
         return found

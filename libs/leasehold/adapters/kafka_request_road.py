@@ -62,7 +62,7 @@ class KafkaRequestRoad:
             return
 
     def results(self, timeout_s: float) -> list[Result]:
-        found = []
+        found: list[Result] = []
         for record in self._reader.read(RESULTS_MAX, timeout_s):
             if record.value is None:
                 continue

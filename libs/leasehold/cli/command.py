@@ -1,0 +1,44 @@
+"""What every subcommand is: a file with `register(subparsers)`; the parser carries its `run`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from leasehold.cli.output import Output
+from leasehold.client.client_settings import ClientSettings
+
+Subparsers: TypeAlias = Any  # argparse has no public name for what add_subparsers() gives
+
+Run: TypeAlias = Callable[[argparse.Namespace, ClientSettings, Output], int]
+
+
+def add(subparsers: Subparsers, name: str, run: Run, summary: str, more: str = "") -> Any:
+    """A parser for one subcommand, with `--json`."""
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}. {more}".strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser:
+    """An action of a subcommand: `--json` is taken before and after its name."""
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=JSON_HELP)
+    parser.set_defaults(run=run)
+    return parser
+
+
+JSON_HELP = "print JSON for programs"
+
+
+def positive_seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("expected seconds, more than 0 and at most 86400")
+    return seconds

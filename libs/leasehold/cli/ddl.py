@@ -1,0 +1,64 @@
+"""`leasehold ddl "…"`: one schema change, and its job's progress until it ends."""
+
+from __future__ import annotations
+
+import argparse
+
+from leasehold.cli.command import Subparsers, add, positive_seconds
+from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.job_watch import watch_jobs
+from leasehold.cli.looking import looking
+from leasehold.cli.output import Output
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.model.records import OnConflict, Outcome
+
+
+def register(subparsers: Subparsers) -> None:
+    parser = add(
+        subparsers,
+        "ddl",
+        run,
+        "change the schema while everything runs",
+        "A CREATE TABLE is there at once; other changes are jobs, whose progress is shown until\n"
+        "they end. Stopping the command does not stop the job (leasehold jobs cancel N does).",
+    )
+    parser.add_argument("sql", help='the statement, e.g. "CREATE INDEX by_dest ON flights (dest)"')
+    parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
+    parser.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="longest wait for the job to be accepted (default: 30)",
+    )
+
+
+def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    with ChangeProducer(settings) as changes:
+        request = {"sql": args.sql, "on_conflict": OnConflict.FAIL.value}
+        outcome = changes.submit(request).result(args.timeout)
+    if not outcome.lsn:
+        output.error(f"{outcome.code}: {outcome.message}", outcome.code)
+        return ExitCode.NOT_RIGHT
+    job = _job_of(outcome)
+    if job is None or args.no_wait:
+        _accepted(outcome, job, output)
+        return ExitCode.OK
+    output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
+    with looking(settings) as (watch, _):
+        return watch_jobs(watch, {job}, output)
+
+
+def _job_of(outcome: Outcome) -> int | None:
+    answer = outcome.answer
+    return answer.get("job") if isinstance(answer, dict) else None
+
+
+def _accepted(outcome: Outcome, job: int | None, output: Output) -> None:
+    if output.as_json:
+        output.json({"lsn": outcome.lsn, "answer": outcome.answer})
+    elif job is None:
+        output.line(f"done at LSN {outcome.lsn:,}", "green")
+    else:
+        output.line(f"job {job} accepted at LSN {outcome.lsn:,} (leasehold jobs watch {job})")

@@ -1,0 +1,164 @@
+"""`leasehold dead-letter`: what could not be applied, why, and what one can do about it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from leasehold.cli.command import Subparsers, add, finish
+from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.output import Output, clock_time
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.dead_letters import DeadLetters, readable_request
+from leasehold.model.errors import ConfigurationError, LeaseholdError
+from leasehold.model.ids import format_request_id
+from leasehold.model.records import DeadLetter
+
+LISTED_MAX: Final = 50
+RESULT_TIMEOUT_S: Final = 30.0
+
+ADVICE: Final = {
+    "40001": "Its row kept changing under it. Submit it again, or with a smaller transaction.",
+    "42P01": "Create the table first, or correct its name; then submit it again.",
+    "42703": "Correct the column's name, or submit it again once the column is public.",
+    "22023": "Leave schema_version out, or name one that exists.",
+    "23502": "Give a value for the column.",
+    "23505": "A row with that key is there already: an update or upsert is what fits.",
+    "54000": "Split the transaction: it can never fit into one record of the log.",
+    "08P01": "Correct the request's form (the message names the field).",
+    "LH001": "Its id was made too long ago; submitting it again gives it a new one.",
+    "LH002": "The clock of its producer was ahead; submitting it again gives it a new id.",
+}
+
+
+def register(subparsers: Subparsers) -> None:
+    parser = add(
+        subparsers, "dead-letter", list_letters, "list, explain and resubmit what was not applied"
+    )
+    actions = parser.add_subparsers(metavar="ACTION")
+    listed = actions.add_parser("list", help="list dead letters, newest last")
+    listed.add_argument("--limit", type=int, default=LISTED_MAX, help="newest so many")
+    finish(listed, list_letters)
+    explained = actions.add_parser("explain", help="one dead letter in full, and what helps")
+    explained.add_argument("id", help="request id, or offset in the dead-letter topic")
+    finish(explained, explain)
+    again = actions.add_parser("resubmit", help="send it again as a new request (under a fresh id)")
+    again.add_argument("id", help="request id, or offset in the dead-letter topic")
+    again.add_argument("--edit", action="store_true", help="change it first, in $EDITOR")
+    finish(again, resubmit)
+
+
+def list_letters(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    letters = DeadLetters(settings).read()[-getattr(args, "limit", LISTED_MAX) :]
+    if output.as_json:
+        output.json([letter_report(offset, letter) for offset, letter in letters])
+        return ExitCode.OK
+    output.table(
+        [">offset", "request", "when", "code", "message"],
+        [
+            [
+                str(offset),
+                _id_words(letter),
+                clock_time(letter.decided_us),
+                letter.code,
+                letter.message[:120],
+            ]
+            for offset, letter in letters
+        ],
+        "no dead letter: everything submitted was committed or refused to its sender",
+    )
+    return ExitCode.OK
+
+
+def letter_report(offset: int, letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "offset": offset,
+        "id": _id_words(letter),
+        "attempt": letter.attempt,
+        "code": letter.code,
+        "message": letter.message,
+        "detail": dict(letter.detail),
+        "decided_us": letter.decided_us,
+        "lane": letter.lane,
+        "lane_offset": letter.offset,
+        "content_type": letter.content_type,
+        "request": readable_request(letter),
+    }
+
+
+def _id_words(letter: DeadLetter) -> str:
+    return format_request_id(letter.request_id) if len(letter.request_id) == 16 else "no id"
+
+
+def explain(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    found = DeadLetters(settings).find(args.id)
+    if found is None:
+        output.error(f"there is no dead letter {args.id!r}")
+        return ExitCode.NOT_RIGHT
+    offset, letter = found
+    told = letter_report(offset, letter)
+    told["advice"] = ADVICE.get(letter.code, "Correct what the message names; submit it again.")
+    if output.as_json:
+        output.json(told)
+        return ExitCode.OK
+    output.line(f"request {told['id']}, attempt {letter.attempt}", "bold")
+    output.line(f"refused  {clock_time(letter.decided_us)} with {letter.code}")
+    output.line(f"because  {letter.message}", "yellow")
+    for name, value in letter.detail.items():
+        output.line(f"  {name}: {value}")
+    output.line(f"stood at offset {letter.offset} of {letter.lane}", "dim")
+    output.line()
+    output.line(json.dumps(told["request"], indent=2, ensure_ascii=False, default=str))
+    output.line()
+    output.line(f"{told['advice']} (leasehold dead-letter resubmit {args.id} --edit)")
+    return ExitCode.OK
+
+
+def resubmit(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    found = DeadLetters(settings).find(args.id)
+    if found is None:
+        output.error(f"there is no dead letter {args.id!r}")
+        return ExitCode.NOT_RIGHT
+    fields = readable_request(found[1])
+    if args.edit:
+        fields = _edited(fields)
+    if not isinstance(fields, dict):
+        output.error("it is no object with fields; --edit lets you write one")
+        return ExitCode.NOT_RIGHT
+    # Its old id has its answer for ever (L5): a new try is a new request.
+    request = {k: v for k, v in fields.items() if k not in ("id", "attempt", "give_up")}
+    with ChangeProducer(settings) as changes:
+        pending = changes.submit(request)
+        outcome = pending.result(RESULT_TIMEOUT_S)
+    name = format_request_id(pending.request_id)
+    if output.as_json:
+        output.json({"id": name, **outcome._asdict()})
+    elif outcome.lsn:
+        output.line(f"committed at LSN {outcome.lsn:,} as request {name}", "green")
+    if outcome.lsn:
+        return ExitCode.OK
+    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
+    return ExitCode.NOT_RIGHT
+
+
+def _edited(fields: Any) -> Any:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise ConfigurationError("no editor is set: set EDITOR, e.g. EDITOR=nano")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "request.json"
+        path.write_text(json.dumps(fields, indent=2, ensure_ascii=False, default=str), "utf-8")
+        done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+        if done.returncode != 0:
+            raise LeaseholdError(f"{editor} ended with {done.returncode}; nothing was sent")
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise LeaseholdError(f"what was edited is no JSON: {error}; nothing was sent") from None

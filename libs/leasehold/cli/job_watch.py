@@ -1,0 +1,75 @@
+"""Jobs as they go: bars for a terminal, lines for a file, JSON for programs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.looking import now_us
+from leasehold.cli.output import Output, span
+from leasehold.client.cluster_report import report
+from leasehold.client.cluster_watch import ClusterWatch
+
+EVERY_S: Final = 0.5
+ENDED: Final = ("succeeded", "failed", "cancelled")
+
+
+def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
+    """Until every wanted job has ended: 0 when all succeeded, else 1."""
+    statuses: dict[int, str] = {}
+    said: dict[int, tuple[Any, ...]] = {}
+    columns = (
+        TextColumn("{task.fields[name]}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    with output.progress(*columns) as progress:
+        tasks: dict[int, TaskID] = {}
+        for view in watch.views(EVERY_S):
+            for job in report(view, now_us())["jobs"]:
+                number = job["job"]
+                if number not in wanted or statuses.get(number) in ENDED:
+                    continue
+                statuses[number] = job["status"]
+                if number not in tasks:
+                    name = f"job {number} {job['table']}"
+                    tasks[number] = progress.add_task("", total=1.0, name=name, words="")
+                progress.update(tasks[number], completed=job["fraction"], words=progress_words(job))
+                _say(job, said, output)
+            if len(statuses) == len(wanted) and all(s in ENDED for s in statuses.values()):
+                break
+    return ExitCode.OK if set(statuses.values()) == {"succeeded"} else ExitCode.NOT_RIGHT
+
+
+def progress_words(job: dict[str, Any]) -> str:
+    """``step 2/3 → write-only: filling rows, 120,000 of about 336,776, 84,000/s, 3 s left``."""
+    if job["status"] in ENDED:
+        return f"{job['status']}{': ' + job['error'] if job['error'] else ''}"
+    words = [f"step {job['step']}/{job['steps']} → {job['to']}: {job['doing']}"]
+    if job["phase"] == "backfilling":
+        total = f" of about {job['rows_total']:,}" if job["rows_total"] else ""
+        words.append(f"{job['rows']:,}{total} rows")
+        if job["rows_per_second"]:
+            words.append(f"{job['rows_per_second']:,.0f}/s")
+        if job["eta_s"] is not None:
+            words.append(f"{span(job['eta_s'] * 1_000)} left")
+    if job["waits_for"]:
+        more = len(job["waits_for"]) - 1
+        words.append(f"waits: {job['waits_for'][0]}" + (f" and {more} more" if more else ""))
+    return ", ".join(words)
+
+
+def _say(job: dict[str, Any], said: dict[int, tuple[Any, ...]], output: Output) -> None:
+    """Where no bar is drawn: a line at each change of state, not at each row."""
+    state = (job["status"], job["step"], job["phase"], tuple(job["waits_for"]))
+    if said.get(job["job"]) == state:
+        return
+    said[job["job"]] = state
+    if output.as_json:
+        output.json(job)
+    elif not output.is_terminal or job["status"] in ENDED:
+        output.line(f"job {job['job']} {job['table']}: {progress_words(job)}")

@@ -1,0 +1,115 @@
+"""`leasehold jobs`: schema changes on their way; watch them, pause, resume, cancel, set."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from leasehold.cli.command import Subparsers, add, finish
+from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.job_watch import ENDED, watch_jobs
+from leasehold.cli.looking import looking, now_us
+from leasehold.cli.output import Output, clock_time, span
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_report import report
+from leasehold.model.records import ChangeRequest, JobControl
+
+RESULT_TIMEOUT_S = 30.0
+
+
+def register(subparsers: Subparsers) -> None:
+    parser = add(subparsers, "jobs", list_jobs, "list jobs; watch, pause, resume, cancel or set")
+    actions = parser.add_subparsers(metavar="ACTION")
+    listed = actions.add_parser("list", help="list jobs, newest last (also without an action)")
+    finish(listed, list_jobs)
+    watched = actions.add_parser(
+        "watch", help="progress of one job, or of all that run, until they end"
+    )
+    watched.add_argument("job", nargs="?", type=int, help="number of the job")
+    finish(watched, watch)
+    for action, words in (
+        ("pause", "stop a job where it is, to be resumed"),
+        ("resume", "let a paused job go on"),
+        ("cancel", "roll a job back; the table becomes as it was before"),
+    ):
+        controlled = actions.add_parser(action, help=words)
+        controlled.add_argument("job", type=int, help="number of the job")
+        finish(controlled, control).set_defaults(action=action)
+    changed = actions.add_parser("set", help="change the speed of a backfill while it runs")
+    changed.add_argument("job", type=int, help="number of the job")
+    changed.add_argument("--rows-per-second", type=int, help="0 = as fast as it goes")
+    changed.add_argument("--chunk-rows", type=int, help="rows per chunk")
+    finish(changed, control).set_defaults(action="set")
+
+
+def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    with looking(settings) as (_, view):
+        jobs = report(view, now_us())["jobs"]
+    if output.as_json:
+        output.json(jobs)
+        return ExitCode.OK
+    output.table(
+        [">job", "table", "status", "step", ">done", ">rows", ">age", "started", "sql"],
+        [_row(job) for job in jobs],
+        'no job yet: try leasehold ddl "CREATE INDEX … ON …"',
+    )
+    for job in jobs:
+        for words in job["waits_for"]:
+            output.line(f"job {job['job']} waits: {words}", "yellow")
+        if job["error"]:
+            output.line(f"job {job['job']}: {job['error']}", "red")
+    return ExitCode.OK
+
+
+def _row(job: dict[str, Any]) -> list[Any]:
+    return [
+        str(job["job"]),
+        job["table"],
+        job["status"],
+        f"{job['step']}/{job['steps']} {job['phase']}",
+        f"{job['fraction'] * 100:.0f} %",
+        job["rows"],
+        span(job["age_ms"]),
+        clock_time(job["created_us"]),
+        job["sql"],
+    ]
+
+
+def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    with looking(settings) as (seen, view):
+        jobs = report(view, now_us())["jobs"]
+        if args.job is not None and args.job not in {job["job"] for job in jobs}:
+            output.error(f"there is no job {args.job}")
+            return ExitCode.NOT_RIGHT
+        wanted = (
+            {args.job}
+            if args.job is not None
+            else {job["job"] for job in jobs if job["status"] not in ENDED}
+        )
+        if not wanted:
+            output.note("no job is running")
+            return ExitCode.OK
+        return watch_jobs(seen, wanted, output)
+
+
+def control(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    wishes = {
+        "rows_per_second": getattr(args, "rows_per_second", None),
+        "chunk_rows": getattr(args, "chunk_rows", None),
+    }
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if args.action == "set" and not given:
+        output.error("nothing to set: give --rows-per-second or --chunk-rows")
+        return ExitCode.USAGE
+    request = ChangeRequest(b"", control=JobControl(args.job, args.action, given))
+    with ChangeProducer(settings) as changes:
+        outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
+    if output.as_json:
+        output.json({"job": args.job, "action": args.action, **outcome._asdict()})
+    elif outcome.lsn:
+        output.line(f"job {args.job}: {args.action} is in the log at LSN {outcome.lsn:,}")
+    if outcome.lsn:
+        return ExitCode.OK
+    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
+    return ExitCode.NOT_RIGHT

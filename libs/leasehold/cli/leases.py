@@ -1,0 +1,69 @@
+"""`leasehold leases`: who holds which version of which table."""
+
+from __future__ import annotations
+
+import argparse
+
+from leasehold.cli.command import Subparsers, add
+from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.looking import looking, now_us
+from leasehold.cli.output import Output
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_report import report
+from leasehold.model.errors import LedgerUnavailable
+
+
+def register(subparsers: Subparsers) -> None:
+    parser = add(
+        subparsers,
+        "leases",
+        run,
+        "list leases per table and version, with their agents and sessions",
+        "A version marked old keeps the next one but one from being published.",
+    )
+    parser.add_argument("table", nargs="?", help="only this table")
+
+
+def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    with looking(settings) as (_, view):
+        told = report(view, now_us())
+        if "ledger" in view.unreachable:
+            raise LedgerUnavailable(view.unreachable["ledger"])
+    leases = [lease for lease in told["leases"] if args.table in (None, lease["table"])]
+    if output.as_json:
+        output.json({"ledger": told["ledger"], "leases": leases})
+        return ExitCode.OK
+    ledger = told["ledger"]
+    output.line(f"ledger {ledger['state']} · {len(ledger['sessions'])} sessions")
+    output.table(
+        ["table", ">version", "", ">leases", "agents", "sessions"],
+        [
+            [
+                lease["table"],
+                f"v{version['version']}",
+                "old" if version["old"] else "current",
+                version["leases"],
+                ", ".join(version["agents"]),
+                ", ".join(str(session) for session in version["sessions"]),
+            ]
+            for lease in leases
+            for version in lease["versions"]
+        ],
+        "nobody holds a lease",
+    )
+    output.line()
+    output.table(
+        ["session", "agent", ">renewals", ">leases", ""],
+        [
+            [
+                str(session["session"]),
+                session["agent"],
+                session["renewals"],
+                session["leases"],
+                "expiring" if session["expiring"] else "",
+            ]
+            for session in ledger["sessions"]
+        ],
+        "no agent has a session",
+    )
+    return ExitCode.OK

@@ -1,0 +1,58 @@
+"""The `leasehold` command: reads its arguments and settings, and hands over to one subcommand."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from leasehold import __version__
+from leasehold.cli import check, ddl, dead_letter, jobs, leases, status, submit, versions
+from leasehold.cli.exit_code import ExitCode, exit_code_of
+from leasehold.cli.output import Output
+from leasehold.client.client_settings import ClientSettings
+from leasehold.model.errors import LeaseholdError
+
+EPILOG = """\
+exit codes: 0 ok · 1 the thing asked about is not right · 2 wrong usage or settings ·
+            3 the broker or the ledger can't be reached · 4 the outcome is not known
+
+settings (environment): LEASEHOLD_KAFKA, LEASEHOLD_REDIS, LEASEHOLD_DATABASE, …
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(
+        prog="leasehold",
+        description="Tables that many services share: look at them, change them, check them.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    root.add_argument("--version", action="version", version=f"leasehold {__version__}")
+    subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (status, versions, leases, jobs, submit, ddl, check, dead_letter):
+        command.register(subparsers)
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code. Never raises for what the world does."""
+    args = parser().parse_args(arguments)
+    output = Output(as_json=args.json)
+    try:
+        return int(args.run(args, ClientSettings.read(), output))
+    except LeaseholdError as error:
+        output.error(error.message, error.sqlstate)
+        return int(exit_code_of(error))
+    except KeyboardInterrupt:
+        output.note("stopped")
+        return 130
+    except BrokenPipeError:
+        # Whoever read us (head, less) has seen enough; the interpreter must not complain of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.OK)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

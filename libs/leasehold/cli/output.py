@@ -1,0 +1,153 @@
+"""How the command shows things: tables and bars for people, JSON for programs.
+
+Answers go to standard output, everything else (progress, errors) to standard error, so that
+`leasehold … --json | jq` never meets a word that is not JSON. Colour and bars are only for
+terminals; NO_COLOR is respected (rich does both).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+from rich.table import Table
+from rich.text import Text
+
+
+class Output:
+    """`as_json`: programs read; one JSON value per call of `json`, each on a line of its own."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.out = Console(highlight=False, soft_wrap=True)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks on and a line may be drawn over."""
+        return self.err.is_terminal and not self.as_json
+
+    def json(self, value: Any) -> None:
+        sys.stdout.write(json.dumps(value, default=_json_form, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+    def line(self, words: str = "", style: str = "") -> None:
+        self.out.print(Text(words, style))
+
+    def note(self, words: str) -> None:
+        """For people only, beside the answer."""
+        if not self.as_json:
+            self.err.print(Text(words, "dim"))
+
+    def error(self, words: str, code: str = "") -> None:
+        if self.as_json:
+            self.json({"error": words, "code": code})
+        self.err.print(Text.assemble(("leasehold: ", "bold red"), words))
+
+    def table(self, heads: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
+        """Heads that start with ">" are numbers (to the right). `empty`: said when no row is."""
+        listed = [[_cell(value) for value in row] for row in rows]
+        if not listed:
+            self.line(empty, "dim")
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        for head in heads:
+            right = head.startswith(">")
+            table.add_column(head.removeprefix(">"), justify="right" if right else "left")
+        for row in listed:
+            table.add_row(*row)
+        self.out.print(table, soft_wrap=False) if self.out.is_terminal else self._plain(
+            heads, listed
+        )
+
+    def _plain(self, heads: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
+        """Into a file or a pipe: full width, whatever a terminal would cut off."""
+        names = [head.removeprefix(">") for head in heads]
+        texts = [names, *([cell.plain for cell in row] for row in rows)]
+        widths = [max(len(row[at]) for row in texts) for at in range(len(names))]
+        for row in texts:
+            cells = [
+                cell.rjust(width) if head.startswith(">") else cell.ljust(width)
+                for cell, width, head in zip(row, widths, heads, strict=True)
+            ]
+            sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+    def progress(self, *columns: str | ProgressColumn) -> Progress:
+        """A bar on standard error; nothing where no person looks on."""
+        return Progress(
+            *columns, console=self.err, disable=not self.is_terminal, refresh_per_second=8
+        )
+
+
+STYLES = {
+    "coherent": "green",
+    "incoherent": "yellow",
+    "silent": "red",
+    "ready": "green",
+    "grace": "yellow",
+    "closed": "yellow",
+    "away": "red",
+    "succeeded": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "running": "cyan",
+    "paused": "yellow",
+    "rolling back": "yellow",
+}
+
+
+def _cell(value: Any) -> Text:
+    if isinstance(value, Text):
+        return value
+    if value is None:
+        return Text("–", "dim")
+    words = f"{value:,}" if type(value) is int else str(value)
+    return Text(words, STYLES.get(words, ""))
+
+
+def _json_form(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, dict):
+        return value
+    try:
+        return dict(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def span(milliseconds: float | None) -> str:
+    """``240 ms``, ``3.1 s``, ``4 min 10 s``, ``2 h 5 min``, ``3 d 4 h``; "–" for not known."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1_000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def clock_time(unix_us: int) -> str:
+    """Local date and time of an event, for people; "–" for none."""
+    if unix_us <= 0:
+        return "–"
+    moment = datetime.fromtimestamp(unix_us / 1e6, UTC).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,135 @@
+"""`leasehold status`: log, master, nodes, ledger, jobs, lanes — whether all is well."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from leasehold.cli.command import Subparsers, add
+from leasehold.cli.exit_code import ExitCode
+from leasehold.cli.job_watch import ENDED
+from leasehold.cli.looking import looking, now_us
+from leasehold.cli.output import STYLES, Output, clock_time, span
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_report import report
+from leasehold.client.cluster_view import SILENT_AFTER_US
+
+SETTLE_S = 1.0
+"""A master writes several records a second even when idle; so long one waits for the next one."""
+
+
+def register(subparsers: Subparsers) -> None:
+    add(
+        subparsers,
+        "status",
+        run,
+        "show log, master, nodes, ledger, jobs and lanes",
+        "Exit code 1 when something is not right: no master, a node that is silent or not "
+        "coherent, a ledger that is away or not ready, a failed job.",
+    )
+
+
+def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    with looking(settings) as (watch, view):
+        # What stands on the topics may be old: only what is written now shows who is alive.
+        offset = view.log.end
+        watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
+        told = report(watch.view, now_us())
+    troubles = troubles_of(told)
+    told["troubles"] = troubles
+    if output.as_json:
+        output.json(told)
+    else:
+        _show(told, output, settings.cluster.database)
+    return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
+
+
+def troubles_of(told: dict[str, Any]) -> list[str]:
+    """Sentences on what is not right; each names what it is about."""
+    found = []
+    log = told["log"]
+    if not log["master"]:
+        found.append("no master yet: no node has claimed an epoch")
+    elif (log["master_silent_ms"] or 0) * 1_000 > SILENT_AFTER_US:
+        found.append(
+            f"master {log['master']} has written nothing for {span(log['master_silent_ms'])}: "
+            "no change is decided until a standby takes over"
+        )
+    found += [
+        f"node {node['node']} ({node['role']}) is {node['coherency']} "
+        f"for {span(node['for_ms'])}, {node['lag_records']:,} records behind"
+        for node in told["nodes"]
+        if node["coherency"] != "coherent" and node["role"] != "standby"
+    ]
+    ledger = told["ledger"]["state"]
+    if ledger != "ready":
+        found.append(f"the lease ledger is {ledger}: schema changes wait, reads and writes go on")
+    found += [
+        f"job {job['job']} on {job['table']} failed: {job['error']}"
+        for job in told["jobs"]
+        if job["status"] == "failed"
+    ]
+    return found
+
+
+def _show(told: dict[str, Any], output: Output, database: str) -> None:
+    log, rates = told["log"], told["rates"]
+    output.line(f"database {database}", "bold")
+    output.line(
+        f"log      offset {log['offset']:,} · LSN {log['lsn']:,} · epoch {log['epoch']} · "
+        f"master {log['master'] or 'none'} · last commit {clock_time(log['commit_us'])}"
+    )
+    ledger = told["ledger"]
+    output.line(
+        f"ledger   {ledger['state']} · {len(ledger['sessions'])} sessions",
+        STYLES.get(ledger["state"], ""),
+    )
+    for lane in told["lanes"]:
+        output.line(
+            f"{lane['lane']:<8} {lane['waiting']:,} waiting · "
+            f"decided to {lane['decided_through']:,}"
+        )
+    if rates["dead_lettered"] or told["dead_letters"]:
+        output.line(f"dead     {told['dead_letters']:,} dead letters (leasehold dead-letter list)")
+    output.line()
+    output.table(
+        ["node", "role", "coherency", ">for", ">lag", ">LSN", ">offset", ">heard", "serves"],
+        [
+            [
+                n["node"],
+                n["role"],
+                n["coherency"],
+                span(n["for_ms"]),
+                n["lag_records"],
+                n["lsn"],
+                n["offset"],
+                f"{span(n['age_ms'])} ago",
+                n["serves"] or None,
+            ]
+            for n in told["nodes"]
+        ],
+        "no node has been heard of in the last hour: start one (make up)",
+    )
+    running = [job for job in told["jobs"] if job["status"] not in ENDED]
+    if running:
+        output.line()
+        output.table(
+            ["job", "table", "status", "step", "doing", "waits for"],
+            [
+                [
+                    str(job["job"]),
+                    job["table"],
+                    job["status"],
+                    f"{job['step']}/{job['steps']} → {job['to']}",
+                    job["doing"],
+                    "; ".join(job["waits_for"]) or None,
+                ]
+                for job in running
+            ],
+            "",
+        )
+    output.line()
+    for trouble in told["troubles"]:
+        output.line(f"! {trouble}", "yellow")
+    if not told["troubles"]:
+        output.line("all is well", "green")
