@@ -23,6 +23,7 @@ def test_names_and_partitions_are_those_of_the_protocol() -> None:
         "air.conflicts": 2,
         "air.dead-letter": 1,
         "air.changefeed": 1,
+        "air.changefeed": 1,
     }
 
 
@@ -33,7 +34,9 @@ def test_what_is_not_yet_decided_is_never_deleted_by_time(topic: Topic) -> None:
     assert topic.config["retention.bytes"] == "-1"
 
 
-@pytest.mark.parametrize("topic", [DATABASE.versions, DATABASE.jobs, DATABASE.rows(7)])
+@pytest.mark.parametrize(
+    "topic", [DATABASE.versions, DATABASE.jobs, DATABASE.changefeed, DATABASE.rows(7)]
+)
 def test_state_topics_are_compacted(topic: Topic) -> None:
     assert topic.config["cleanup.policy"] == "compact"
 
