@@ -10,7 +10,8 @@ Clean-up follows from who may still need a record:
   request (L3, L7) or make the log undecidable for a lagging node (L1, L2).
 - acks, results, conflicts: deletion by time. Each is given again by its writer (a node renews its
   ack several times a second; results and conflicts after `answered_through` are repeated, L7).
-- versions, jobs, rows, changefeed: compaction. The newest record per key is the state; readers may join late.
+- versions, jobs, rows, changefeed: compaction. The newest record per key is the state; readers may
+  join late.
 - versions-history, dead-letter: kept for people and for readers of old images.
 """
 
