@@ -1,0 +1,254 @@
+"""Goal: a writer's promises at the edges: crash, second writer, foreign file, contradiction.
+
+Method: each test brings about one situation on a real file and looks at what is said or left.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+
+from leasehold.adapters.sqlite_layout import LAYOUT_VERSION
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.errors import ConfigurationError, StoreCorrupted
+from leasehold.model.ids import genid
+from leasehold.model.ports import Row
+from leasehold.model.records import ChangeKind, EntriesFill, LogPosition, Outcome, RowChange
+from leasehold.schema.descriptor import Column, Index
+from leasehold.schema.states import State
+from leasehold.schema.types import Type
+from tests.unit.store.flights_table import GATE, NUMBER, PRICE, SEATS, TABLE, first_version, history
+
+FLIGHTS = first_version(wide_key=False)
+
+
+def insert(number: int, seats: int | None = None) -> RowChange:
+    image = {NUMBER: number} if seats is None else {NUMBER: number, SEATS: seats}
+    return RowChange(ChangeKind.INSERT, TABLE, 1, (number,), image, {}, (0,))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    made = SqliteStore(tmp_path / "node.db", cache_mb=1)
+    made.begin()
+    made.prepare(FLIGHTS)
+    made.put_descriptor(TABLE, 1, FLIGHTS.to_wire())
+    made.change(FLIGHTS, insert(1, 10), 5, 2, None)
+    made.commit(LogPosition(1, lsn=5))
+    return made
+
+
+CHILD = """
+import os, sys
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.records import *
+from tests.unit.store.test_writer import FLIGHTS, insert
+store = SqliteStore(sys.argv[1], synchronous="full", cache_mb=1)
+store.begin(); store.prepare(FLIGHTS); store.change(FLIGHTS, insert(1), 1, 0, None)
+store.put_outcome(b"1", Outcome(1, 1, 1, 1, True)); store.commit(LogPosition(7, lsn=1))
+store.begin(); store.change(FLIGHTS, insert(2), 2, 0, None)
+store.put_outcome(b"2", Outcome(1, 2, 1, 2, True))
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_l6_after_a_kill_rows_outcomes_and_position_are_of_one_commit(tmp_path: Path) -> None:
+    path = tmp_path / "node.db"
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(path)],
+        cwd=root,
+        env={"PYTHONPATH": f"{root}:{root / 'libs'}"},
+        check=False,
+        timeout=60,
+        capture_output=True,
+    )
+    assert done.returncode == -9, done.stderr
+    store = SqliteStore(path, cache_mb=1)  # the dead writer's lock is gone with it
+    assert store.position() == LogPosition(7, lsn=1)
+    assert store.row(FLIGHTS, (1,)) is not None
+    assert store.row(FLIGHTS, (2,)) is None
+    assert store.outcome(b"1") == Outcome(1, 1, 1, 1, True)
+    assert store.outcome(b"2") is None
+    store.close()
+
+
+def test_a_second_writer_is_refused_until_the_first_is_closed(store: SqliteStore) -> None:
+    with pytest.raises(ConfigurationError, match="another writer has the store"):
+        SqliteStore(store.path)
+    store.close()
+    SqliteStore(store.path).close()
+
+
+def test_a_newer_layout_and_a_foreign_file_are_refused(tmp_path: Path) -> None:
+    newer, foreign, noise = (tmp_path / name for name in ("newer.db", "foreign.db", "noise.db"))
+    SqliteStore(newer).close()
+    connection = apsw.Connection(str(newer))
+    connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION + 1}")
+    connection.close()
+    connection = apsw.Connection(str(foreign))
+    connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    noise.write_bytes(b"no database at all, only text" * 100)
+    with pytest.raises(ConfigurationError, match=f"layout {LAYOUT_VERSION + 1}"):
+        SqliteStore(newer)
+    with pytest.raises(ConfigurationError, match="not a store"):
+        SqliteStore(foreign)
+    with pytest.raises(StoreCorrupted, match="not a readable store"):
+        SqliteStore(noise)
+    with pytest.raises(ConfigurationError, match="normal or full"):
+        SqliteStore(tmp_path / "x.db", synchronous="off")
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("kind", [ChangeKind.UPDATE, ChangeKind.DELETE, ChangeKind.FILL])
+def test_a_change_decided_on_other_genids_is_a_contradiction(
+    store: SqliteStore, kind: ChangeKind, indexed: bool
+) -> None:
+    version = history(wide_key=False)[1] if indexed else FLIGHTS
+    image = None if kind is ChangeKind.DELETE else {NUMBER: 1, SEATS: 3}
+    locks = () if kind is ChangeKind.FILL else (0,)
+    store.begin()
+    store.prepare(version)
+    for key, seen in (((1,), {0: genid(5, 3)}), ((2,), {0: genid(5, 2)})):
+        change = RowChange(kind, TABLE, version.version, key, image, seen, locks)
+        with pytest.raises(StoreCorrupted, match="was decided on genids"):
+            store.change(version, change, 6, 0, None)
+    right = RowChange(kind, TABLE, version.version, (1,), image, {0: genid(5, 2)}, locks)
+    store.change(version, right, 6, 0, None)
+    store.rollback()
+    store.close()
+
+
+def test_an_insert_over_a_row_is_a_contradiction(store: SqliteStore) -> None:
+    store.begin()
+    with pytest.raises(StoreCorrupted, match="INSERT of"):
+        store.change(FLIGHTS, insert(1), 6, 0, None)
+    store.close()
+
+
+def test_a_pair_without_a_place_is_a_contradiction(store: SqliteStore) -> None:
+    change = RowChange(ChangeKind.INSERT, TABLE, 1, (2,), {NUMBER: 2, 99: 1}, {}, (0,))
+    store.begin()
+    with pytest.raises(StoreCorrupted, match=r"elements \[99\]"):
+        store.change(FLIGHTS, change, 6, 0, None)
+    store.close()
+
+
+def test_genids_change_but_for_a_fill_and_the_lsn_always(store: SqliteStore) -> None:
+    seen = {0: genid(5, 2)}
+    fill = RowChange(ChangeKind.FILL, TABLE, 1, (1,), {NUMBER: 1, SEATS: 10, PRICE: 1.0}, seen, ())
+    store.begin()
+    store.change(FLIGHTS, fill, 6, 4, None)
+    assert store.row(FLIGHTS, (1,)) == Row({NUMBER: 1, SEATS: 10, PRICE: 1.0}, seen, 6)
+    update = RowChange(ChangeKind.UPDATE, TABLE, 1, (1,), {NUMBER: 1, PRICE: 2.0}, seen, (0,))
+    store.change(FLIGHTS, update, 7, 4, None)
+    assert store.row(FLIGHTS, (1,)) == Row({NUMBER: 1, PRICE: 2.0}, {0: genid(7, 4)}, 7)
+    store.close()
+
+
+def test_pairs_that_an_older_version_cannot_see_are_carried_along(store: SqliteStore) -> None:
+    """T0: the image has every pair; a writer at version 1 must not take GATE away."""
+    two = history(wide_key=False)[2]
+    seen = {0: genid(5, 2)}
+    store.begin()
+    store.prepare(two)
+    image = {NUMBER: 1, SEATS: 10, GATE: 4}
+    store.change(two, RowChange(ChangeKind.UPDATE, TABLE, 3, (1,), image, seen, (0,)), 6, 0, None)
+    assert store.row(FLIGHTS, (1,)) == Row(image, {0: genid(6, 0)}, 6)
+    store.close()
+
+
+def test_a_roll_back_takes_new_columns_and_versions_with_it(store: SqliteStore) -> None:
+    """The next column under the same version number may be another one."""
+    first = replace(
+        FLIGHTS, version=2, columns=(*FLIGHTS.columns, Column(20, "first", Type("text")))
+    )
+    other = replace(
+        FLIGHTS, version=2, columns=(*FLIGHTS.columns, Column(20, "other", Type("bigint")))
+    )
+    for inner in (False, True):
+        store.begin()
+        if inner:
+            store.savepoint()
+        store.prepare(first)
+        store.put_descriptor(TABLE, 2, first.to_wire())
+        image = {NUMBER: 2, 20: "x"}
+        store.change(
+            first, RowChange(ChangeKind.INSERT, TABLE, 2, (2,), image, {}, (0,)), 6, 0, None
+        )
+        if inner:
+            store.rollback_to()
+            store.commit(store.position())
+        else:
+            store.rollback()
+    assert len(store.catalog().descriptors) == 1
+    store.begin()
+    with pytest.raises(StoreCorrupted, match=r"elements \[20\]"):
+        store.change(
+            first, RowChange(ChangeKind.INSERT, TABLE, 2, (2,), image, {}, (0,)), 6, 0, None
+        )
+    store.prepare(other)
+    image_now = {NUMBER: 2, 20: 5}
+    store.change(
+        other, RowChange(ChangeKind.INSERT, TABLE, 2, (2,), image_now, {}, (0,)), 6, 0, None
+    )
+    assert store.row(other, (2,)) == Row(image_now, {0: genid(6, 0)}, 6)
+    store.close()
+
+
+def test_entries_fill_ignores_rows_that_are_gone_and_entries_that_are_there(
+    store: SqliteStore,
+) -> None:
+    index = Index(30, "by_seats", (SEATS,), state=State.WRITE_ONLY)
+    version = replace(FLIGHTS, version=2, indexes=(index,))
+    store.begin()
+    store.prepare(version)
+    for number in range(2, 6):
+        store.change(FLIGHTS, insert(number, number % 2 or None), 5 + number, 0, None)
+    keys = ((1,), (2,), (77,), (2,), (3,))
+    assert store.fill_entries(version, EntriesFill(TABLE, 2, 30, keys)) == 3
+    assert store.fill_entries(version, EntriesFill(TABLE, 2, 30, keys)) == 0
+    assert store.fill_entries(version, EntriesFill(TABLE, 2, 30, ())) == 0
+    found = store._connection.execute(f"SELECT * FROM x{TABLE}_30").fetchall()
+    assert found == [(1, 3), (10, 1), (b"", 2)]  # NULL sorts last
+    store.close()
+
+
+def test_outcomes_are_replaced_and_forgotten_oldest_first(store: SqliteStore) -> None:
+    refused = Outcome(1, 0, 0, 50, False, "40001", "seen is not there", {"key": [1]})
+    store.begin()
+    for age in (30, 20, 10):
+        store.put_outcome(bytes([age]), Outcome(1, age, 1, age, True, answer={"job": age}))
+    store.put_outcome(b"again", refused)
+    store.put_outcome(b"again", refused._replace(attempt=2))
+    assert store.outcome(b"again") == refused._replace(attempt=2)
+    assert store.collect_outcomes(30, 1) == 1
+    assert [store.outcome(bytes([age])) is None for age in (10, 20, 30)] == [True, False, False]
+    assert store.collect_outcomes(31, 10) == 2
+    assert store.outcome(b"again") is not None
+    store.close()
+
+
+def test_the_catalog_comes_back_as_it_was_put(store: SqliteStore) -> None:
+    store.begin()
+    store.put_job(4, {"id": 4, "state": "running", 7: [1, None]})
+    store.put_min_version(TABLE, 1)
+    store.put_ledger_run("run-9")
+    position = LogPosition(9, 2, b"i", 3, b"d", 8, 77, {"requests": 5, "backfill": 2}, 6, 500)
+    store.commit(position)
+    store.close()
+    again = SqliteStore(store.path)
+    assert again.position() == position
+    assert again.catalog() == (
+        [FLIGHTS.to_wire()],
+        {TABLE: 1},
+        [{"id": 4, "state": "running", 7: [1, None]}],
+        "run-9",
+    )
+    again.close()
