@@ -13,10 +13,13 @@ endif
 PYTHON := .venv/bin/python
 CODE := $(wildcard libs services spark_streaming infra tests)
 
-# The fast suites run everything in one process; the last ones start real Kafka, Redis and Spark.
-UNIT := $(wildcard tests/unit tests/schema_change tests/scenarios tests/isolation tests/wire)
-SIMULATION := $(wildcard tests/simulation)
+# Integration starts real Kafka, Redis and Spark; all other folders run in one process. Whatever is
+# not named here counts as a unit suite, so that a new folder of tests is never left out.
 INTEGRATION := $(wildcard tests/integration tests/consistency)
+SIMULATION := $(wildcard tests/simulation)
+NO_SUITES := tests/bench tests/chaos tests/__pycache__
+FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
+UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(NO_SUITES),$(FOLDERS))
 PYTEST := $(PYTHON) -m pytest
 WORKERS ?= 2
 
