@@ -102,7 +102,16 @@ def seed_parts(epoch: int, run_id: str, seeds: Sequence[Seed]) -> list[SeedTable
 class LedgerWatch:
     """One per mastership. `recorded_run` is what the log has on record when it begins."""
 
-    __slots__ = ("_epoch", "_recorded", "_rules", "_run_id", "_ttl_ns", "_until_ns", "phase")
+    __slots__ = (
+        "_epoch",
+        "_recorded",
+        "_rules",
+        "_run_id",
+        "_tables",
+        "_ttl_ns",
+        "_until_ns",
+        "phase",
+    )
 
     def __init__(
         self, epoch: int, recorded_run: str, session_ttl_ns: int, rules: Rules = EVERY_RULE
@@ -115,11 +124,17 @@ class LedgerWatch:
         self._rules = rules
         self._run_id = ""
         self._until_ns = 0
+        self._tables = 1
         self.phase = Phase.UNKNOWN
 
     @property
     def may_publish(self) -> bool:
         return self.phase is Phase.READY
+
+    def seeding(self, tables: int) -> None:
+        """How many tables the log has at SeedFromLog. With none nobody can hold a lease, whatever
+        the ledger has lost, so there is no grace to wait for: a new database is ready at once."""
+        self._tables = tables
 
     def due_ns(self) -> int | None:
         """When TimePassed is next needed."""
@@ -210,7 +225,9 @@ class LedgerWatch:
     def _grace(self, now_ns: int) -> list[Effect]:
         """D6: what an agent still holds was renewed before the loss, hence before now."""
         self.phase = Phase.WAITING
-        self._until_ns = now_ns + (self._ttl_ns if self._rules.grace_waits else 0)
+        self._until_ns = now_ns + (
+            self._ttl_ns if self._rules.grace_waits and self._tables else 0
+        )
         if not self._rules.grace_in_log:
             return [RecordRun(self._run_id)]
         return self._time(now_ns)
@@ -232,3 +249,14 @@ class LedgerWatch:
         self._run_id = run_id
         self.phase = Phase.MARKING
         return [MarkReady(self._epoch, run_id)]
+
+    def copy(self) -> "LedgerWatch":
+        other = LedgerWatch(self._epoch, self._recorded, self._ttl_ns, self._rules)
+        other._run_id = self._run_id
+        other._until_ns = self._until_ns
+        other.phase = self.phase
+        return other
+
+    def key(self) -> tuple[object, ...]:
+        """Hashable; equal exactly for equal states."""
+        return (self._epoch, self._recorded, self._run_id, self._until_ns, self.phase.name)

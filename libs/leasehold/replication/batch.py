@@ -112,6 +112,10 @@ class Batch:
         self.closed = False
 
     @property
+    def next_lsn(self) -> int:
+        return self._lsn + 1
+
+    @property
     def empty(self) -> bool:
         return not self.decided_through and not self.commits
 

@@ -161,8 +161,7 @@ class Master:
         wake = self._appended_ns + self._settings.heartbeat_ms * NS_PER_MS
         if self._answers.waiting():
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
-        due = self._changes.due_ns()
-        return wake if due is None else min(wake, due)
+        return wake
 
     def _start(self, position: LogPosition, now: Now) -> list[Effect]:
         due = now.mono_ns - self._appended_ns >= self._settings.heartbeat_ms * NS_PER_MS
@@ -200,7 +199,7 @@ class Master:
             if not batch.closed:
                 self._take_chunks(batch)
             if not batch.closed:
-                writes = self._changes.next_write()
+                writes = self._changes.next_write(batch.next_lsn)
                 if writes is not None:
                     batch.write_catalog(writes)
                     self._changes.appended()

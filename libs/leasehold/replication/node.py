@@ -289,7 +289,11 @@ class Node:
         if not self._is_own_claim(claim):
             return effects
         changes = SchemaChanges(
-            self._settings.schema, self._settings.name, self.catalog, after.epoch, now
+            self._settings.schema,
+            self._settings.name,
+            self.catalog,
+            after.epoch,
+            self._rules.jobs,
         )
         unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
         self.master = Master(
@@ -307,7 +311,6 @@ class Node:
         self._unanswered.clear()
         effects.append(Became("master", after.epoch, "its Claim counts"))
         effects += self.master.begin()
-        effects += changes.begin(now)
         return effects
 
     def _step_down(self, why: str, position: LogPosition) -> list[Effect]:

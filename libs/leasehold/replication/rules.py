@@ -9,6 +9,7 @@ from typing import Final
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.election import ElectionRules
 from leasehold.replication.log import LogRules
+from leasehold.schema.job_rules import JobRules
 from leasehold.transaction.verify import VerifyRules
 
 
@@ -18,6 +19,7 @@ class ReplicationRules:
     coherency: CoherencyRules = field(default_factory=CoherencyRules)
     election: ElectionRules = field(default_factory=ElectionRules)
     verify: VerifyRules = field(default_factory=VerifyRules)
+    jobs: JobRules = field(default_factory=JobRules)
     epoch_given_up_after_error: bool = True  # L4
     own_record_by_incarnation: bool = True  # L4
     repeats_wait_too: bool = True  # C1

@@ -1,8 +1,11 @@
-"""The master's side of DDL: requests become plans, jobs are driven, late chunks are turned away."""
+"""The master's side of DDL: requests become plans, jobs are driven by the coordinator, late chunks
+are turned away. This is the seam between replication (when and where something is written) and
+schema (what and why)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from leasehold.model.ports import Now
@@ -16,17 +19,20 @@ from leasehold.model.records import (
     JobWrite,
     LeaseAck,
 )
-from leasehold.replication.effects import Effect
+from leasehold.replication.effects import CallLedger, Effect
+from leasehold.replication.effects import Wake as WakeNode
+from leasehold.schema import coordinator_effects as wanted
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.chunk_gate import accept_chunk, accept_end
-from leasehold.schema.job_control import control
+from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
+from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
 from leasehold.sql.ddl import parse_ddl
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaSettings:
-    session_ttl_ms: int = 15_000
+    coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
 
 
 class Decision(NamedTuple):
@@ -37,23 +43,33 @@ class Decision(NamedTuple):
 
 
 class SchemaChanges:
+    """One per mastership; everything it remembers may be lost with it."""
+
     def __init__(
-        self, settings: SchemaSettings, node: str, catalog: Catalog, epoch: int, now: Now
+        self,
+        settings: SchemaSettings,
+        node: str,
+        catalog: Catalog,
+        epoch: int,
+        rules: JobRules = RULES,
     ) -> None:
         self._catalog = catalog
+        self._rules = rules
+        self._coherent: frozenset[str] = frozenset()
+        self._writes: deque[wanted.Write] = deque()
+        self.coordinator = Coordinator(catalog, epoch, node, settings.coordinator, rules)
 
-    def begin(self, now: Now) -> list[Effect]:
-        return []
+    # ------------------------------------------------------------ requests
 
     def decide(self, request: ChangeRequest, now: Now) -> Decision:
-        """Raises Refused."""
+        """Plan DDL or apply job control. Raises Refused."""
         if request.control is not None:
-            job = control(self._catalog, request.control, now.wall_us)
-            return Decision((JobWrite(job.job_id, job.to_wire()),), {"job": job.job_id})
+            effects = self.coordinator.step(wanted.Controlled(request.control), now)
+            (write,) = (effect for effect in effects if isinstance(effect, wanted.Write))
+            return Decision(write.writes, {"job": request.control.job})
         assert request.sql is not None
-        statement = parse_ddl(request.sql)
         made = plan(
-            statement,
+            parse_ddl(request.sql),
             self._catalog,
             sql=request.sql,
             request_id=request.id,
@@ -68,34 +84,58 @@ class SchemaChanges:
             return Decision((JobWrite(job.job_id, job.to_wire()),), {"job": job.job_id})
         return Decision((), {"notice": made.notice})
 
+    # ------------------------------------------------------------ the backfill lane
+
     def accepts(self, chunk: Chunk) -> bool:
-        return accept_chunk(self._catalog, chunk)
+        return accept_chunk(self._catalog, chunk, self._rules)
 
     def accepts_end(self, end: ChunksEnd) -> bool:
-        return accept_end(self._catalog, end)
+        return accept_end(self._catalog, end, self._rules)
+
+    # ------------------------------------------------------------ writes for the log
 
     def has_write(self) -> bool:
-        return False
+        return bool(self._writes)
 
-    def next_write(self) -> tuple[CatalogWrite, ...] | None:
-        return None
+    def next_write(self, lsn: int) -> tuple[CatalogWrite, ...] | None:
+        """The next writes, as they stand in commit `lsn`; taken when `appended` is called."""
+        while self._writes and not self._writes[0].holds(self._catalog):
+            # Somebody changed the job first; the coordinator thinks again when it reads that.
+            self._writes.popleft()
+        return self._writes[0].at(lsn) if self._writes else None
 
-    def appended(self) -> None: ...
+    def appended(self) -> None:
+        self._writes.popleft()
+
+    # ------------------------------------------------------------ events
 
     def catalog_changed(self, lsn: int, now: Now) -> list[Effect]:
-        return []
+        return self._step(wanted.CatalogChanged(lsn), now)
 
     def lease_acked(self, ack: LeaseAck, now: Now) -> list[Effect]:
-        return []
+        return self._step(wanted.LeaseAcked(ack.table_id, ack.version), now)
 
     def reported(self, report: CheckReport, now: Now) -> list[Effect]:
-        return []
+        return self._step(wanted.Reported(report), now)
 
-    def ledger_replied(self, token: object, reply: object, now: Now) -> list[Effect]:
-        return []
+    def ledger_replied(self, token: object, reply: Any, now: Now) -> list[Effect]:
+        assert isinstance(token, int)
+        return self._step(wanted.LedgerReplied(token, reply), now)
 
     def tick(self, coherent: frozenset[str], now: Now) -> list[Effect]:
-        return []
+        if coherent != self._coherent:
+            self._coherent = coherent
+            return self._step(wanted.CoherentNodes(coherent), now)
+        return self._step(wanted.Tick(), now)
 
-    def due_ns(self) -> int | None:
-        return None
+    def _step(self, event: wanted.Event, now: Now) -> list[Effect]:
+        effects: list[Effect] = []
+        for effect in self.coordinator.step(event, now):
+            match effect:
+                case wanted.Write():
+                    self._writes.append(effect)
+                case wanted.Call(token, command):
+                    effects.append(CallLedger(token, command))
+                case wanted.Wake(at_ns):
+                    effects.append(WakeNode(at_ns))
+        return effects

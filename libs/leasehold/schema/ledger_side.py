@@ -164,7 +164,9 @@ class LedgerSide:
                 case Liveness():
                     wanted += self._look()
                 case SeedFromLog(run_id):
-                    self._seeds = seed_parts(self._epoch, run_id, self._versions())
+                    versions = self._versions()
+                    self._watch.seeding(len(versions))
+                    self._seeds = seed_parts(self._epoch, run_id, versions)
                     wanted += self._seeds[:1]
                 case RecordRun(run_id):
                     wanted.append(LedgerRun(run_id))
