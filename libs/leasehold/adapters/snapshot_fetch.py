@@ -88,10 +88,11 @@ def _receive(url: str, answer: HTTPResponse, part: Path) -> None:
             f"{url} serves a store of layout {layout!r}, this program reads {LAYOUT_VERSION}",
             url=url,
         )
-    size = int(answer.headers.get(BYTES_HEADER, "-1"))
+    announced = answer.headers.get(BYTES_HEADER, "")
+    size = int(announced) if announced.isdecimal() and len(announced) < 20 else -1
     wanted = answer.headers.get(CHECKSUM_HEADER, "")
     if not 0 <= size <= SNAPSHOT_BYTES_MAX:
-        raise SnapshotUnavailable(f"{url} announces {size} bytes", url=url)
+        raise SnapshotUnavailable(f"{url} announces {announced!r:.40} bytes", url=url)
     total = blake2b(digest_size=DIGEST_BYTES)
     written = 0
     with part.open("wb") as file:

@@ -88,7 +88,7 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
             getattr(run, name)()
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=150, deadline=None, print_blob=True)
 @given(wide_key=st.booleans(), steps=st.lists(STEP, min_size=5, max_size=60))
 def test_stores_in_lockstep_show_the_same(wide_key: bool, steps: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

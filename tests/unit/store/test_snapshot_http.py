@@ -1,0 +1,273 @@
+"""Goal: a node gets a whole copy of another's store, or a clear error and its own store untouched.
+
+Method: real sockets on loopback; for broken transfers a server that plays a recorded good answer
+with one harm in it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from leasehold.adapters import snapshot_http
+from leasehold.adapters.snapshot_fetch import fetch_snapshot
+from leasehold.adapters.snapshot_http import SnapshotServer
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
+from leasehold.model.records import ChangeKind, LogPosition
+from tests.unit.store.lockstep import reports_of
+from tests.unit.store.test_snapshot import CARS, fill, put
+
+DEADLINE_S = 30
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    (tmp_path / "theirs").mkdir()
+    made = SqliteStore(tmp_path / "theirs" / "node.db", cache_mb=1)
+    fill(made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(store: SqliteStore) -> Iterator[SnapshotServer]:
+    started = SnapshotServer(store.path)
+    yield started
+    started.close()
+
+
+def left_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_fetched_store_is_the_same_store(
+    store: SqliteStore, server: SnapshotServer, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine" / "node.db"
+    assert server.url.startswith("http://127.0.0.1:")
+    assert fetch_snapshot(server.url, mine) == store.position()
+    copy = SqliteStore(mine, cache_mb=1)
+    (theirs,), (ours,) = reports_of(store), reports_of(copy)
+    assert theirs._replace(took_ms=0) == ours._replace(took_ms=0)
+    assert copy.catalog() == store.catalog()
+    copy.begin()
+    put(copy, ("n", 1, None, None), 6, ChangeKind.INSERT)
+    copy.commit(LogPosition(4, lsn=6))
+    copy.close()
+    assert left_in(mine.parent) == {"node.db", "node.db.lock"}
+    assert left_in(store.path.parent) == {"node.db", "node.db-wal", "node.db-shm", "node.db.lock"}
+
+
+def test_a_copy_is_of_one_commit_while_the_writer_goes_on(
+    store: SqliteStore, server: SnapshotServer, tmp_path: Path
+) -> None:
+    """Every commit puts one row and moves the LSN by one, so LSN and rows must agree."""
+    stop = Event()
+
+    def write() -> None:
+        lsn = 5
+        while not stop.is_set():
+            lsn += 1
+            store.begin()
+            put(store, ("w", lsn, "red", lsn), lsn, ChangeKind.INSERT)
+            store.commit(LogPosition(lsn, lsn=lsn))
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        for number in range(5):
+            mine = tmp_path / f"mine-{number}.db"
+            position = fetch_snapshot(server.url, mine)
+            copy = SqliteStore(mine, cache_mb=1)
+            (report,) = reports_of(copy)
+            assert report.rows == report.lsn == position.lsn
+            assert report.findings_total == 0
+            copy.close()
+    finally:
+        stop.set()
+        writer.join(timeout=DEADLINE_S)
+    assert not writer.is_alive()
+
+
+def test_what_was_there_is_replaced_with_its_write_ahead_log(
+    server: SnapshotServer, tmp_path: Path
+) -> None:
+    """A left-over WAL of the old file, taken for the new one's, would corrupt it."""
+    mine = tmp_path / "node.db"
+    old = SqliteStore(mine, cache_mb=1)
+    fill(old)
+    wal = (tmp_path / "node.db-wal").read_bytes()
+    old.close()
+    (tmp_path / "node.db-wal").write_bytes(wal)
+    fetch_snapshot(server.url, mine)
+    assert left_in(tmp_path) == {"node.db", "node.db.lock", "theirs"}
+
+
+def test_a_store_in_use_is_not_replaced(store: SqliteStore, server: SnapshotServer) -> None:
+    with pytest.raises(ConfigurationError, match="another writer"):
+        fetch_snapshot(server.url, store.path)
+
+
+def test_the_token_is_asked_for(store: SqliteStore, tmp_path: Path) -> None:
+    server = SnapshotServer(store.path, token="s3cret")
+    mine = tmp_path / "mine.db"
+    try:
+        for token in (None, "other", "s3cre"):
+            with pytest.raises(SnapshotUnavailable, match="401"):
+                fetch_snapshot(server.url, mine, token=token)
+        fetch_snapshot(server.url, mine, token="s3cret")
+        with pytest.raises(SnapshotUnavailable, match="404"):
+            fetch_snapshot(server.url + "/../etc", mine, token="s3cret")
+    finally:
+        server.close()
+
+
+def test_more_callers_than_copies_are_told_to_come_again(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copying, go_on = Event(), Event()
+    real = snapshot_http.copy_store
+
+    def slow(source: Path, target: Path) -> snapshot_http.StoreCopy:
+        copying.set()
+        assert go_on.wait(DEADLINE_S)
+        return real(source, target)
+
+    monkeypatch.setattr(snapshot_http, "copy_store", slow)
+    server = SnapshotServer(store.path, copies_max=1)
+    first = Thread(target=fetch_snapshot, args=(server.url, tmp_path / "first.db"))
+    first.start()
+    try:
+        assert copying.wait(DEADLINE_S)
+        with pytest.raises(SnapshotUnavailable, match="503: copies are being made"):
+            fetch_snapshot(server.url, tmp_path / "second.db")
+    finally:
+        go_on.set()
+        first.join(timeout=DEADLINE_S)
+        server.close()
+    assert (tmp_path / "first.db").exists()
+    assert not (tmp_path / "second.db").exists()
+
+
+def test_copies_left_by_a_killed_server_are_removed(store: SqliteStore) -> None:
+    left = store.path.parent / ".node.db-copy-abc"
+    left.mkdir()
+    (left / "copy").write_bytes(b"x")
+    SnapshotServer(store.path).close()
+    assert not left.exists()
+
+
+# ------------------------------------------------------------ broken transfers
+
+
+def recorded(server: SnapshotServer) -> bytes:
+    """A good answer, byte for byte."""
+    host, port = server.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
+        sock.sendall(b"GET /snapshot HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        parts = []
+        while part := sock.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
+class Player:
+    """Answers one request with given bytes and hangs up."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(DEADLINE_S)
+        self._answer = answer
+        self._thread = Thread(target=self._play)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/snapshot"
+
+    def _play(self) -> None:
+        sock, _ = self._socket.accept()
+        with sock:
+            sock.recv(65536)
+            sock.sendall(self._answer)
+
+    def close(self) -> None:
+        self._thread.join(timeout=DEADLINE_S)
+        self._socket.close()
+
+
+def header(name: str, value: str) -> Callable[[bytes], bytes]:
+    def changed(answer: bytes) -> bytes:
+        lines = answer.split(b"\r\n")
+        place = next(n for n, line in enumerate(lines) if line.startswith(name.encode()))
+        lines[place] = f"{name}: {value}".encode()
+        return b"\r\n".join(lines)
+
+    return changed
+
+
+def flip(answer: bytes) -> bytes:
+    """One byte of the compressed body is another."""
+    place = len(answer) * 3 // 4
+    return answer[:place] + bytes([answer[place] ^ 0x40]) + answer[place + 1 :]
+
+
+HARMS = {
+    "nothing is wrong": (lambda answer: answer, ""),
+    "cut in the body": (lambda answer: answer[: len(answer) // 2], "broke off"),
+    "cut in the headers": (lambda answer: answer[:60], "broke off|layout"),
+    "end marker missing": (lambda answer: answer.removesuffix(b"0\r\n\r\n"), "broke off"),
+    "a byte differs": (flip, "broke off|damaged"),
+    "another checksum": (header("X-Snapshot-Blake2b", "00" * 32), "damaged"),
+    "fewer bytes announced": (header("X-Snapshot-Bytes", "4096"), "damaged"),
+    "more bytes announced": (header("X-Snapshot-Bytes", "99999999"), "damaged"),
+    "length is no number": (header("X-Snapshot-Bytes", "many"), "announces"),
+    "another layout": (header("X-Snapshot-Layout", "99"), "layout '99'"),
+}
+
+
+@pytest.mark.parametrize(("harm", "words"), HARMS.values(), ids=HARMS)
+def test_a_broken_transfer_leaves_the_store_as_it_was(
+    server: SnapshotServer, tmp_path: Path, harm: Callable[[bytes], bytes], words: str
+) -> None:
+    mine = tmp_path / "mine" / "node.db"
+    SqliteStore(mine, cache_mb=1).close()
+    before = mine.read_bytes()
+    player = Player(harm(recorded(server)))
+    try:
+        if not words:
+            assert fetch_snapshot(player.url, mine).lsn == 5
+            return
+        with pytest.raises(SnapshotUnavailable, match=words):
+            fetch_snapshot(player.url, mine)
+    finally:
+        player.close()
+    assert mine.read_bytes() == before
+    assert left_in(mine.parent) == {"node.db", "node.db.lock"}
+
+
+def test_nobody_there_and_no_address_are_told_apart(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(SnapshotUnavailable, match="another node"):
+        fetch_snapshot(f"http://127.0.0.1:{port}/snapshot", tmp_path / "a.db")
+    with pytest.raises(ConfigurationError, match="not the http"):
+        fetch_snapshot("file:///etc/passwd", tmp_path / "a.db")
+
+
+def test_a_silent_server_ends_in_an_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/snapshot"
+        with pytest.raises(SnapshotUnavailable, match="broke off"):
+            fetch_snapshot(url, tmp_path / "a.db", timeout_s=0.05)
+
+
+def test_the_copy_holds_the_rows(
+    store: SqliteStore, server: SnapshotServer, tmp_path: Path
+) -> None:
+    fetch_snapshot(server.url, tmp_path / "mine.db")
+    copy = SqliteStore(tmp_path / "mine.db", cache_mb=1)
+    assert copy.row(CARS, ("a", 1)) == store.row(CARS, ("a", 1))
+    copy.close()
