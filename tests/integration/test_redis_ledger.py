@@ -15,6 +15,7 @@ import redis
 
 from infra.ports import find_free_port
 from infra.redis.server import server_command, wait_for_redis
+from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.redis_ledger import RedisLedger
@@ -35,6 +36,9 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
 )
+from leasehold.lease.held_leases import HeldLease
+from leasehold.lease.holder import Holder
+from leasehold.lease.holder_events import Answered, Event, Idle, Send, VersionKnown, Wake, Want
 from leasehold.lease.ledger import LedgerState, apply, check
 from leasehold.lease.replies import (
     HOLDERS_MAX,
@@ -257,3 +261,40 @@ def test_d6_the_ledger_thread_answers_in_order_and_refuses_when_full(server: Red
     assert [completion.token for completion in done] == [t for t in range(7) if accepted[t]]
     assert all(isinstance(c.outcome, LivenessReport) for c in done)
     assert all(c.sent_ns <= c.received_ns for c in done)
+
+
+def test_d4_agents_on_redis_drain_a_version(server: RedisServer) -> None:
+    """The real holders on the real ledger: three agents move to version 2 and let 1 go."""
+    ledger = ledger_on(server)
+    open_for_publishing(ledger, Seed(1, 1, 1))
+    ids = iter(range(1, 10))
+    holders = [Holder(f"n{n}", ids, has_store=n > 0) for n in range(3)]
+    now_ns = boottime_ns()
+
+    def step(holder: Holder, event: Event) -> list[HeldLease]:
+        used: list[HeldLease] = []
+        for effect in holder.step(event, now_ns):
+            if isinstance(effect, Send):
+                used += step(holder, Answered(ledger.call(effect.command)))
+            elif isinstance(effect, Wake) and effect.lease is not None:
+                used.append(effect.lease)
+        return used
+
+    used = []
+    for holder in holders:
+        step(holder, VersionKnown(1, 1))
+        used += step(holder, Want(1, token=1))
+    assert [lease.version for lease in used] == [1, 1, 1]
+    ledger.call(Publish(1, (Change(1, 1, 2),)))
+    for holder in holders:
+        step(holder, VersionKnown(1, 2))
+    for n, (holder, lease) in enumerate(zip(holders, used, strict=True)):
+        waiting = ledger.call(Holders(1, 2))
+        assert isinstance(waiting, HolderList)
+        assert [h.agent for h in waiting.holders] == [f"n{m}" for m in range(n, 3)]
+        assert holder.leases.release(lease)
+        step(holder, Idle())
+    drained = ledger.call(Holders(1, 2))
+    assert isinstance(drained, HolderList)
+    assert (drained.ready, drained.holders_total) == (True, 0)
+    ledger.close()

@@ -6,6 +6,7 @@ at a time, the next chosen from what is the case then, so no queue of outdated o
 """
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 from leasehold.lease.agent_session import AgentSession, HolderLimits
 from leasehold.lease.commands import Acquire, Command, Lease, Register, Release
@@ -85,6 +86,24 @@ class Holder:
         """What the ledger has under this session, as far as this agent knows."""
         standings = (Standing.HELD, Standing.RELEASING)
         return sorted(lease.id for lease in self.leases.each() if lease.standing in standings)
+
+    def copy(self) -> "Holder":
+        """For models. Uses are the copy's own: find them again by `leases.find`."""
+        return deepcopy(self)
+
+    def key(self) -> tuple[object, ...]:
+        """Hashable; equal exactly for equal states (`session_ids` aside)."""
+        return (
+            self.session.key(),
+            self.leases.key(),
+            tuple(sorted(self._known.items())),
+            tuple(sorted(self._followed)),
+            tuple(self._wanted),
+            tuple(self._leaving),
+            tuple((key, tuple(tokens)) for key, tokens in self._waiters.items()),
+            self._in_flight,
+            self._draining,
+        )
 
     # --- stepping ------------------------------------------------------------------------------
 

@@ -61,3 +61,13 @@ class SessionWatch:
         """For how long a session's counter has stood still, for the display of blockers."""
         sighting = self._seen.get(session)
         return None if sighting is None else now_ns - sighting.since_ns
+
+    def copy(self) -> "SessionWatch":
+        other = SessionWatch(self._epoch, self._ttl_ns, self._rules)
+        other._run_id = self._run_id
+        other._seen = dict(self._seen)
+        return other
+
+    def key(self) -> tuple[object, ...]:
+        """Hashable; equal exactly for equal states of one mastership."""
+        return (self._epoch, self._run_id, tuple(sorted(self._seen.items())))

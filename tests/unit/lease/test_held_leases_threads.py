@@ -1,0 +1,50 @@
+"""Users on many threads while the holder's thread moves them on: no use is lost or stranded."""
+
+from __future__ import annotations
+
+import sys
+from threading import Barrier, Thread
+
+from leasehold.lease.commands import Lease
+from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
+
+THREADS = 4
+USES = 4_000
+MOVES = 300
+
+
+def test_d4_no_lease_is_idle_while_it_is_used() -> None:
+    """The interpreter switches threads as often as it can. Each user checks that a lease which
+    it holds is not reported idle with no user on it; at the end all but the newest are idle."""
+    leases = HeldLeases(FOREVER_NS)
+    first = leases.add(Lease(1, 1))
+    leases.put_first(first)
+    start = Barrier(THREADS + 1)
+    failures: list[str] = []
+
+    def user() -> None:
+        start.wait()
+        for _ in range(USES):
+            lease = leases.acquire(1)
+            if lease is None or lease.is_idle:
+                failures.append(f"{lease}")
+                return
+            leases.release(lease)
+
+    threads = [Thread(target=user) for _ in range(THREADS)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        start.wait()
+        for version in range(2, MOVES):
+            leases.put_first(leases.add(Lease(1, version)))
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert failures == []
+    reported = {lease.id.version for lease in leases.idle}
+    assert reported == set(range(1, MOVES - 1)), "each retired lease was reported when it emptied"
+    assert all(lease.is_idle for lease in leases.each())
