@@ -251,7 +251,7 @@ def test_a_full_queue_refuses(caplog: pytest.LogCaptureFixture) -> None:
     writer = TopicWriter(nowhere, "test", queued_max=2)
     writer.send("t", 0, None, b"1", token=1)
     writer.send("t", 0, None, b"2", token=2)
-    with pytest.raises(BusUnavailable, match="2 records wait"):
+    with pytest.raises(BusUnavailable, match="queue of 2 records is full"):
         writer.send("t", 0, None, b"3")
     writer.purge()
     assert [(d.token, d.error is None) for d in told(writer, 2)] == [(1, False), (2, False)]
@@ -264,3 +264,15 @@ def test_the_same_thing_is_said_once_in_a_while(caplog: pytest.LogCaptureFixture
         watch.log(logging.WARNING, "%s %s", "TERM", "one")
         watch.log(logging.WARNING, "%s %s", "FAIL", "connect to 127.0.0.1:1 failed")
     assert [r.getMessage() for r in caplog.records] == ["TERM one"]
+
+
+def test_l4_after_a_fatal_error_all_is_told_and_the_next_record_goes(
+    writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    writer.send(topic, 0, None, b"1", token=1)
+    assert told(writer, 1)[0].error is None
+    # As if librdkafka had reported an error after which it refuses every call.
+    writer._watch.fatal = "made up"
+    writer.send(topic, 0, None, b"2", token=2)
+    assert told(writer, 1) == [Delivery(2, topic, 0, 1, None)]

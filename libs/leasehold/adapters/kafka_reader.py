@@ -122,12 +122,16 @@ class TopicReader:
         Offsets of a partition rise; those of compacted and transactional topics have gaps.
         """
         assert 1 <= records_max <= RECORDS_MAX, records_max
-        first = self._consumer.poll(timeout_s)
-        if first is None:
-            return []
-        messages: list[Any] = [first]  # the stubs allow None where a good message has none
-        if records_max > 1:
-            messages += self._consumer.consume(records_max - 1, 0)
+        messages: list[Any] = []  # the stubs allow None where a good message has none
+        try:
+            first = self._consumer.poll(timeout_s)
+            if first is None:
+                return []
+            messages.append(first)
+            if records_max > 1:
+                messages += self._consumer.consume(records_max - 1, 0)
+        except KafkaException as fatal:
+            raise unavailable("reading", self._bootstrap, fatal) from fatal
         records = []
         for message in messages:
             error = message.error()

@@ -8,6 +8,7 @@ is fatal and the process has to start anew, most often because a newer one has t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -91,7 +92,7 @@ class TransactionWriter:
                 if not error_of(error).retriable():
                     raise self._fatal("opening transactions", error) from error
                 self._watch.error(error_of(error))
-                self._producer.poll(0)
+                self._poll(0)
         return False
 
     def begin(self) -> None:
@@ -108,7 +109,8 @@ class TransactionWriter:
             try:
                 self._producer.produce(topic, value, key, partition)
             except BufferError:
-                self._producer.poll(0.05)  # the bound is on memory; its emptying is on time-outs
+                # The bound is on memory; that room comes is bounded by the delivery time-out.
+                self._poll(0.05)
                 continue
             except KafkaException as error:
                 self._answer(f"queueing a record for {topic}", error)
@@ -142,14 +144,22 @@ class TransactionWriter:
     def close(self) -> None:
         """Ends without waiting: an open transaction is aborted by the next `open` or in time."""
         self._producer.purge()
-        self._producer.poll(0)
+        with suppress(BusUnavailable):  # it is left behind because of just that
+            self._poll(0)
+
+    def _poll(self, timeout_s: float) -> None:
+        """Run callbacks. confluent_kafka raises a fatal error here instead of calling error_cb."""
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:
+            raise self._fatal("publishing", error) from error
 
     def _wait_for_first_delivery(self) -> None:
         waited_s = 0.0
         while self._sent and not self._delivered and self._failed is None:
             if waited_s >= FIRST_DELIVERY_TIMEOUT_S:
                 return
-            self._producer.poll(0.1)
+            self._poll(0.1)
             waited_s += 0.1
 
     def _answer(self, doing: str, exception: KafkaException) -> None:

@@ -54,6 +54,7 @@ class TopicWriter:
     ) -> None:
         self._bootstrap = settings.bootstrap
         self._watch = ClientWatch(settings.bootstrap, client_id)
+        self._queued_max = queued_max
         self._deliveries: deque[Delivery] = deque()
         self._options = {
             **client_options(settings, client_id, self._watch),
@@ -96,8 +97,8 @@ class TopicWriter:
             )
         except BufferError as error:
             raise BusUnavailable(
-                f"Kafka at {self._bootstrap} does not keep up: {len(self._producer)} records wait "
-                "to be sent. Send less, or look at the broker.",
+                f"Kafka at {self._bootstrap} does not keep up: the queue of {self._queued_max} "
+                "records is full. Send less, or look at the broker.",
             ) from error
         except KafkaException as error:
             if error_of(error).fatal():
@@ -106,7 +107,7 @@ class TopicWriter:
 
     def deliveries(self, timeout_s: float = 0) -> list[Delivery]:
         """What became known since the last call; waits up to `timeout_s` for something."""
-        self._producer.poll(timeout_s)
+        self._serve(timeout_s)
         told = []
         while self._deliveries:
             told.append(self._deliveries.popleft())
@@ -114,30 +115,42 @@ class TopicWriter:
 
     def flush(self, timeout_s: float) -> int:
         """Wait for all outcomes; the number of records still without one. `deliveries` tells."""
-        return self._producer.flush(timeout_s)
+        try:
+            return self._producer.flush(timeout_s)
+        except KafkaException as error:
+            self._watch.fatal = error_of(error).str()
+            return len(self._producer)
 
     def purge(self) -> None:
         """Give up everything queued or on its way; each is told as failed. What had been sent may
         still arrive in the topic (L4: the epoch is given up, and readers skip it)."""
         self._producer.purge()
-        self._producer.poll(0)
+        self._serve(0)
 
     def close(self, timeout_s: float) -> int:
         """Flush, and the number of records given up."""
-        left = self._producer.flush(timeout_s)
+        left = self.flush(timeout_s)
         if left:
             self.purge()
         return left
 
     def __len__(self) -> int:
-        """Records queued or on their way."""
+        """Records queued or on their way, and events not yet served; 0 = nothing is open."""
         return len(self._producer)
+
+    def _serve(self, timeout_s: float) -> None:
+        """Run callbacks. confluent_kafka raises a fatal error here instead of calling error_cb."""
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:
+            self._watch.fatal = error_of(error).str()
 
     def _renew(self) -> None:
         # After a fatal error librdkafka refuses every call: outcomes are told, then begin anew.
-        self._producer.purge()
-        self._producer.flush(1.0)
         self._watch.note("renew", f"producer starts anew after: {self._watch.fatal}")
+        self._producer.purge()
+        self._serve(0)
+        self.flush(1.0)
         self._watch.fatal = None
         self._producer = Producer(self._options)
 

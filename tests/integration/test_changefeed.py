@@ -1,0 +1,309 @@
+"""Goal: killed at any point, the changefeed publishes every image exactly once (L6).
+
+Method: a synthetic log on a real broker, real processes ended by SIGKILL at moments that its own
+output chooses, and a `read_committed` reader that compares the whole of what was published.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.adapters.codec import MessagePackCodec, restore_row_key
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_reader import Record, TopicReader, read_compacted
+from leasehold.adapters.kafka_transaction import Fenced, TransactionWriter
+from leasehold.adapters.kafka_writer import BY_KEY, log_writer
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.records import (
+    Decisions,
+    Disposition,
+    JobEvent,
+    LogPosition,
+    RowImage,
+    VersionEvent,
+)
+from leasehold.model.topics import Topics
+from services.changefeed.changefeed_settings import ChangefeedSettings
+from services.changefeed.publisher import Publisher
+from tests.unit.changefeed.made_log import MadeLog
+
+ROOT = Path(__file__).resolve().parents[2]
+CODEC = MessagePackCodec()
+DEADLINE_S = 60.0
+KILLS = 7
+
+
+@pytest.fixture
+def settings(kafka: str) -> KafkaSettings:
+    return KafkaSettings(bootstrap=kafka)
+
+
+@contextmanager
+def changefeed(settings: KafkaSettings, topics: Topics, folder: Path) -> Iterator[Any]:
+    """A changefeed process; killed without notice at the end of the block."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'libs'}",
+        "LEASEHOLD_KAFKA": settings.bootstrap,
+        "LEASEHOLD_DATABASE": topics.database,
+        "LEASEHOLD_READY_FILE": str(folder / "ready"),
+        # Small transactions, so that there are many places to die in.
+        "LEASEHOLD_CHANGEFEED_MESSAGES_MAX": "50",
+        "LEASEHOLD_CHANGEFEED_LINGER_MS": "5",
+        "LEASEHOLD_CHANGEFEED_POSITION_EVERY_MS": "20",
+    }
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "services.changefeed.main"],
+            env=environment,
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def wait_until(what: Callable[[], bool], process: Any, folder: Path) -> None:
+    give_up = time.monotonic() + DEADLINE_S
+    while not what():
+        assert process.poll() is None, (folder / "log").read_text()
+        assert time.monotonic() < give_up, (folder / "log").read_text()
+
+
+def append(settings: KafkaSettings, topics: Topics, log: MadeLog, first: int = 0) -> None:
+    writer = log_writer(settings, "test-log", 30_000)
+    for data, _ in log.records[first:]:
+        while True:
+            try:
+                writer.send(topics.log.name, 0, None, data)
+                break
+            except BusUnavailable:
+                writer.deliveries(0.1)
+    assert writer.close(DEADLINE_S) == 0
+
+
+def stored_position(settings: KafkaSettings, topics: Topics) -> LogPosition:
+    stored = read_compacted(settings, "test", topics.changefeed.name)
+    if not stored:
+        return LogPosition()
+    return CODEC.decode_as(LogPosition, stored[b"position"])
+
+
+def has_stored(settings: KafkaSettings, topics: Topics, log: MadeLog) -> bool:
+    return stored_position(settings, topics).offset >= len(log.records)
+
+
+def rows_written(ends: TopicReader, topics: Topics) -> int:
+    """Records in the rows topics, those of open transactions and markers included."""
+    written = 0
+    for table_id in (1, 2):
+        name = topics.rows(table_id).name
+        with suppress(BusUnavailable):  # not created yet
+            written += sum(ends.end_offset(name, p) for p in range(ends.partitions(name)))
+    return written
+
+
+def has_written(ends: TopicReader, topics: Topics, enough: int, log: MadeLog) -> bool:
+    return rows_written(ends, topics) >= min(enough, len(log.rows))
+
+
+def published(settings: KafkaSettings, *names: str) -> list[Record]:
+    """Every committed record of these topics, by topic, partition and offset."""
+    reader = TopicReader(settings, "test-all", read_committed=True, tell_ends=True)
+    wanted = 0
+    for name in names:
+        for partition in range(reader.partitions(name)):
+            reader.start(name, partition, 0)
+            wanted += 1
+    records: list[Record] = []
+    give_up = time.monotonic() + DEADLINE_S
+    while len(reader.ended) < wanted:
+        assert time.monotonic() < give_up
+        records += reader.read(1000, 0.1)
+    reader.close()
+    return sorted(records, key=lambda r: (names.index(r.topic), r.partition, r.offset))
+
+
+def by_key(rows: list[Any]) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for table_id, key, lsn, values in rows:
+        found.setdefault((table_id, key), []).append(values if values is None else (lsn, values))
+    return found
+
+
+def images(records: list[Record], table_of: dict[str, int]) -> list[Any]:
+    rows: list[Any] = []
+    for record in records:
+        assert record.key is not None
+        key = restore_row_key(record.key)
+        if record.value is None:
+            rows.append((table_of[record.topic], key, 0, None))
+        else:
+            image = CODEC.decode_as(RowImage, record.value)
+            assert image.key == key
+            rows.append((image.table_id, key, image.lsn, image.values))
+    return rows
+
+
+def made_log(seed: int, batches: int) -> MadeLog:
+    log = MadeLog(seed)
+    log.claim()
+    log.create_table(1)
+    log.create_table(2)
+    for number in range(batches):
+        log.write_rows(log.random.choice((1, 2)), commits=log.random.randint(1, 8), keys=40)
+        if number % 17 == 3:
+            log.barrier()
+        if number % 23 == 5:
+            log.claim()
+            log.stale()
+        if number % 29 == 7:
+            log.refuse(Disposition.DEAD_LETTER)
+        if number % 31 == 9:
+            log.refuse(Disposition.FINAL)
+    log.run_job(7, 1, chunks=5)
+    return log
+
+
+@pytest.mark.slow
+def test_l6_killed_again_and_again_it_publishes_every_image_once(
+    settings: KafkaSettings, topics: Topics, tmp_path: Path
+) -> None:
+    log = made_log(seed=5, batches=600)
+    moments = random.Random(17)
+    append(settings, topics, log)
+    ends = TopicReader(settings, "test-ends")
+    kills = 0
+    for _ in range(KILLS):
+        # Die when so many more records, committed or not, stand in the rows topics.
+        enough = rows_written(ends, topics) + moments.randint(1, 600)
+        with changefeed(settings, topics, tmp_path) as process:
+            wait_until(partial(has_written, ends, topics, enough, log), process, tmp_path)
+        kills += stored_position(settings, topics).offset < len(log.records)
+    assert kills >= 3, "the log was too short to be killed in"
+    with changefeed(settings, topics, tmp_path) as process:
+        wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
+    ends.close()
+    names = {topics.rows(1).name: 1, topics.rows(2).name: 2}
+    found = images(published(settings, *names), names)
+    # Partitions keep the order of each key, so this compares order and counts alike.
+    assert by_key(found) == by_key(log.rows)
+    events = [
+        CODEC.decode_as(JobEvent, r.value)
+        for r in published(settings, topics.jobs.name)
+        if r.value is not None
+    ]
+    assert [e.body["rows_read"] for e in events] == [0, 100, 200, 300, 400, 500]
+    for name in (topics.versions.name, topics.versions_history.name):
+        versions = [
+            CODEC.decode_as(VersionEvent, r.value)
+            for r in published(settings, name)
+            if r.value is not None
+        ]
+        assert [(v.table_id, v.version, v.job_id) for v in versions] == [
+            (1, 1, 0),
+            (2, 1, 0),
+            (1, 2, 7),
+        ]
+    dead = published(settings, topics.dead_letter.name)
+    expected = [
+        r.refusals[0].request_id
+        for _, r in log.records
+        if isinstance(r, Decisions)
+        and any(refusal.disposition is Disposition.DEAD_LETTER for refusal in r.refusals)
+    ]
+    assert [r.key for r in dead] == expected
+
+
+def test_a_stopped_changefeed_has_published_and_stored_what_it_read(
+    settings: KafkaSettings, topics: Topics, tmp_path: Path
+) -> None:
+    log = made_log(seed=6, batches=20)
+    append(settings, topics, log)
+    with changefeed(settings, topics, tmp_path) as process:
+        wait_until((tmp_path / "ready").exists, process, tmp_path)
+        wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
+        process.terminate()
+        assert process.wait(DEADLINE_S) == 0
+    before = stored_position(settings, topics)
+    assert (before.lsn, before.digest) == (log.lsn, log.digest)
+    more = len(log.records)
+    log.write_rows(1, commits=3, keys=40)
+    append(settings, topics, log, more)
+    with changefeed(settings, topics, tmp_path) as process:
+        wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
+    names = {topics.rows(1).name: 1, topics.rows(2).name: 2}
+    assert by_key(images(published(settings, *names), names)) == by_key(log.rows)
+
+
+def test_a_newer_changefeed_fences_the_older_one(settings: KafkaSettings, topics: Topics) -> None:
+    """A zombie must not put an old image over a new one in a compacted topic."""
+    older = TransactionWriter(settings, "older", f"leasehold-changefeed-{topics.database}")
+    assert older.open()
+    older.begin()
+    older.send(topics.versions.name, BY_KEY, b"1", b"old")
+    newer = TransactionWriter(settings, "newer", f"leasehold-changefeed-{topics.database}")
+    assert newer.open()
+    with pytest.raises(Fenced, match="Run only one"):
+        older.commit()
+    newer.begin()
+    newer.send(topics.versions.name, BY_KEY, b"1", b"new")
+    newer.commit()
+    assert [r.value for r in published(settings, topics.versions.name)] == [b"new"]
+    older.close()
+    newer.close()
+
+
+def test_an_aborted_transaction_leaves_nothing_and_the_next_goes_on(
+    settings: KafkaSettings, topics: Topics
+) -> None:
+    writer = TransactionWriter(settings, "test", f"test-{topics.database}")
+    assert writer.open()
+    for number in range(10):
+        writer.begin()
+        writer.send(topics.versions.name, BY_KEY, b"1", b"no")
+        writer.abort()  # at once: librdkafka #4849
+        writer.begin()
+        writer.send(topics.versions.name, BY_KEY, b"1", b"%d" % number)
+        writer.commit()
+    writer.close()
+    found = [r.value for r in published(settings, topics.versions.name)]
+    assert found == [b"%d" % number for number in range(10)]
+
+
+def test_a_contradicting_log_ends_the_changefeed_with_a_reason(
+    settings: KafkaSettings, topics: Topics, tmp_path: Path
+) -> None:
+    log = made_log(seed=8, batches=5)
+    del log.records[5]
+    append(settings, topics, log)
+    with changefeed(settings, topics, tmp_path) as process:
+        assert process.wait(DEADLINE_S) == 1
+    last = (tmp_path / "log").read_text().splitlines()[-1]
+    assert "ERROR" in last
+    assert "L2" in last
+
+
+def test_without_a_broker_it_waits_until_it_is_stopped(tmp_path: Path) -> None:
+    nowhere = KafkaSettings(bootstrap="127.0.0.1:1")
+    asked = iter([False, False, True])
+    publisher = Publisher(
+        nowhere, Topics("nowhere"), ChangefeedSettings(), lambda: next(asked, True)
+    )
+    assert not publisher.open()
+    publisher.close()
