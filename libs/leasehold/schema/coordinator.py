@@ -287,6 +287,14 @@ class Coordinator:
             return self._write(job, after)
         return self._write(job, after, MinVersion(job.table_id, version))
 
+    def _unannounced(self, job: Job, now: Now) -> list[Effect]:
+        """What the rule on intents is there to prevent; never sent while it is on."""
+        if self._rules.intent_before_publish:
+            return []
+        version = job.versions[job.table_id]
+        change = Change(job.table_id, version, version + 1)
+        return self._call(0, Publish(self._epoch, (change,), job.job_id), now)
+
     # ------------------------------------------------------------ the step's work
 
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
@@ -390,7 +398,7 @@ class Coordinator:
                 memory.drained = True
             case MinVersionSet(holders_total=0):
                 if job.phase is Phase.DRAINING:
-                    return self._fence(job, now)
+                    return self._unannounced(job, now) + self._fence(job, now)
             case (
                 HolderList(holders=holders, holders_total=total)
                 | MinVersionSet(holders=holders, holders_total=total)

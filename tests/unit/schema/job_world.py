@@ -1,0 +1,401 @@
+"""A world for one coordinator: a log, the pure ledger, agents, nodes that verify. No clock, no
+threads: a seeded scheduler decides what happens next, and any master can end at any point.
+
+Every step asserts the harm that a rule is there to prevent, so a broken rule shows as a Harm.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.lease import ledger
+from leasehold.lease.commands import (
+    Acquire,
+    Command,
+    Lease,
+    Liveness,
+    OpenSession,
+    Publish,
+    Release,
+)
+from leasehold.lease.ledger_state import LedgerState
+from leasehold.model.errors import LedgerUnavailable, Refused
+from leasehold.model.ports import Now
+from leasehold.model.records import (
+    CatalogWrite,
+    CheckReport,
+    Chunk,
+    ChunkDecided,
+    ChunksEnd,
+    DescriptorWrite,
+    JobControl,
+    JobWrite,
+    LedgerRun,
+    MinVersion,
+)
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.chunk_gate import accept_chunk, accept_end
+from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
+from leasehold.schema.coordinator_effects import (
+    Call,
+    CatalogChanged,
+    CoherentNodes,
+    Controlled,
+    Event,
+    LeaseAcked,
+    LedgerReplied,
+    Reported,
+    Tick,
+    Wake,
+    Write,
+)
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.job import Job, Phase, Status, job_from_wire
+from leasehold.schema.job_rules import RULES, JobRules
+from leasehold.schema.ledger_side import LedgerSideSettings
+from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
+from leasehold.schema.states import State
+from leasehold.schema.verification import subject_of
+from leasehold.sql.ddl import parse_ddl
+
+MS = 1_000_000
+RUN = "run-1"
+
+
+class Harm(AssertionError):
+    """What a rule prevents has happened."""
+
+
+@dataclass
+class AgentInWorld:
+    """Holds leases; `applied` is how much of the log its store has, `users` pin versions."""
+
+    name: str
+    session: int
+    counter: int = 0
+    applied: int = 0
+    versions: dict[int, int] = field(default_factory=dict)  # table → newest its store has
+    users: list[Lease] = field(default_factory=list)
+
+
+class World:
+    def __init__(
+        self,
+        seed: int = 0,
+        agents: int = 2,
+        rules: JobRules = RULES,
+        nodes: tuple[str, ...] = ("m", "r1", "r2"),
+    ) -> None:
+        self.random = random.Random(seed)
+        self.rules = rules
+        self.now_ns = 1_000 * MS
+        self.ledger = LedgerState()
+        self.run_id = RUN
+        self.ledger_up = True
+        self.log: list[tuple[CatalogWrite, ...]] = []
+        self.catalog = Catalog()
+        self.nodes = nodes
+        self.coherent = frozenset(nodes)
+        self.agents = [AgentInWorld(f"a{n}", n + 1) for n in range(agents)]
+        self.epoch = 0
+        self.writes: list[Write] = []
+        self.calls: list[Call] = []
+        self.stray: list[Command] = []  # of masters that are gone, still on their way
+        self.reports: list[CheckReport] = []
+        self.late_chunks: list[Chunk] = []
+        self.findings: dict[str, int] = {}  # node → differences it will report
+        self.node_errors: dict[str, int] = {}  # node → how often it will fail to check
+        self.published: list[tuple[int, Publish]] = []
+        self.settings = CoordinatorSettings(
+            verification_ms=1_000, ledger=LedgerSideSettings(session_ttl_ms=100)
+        )
+        self.takeover()
+
+    # ------------------------------------------------------------ the master
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ns, 1_700_000_000_000_000 + self.now_ns // 1_000)
+
+    def takeover(self) -> None:
+        """A new master, from what the log says; the old one's calls may still arrive."""
+        self.epoch += 1
+        self.stray += [call.command for call in self.calls]
+        self.writes, self.calls = [], []
+        kept = self.catalog
+        self.catalog = Catalog.load(
+            [d.to_wire() for t in kept.tables() for d in kept.versions(t.table_id)],
+            {t.table_id: kept.min_version(t.table_id) for t in kept.tables()},
+            [job.to_wire() for job in kept.jobs.values()],
+            kept.ledger_run,
+        )
+        self.coordinator = Coordinator(self.catalog, self.epoch, "m", self.settings, self.rules)
+        self.give(CoherentNodes(self.coherent))
+        self.give(Tick())
+
+    def give(self, event: Event) -> None:
+        for effect in self.coordinator.step(event, self.now):
+            match effect:
+                case Write():
+                    self.writes.append(effect)
+                case Call():
+                    self.calls.append(effect)
+                case Wake(at_ns):
+                    assert at_ns > self.now_ns, "a wake in the past spins"
+
+    # ------------------------------------------------------------ the log
+
+    def append(self, *writes: CatalogWrite) -> None:
+        lsn = len(self.log) + 1
+        for write in writes:
+            self._judge(write)
+        for write in writes:
+            self.catalog.apply(write, self.now.wall_us + lsn, lsn)
+        self.log.append(writes)
+        for write in writes:
+            if isinstance(write, JobWrite):
+                self._verify(job_from_wire(write.body), lsn)
+        self.give(CatalogChanged(lsn))
+
+    def _judge(self, write: CatalogWrite) -> None:
+        held = [lease for leases in self.ledger.leases.values() for lease in leases]
+        match write:
+            case DescriptorWrite(table_id=table, version=version) if version > 1:
+                if self.catalog.min_version(table) != version - 1:
+                    raise Harm(f"D5: {version} is published and {version - 1} is not fenced")
+                if any(h.table == table and h.version < version - 1 for h in held):
+                    raise Harm(f"D2: three versions live at the publication of {version}")
+                intents = [j for j in self.catalog.jobs.values() if not j.status.ended]
+                if not any(j.versions == {table: version} for j in intents):
+                    raise Harm(f"D2: {version} is published without an intent in the log")
+            case MinVersion(table_id=table, version=version):
+                if any(h.table == table and h.version < version for h in held):
+                    raise Harm(f"D4: fenced at {version} while leases below are held")
+
+    def _verify(self, job: Job, lsn: int) -> None:
+        if job.phase is not Phase.VERIFYING or job.status is not Status.RUNNING:
+            return
+        for node in self.nodes:
+            failing = self.node_errors.get(node, 0)
+            self.node_errors[node] = max(0, failing - 1)
+            total = self.findings.get(node, 0)
+            self.reports.append(
+                CheckReport(
+                    subject=subject_of(job),
+                    node=node,
+                    incarnation=b"i",
+                    offset=lsn * 10,
+                    lsn=lsn,
+                    table_id=job.table_id,
+                    version=self.catalog.newest(job.table_id).version,
+                    rows=3,
+                    entries={job.element_id: 3},
+                    checksum=b"same",
+                    findings_total=total,
+                    findings=((4, job.element_id, (7,), "entry missing"),) * min(total, 2),
+                    took_ms=1,
+                    error="disk" if failing else "",
+                )
+            )
+
+    def ddl(self, sql: str) -> Any:
+        made = plan(parse_ddl(sql), self.catalog, sql=sql, now_us=self.now.wall_us)
+        match made:
+            case CreateTablePlan(descriptor):
+                self.append(DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire()))
+                return descriptor
+            case JobPlan(job):
+                self.append(JobWrite(job.job_id, job.to_wire()))
+                return job
+        return made
+
+    def control(self, action: str, job_id: int = 1, **settings: int) -> None:
+        """Decided as the master decides it: on the newest state, in a commit of its own."""
+        (write,) = self.coordinator.step(Controlled(JobControl(job_id, action, settings)), self.now)
+        assert isinstance(write, Write)
+        assert write.holds(self.catalog)
+        self.append(*write.at(len(self.log) + 1))
+
+    # ------------------------------------------------------------ things that happen
+
+    def perform_write(self) -> bool:
+        if not self.writes:
+            return False
+        write = self.writes.pop(0)
+        if write.holds(self.catalog):
+            self.append(*write.at(len(self.log) + 1))
+        return True
+
+    def perform_call(self) -> bool:
+        if not self.calls:
+            return False
+        call = self.calls.pop(self.random.randrange(len(self.calls)))
+        if not self.ledger_up:
+            self.give(LedgerReplied(call.token, LedgerUnavailable("connection refused")))
+            return True
+        self._judge_call(call.command)
+        if isinstance(call.command, Liveness):
+            self._renew_all()
+        reply = ledger.apply(self.ledger, call.command, self.run_id)
+        self.give(LedgerReplied(call.token, reply))
+        return True
+
+    def _renew_all(self) -> None:
+        """Agents live: each has renewed since the last look, so none is counted dead (D7)."""
+        for session, row in list(self.ledger.sessions.items()):
+            self.ledger.sessions[session] = row._replace(counter=row.counter + 1)
+
+    def _judge_call(self, command: Command) -> None:
+        if not isinstance(command, Publish):
+            return
+        for change in command.changes:
+            if change.from_version == 0:
+                continue
+            self.published.append((self.epoch, command))
+            jobs = [j for j in self.catalog.jobs.values() if not j.status.ended]
+            named = any(j.versions.get(change.table) == change.to_version for j in jobs)
+            publishing = any(j.phase is not Phase.DONE for j in jobs)
+            if not (named and publishing):
+                raise Harm(f"D2: the ledger is asked for {change} before the intent is in the log")
+
+    def perform_stray(self) -> bool:
+        if not self.stray or not self.ledger_up:
+            return False
+        command = self.stray.pop(0)
+        ledger.apply(self.ledger, command, self.run_id)
+        return True
+
+    def perform_report(self) -> bool:
+        if not self.reports:
+            return False
+        report = self.reports.pop(self.random.randrange(len(self.reports)))
+        if report.node in self.coherent or report.node == "m":
+            self.give(Reported(report))
+        return True
+
+    def perform_fill(self) -> bool:
+        """One decided chunk or the end marker of a job that is being filled."""
+        for job in self.catalog.jobs.values():
+            if job.phase is not Phase.BACKFILLING or job.status.ended:
+                continue
+            chunk = Chunk(
+                job.job_id,
+                job.run,
+                job.table_id,
+                job.versions[job.table_id],
+                job.element_id,
+                (((1,), 1),),
+            )
+            if accept_chunk(self.catalog, chunk, self.rules):
+                self.late_chunks.append(chunk)
+                end = self.random.random() < 0.5
+                taken = accept_end(self.catalog, ChunksEnd(job.job_id, job.run, 1, 1), self.rules)
+                self.append(ChunkDecided(job.job_id, job.run, 1, 1, end and taken))
+                return True
+        return False
+
+    def perform_agent(self) -> bool:
+        if not self.agents or not self.ledger_up:
+            return False
+        agent = self.random.choice(self.agents)
+        if agent.counter == 0:
+            ledger.apply(self.ledger, OpenSession(agent.name, agent.session), self.run_id)
+        agent.counter += 1
+        match self.random.randrange(3):
+            case 0:
+                self._agent_reads_log(agent)
+            case 1:
+                self._agent_acquires(agent)
+            case 2:
+                self._agent_releases(agent)
+        return True
+
+    def _agent_reads_log(self, agent: AgentInWorld) -> None:
+        if agent.applied < len(self.log):
+            for write in self.log[agent.applied]:
+                if isinstance(write, DescriptorWrite):
+                    agent.versions[write.table_id] = write.version
+            agent.applied += 1
+
+    def _agent_acquires(self, agent: AgentInWorld) -> None:
+        for table, version in agent.versions.items():
+            reply = ledger.apply(self.ledger, Acquire(agent.session, table, version), self.run_id)
+            if type(reply).__name__ == "Granted":
+                agent.users.append(Lease(table, version))
+
+    def _agent_releases(self, agent: AgentInWorld) -> None:
+        """D4: what is not the newest in its store is given back when its users are gone."""
+        for lease in list(self.ledger.held(agent.session)):
+            if lease.version < agent.versions.get(lease.table, 0):
+                release = Release(agent.session, lease.table, lease.version)
+                ledger.apply(self.ledger, release, self.run_id)
+                self.give(LeaseAcked(lease.table, lease.version + 1))
+
+    def pass_time(self, ms: int = 10) -> bool:
+        self.now_ns += ms * MS
+        self.give(Tick())
+        return True
+
+    # ------------------------------------------------------------ runs
+
+    def one_of_many(self, crash: float = 0.0) -> None:
+        """Something happens; nothing is promised about the order."""
+        if self.random.random() < crash:
+            self.takeover()
+        happen = [
+            self.perform_write,
+            self.perform_call,
+            self.perform_report,
+            self.perform_fill,
+            self.perform_agent,
+            self.perform_stray,
+        ]
+        if not self.random.choice(happen)():
+            self.pass_time(self.random.choice((1, 5, 20, 100)))
+
+    def settle(self, steps: int = 5_000) -> None:
+        """Until every job has ended; a run that does not get there has hung."""
+        for _ in range(steps):
+            if self.catalog.jobs and all(j.status.ended for j in self.catalog.jobs.values()):
+                return
+            self.one_of_many()
+        job = next(j for j in self.catalog.jobs.values() if not j.status.ended)
+        waiting = self.coordinator.waiting_for(job.job_id)
+        raise Harm(f"job {job.job_id} hangs: {job.status}, {job.phase}, waits for {waiting!r}")
+
+    def calm(self) -> bool:
+        """Whatever is due is done at once, in order, without agents; False when nothing is due."""
+        return self.perform_call() or self.perform_write() or self.perform_report()
+
+    def until(self, reached: Any, steps: int = 2_000) -> None:
+        """Calm work, time passing where nothing is due, until `reached()`."""
+        for _ in range(steps):
+            if reached():
+                return
+            if not self.calm():
+                self.pass_time(5)
+        raise Harm(f"never reached; jobs {list(self.catalog.jobs.values())}")
+
+    def until_ready(self) -> None:
+        self.until(lambda: not self.coordinator.ledger.trouble(self.now) and self._tables_known())
+
+    def _tables_known(self) -> bool:
+        return all(self.coordinator.ledger.knows(t.table_id) for t in self.catalog.tables())
+
+    def job(self, job_id: int = 1) -> Job:
+        return self.catalog.jobs[job_id]
+
+    def table(self, table_id: int = 1) -> Descriptor:
+        return self.catalog.newest(table_id)
+
+
+def same_but_for_numbers(before: Descriptor, after: Descriptor) -> bool:
+    """Everything as before but version, next_element_id and the time of publication."""
+    keys = ("version", "next_element_id", "modified_us")
+    plain = [{k: v for k, v in d.to_wire().items() if k not in keys} for d in (before, after)]
+    return plain[0] == plain[1]
+
+
+__all__ = ["Harm", "LedgerRun", "Refused", "State", "World", "same_but_for_numbers"]
