@@ -9,9 +9,18 @@ if TYPE_CHECKING:
     from leasehold.client.agent import Agent
     from leasehold.client.change_producer import ChangeProducer
     from leasehold.client.client_settings import ClientSettings
+    from leasehold.client.replica import Replica, open_replica
     from leasehold.client.subscriber import Subscriber
 
-__all__ = ["Agent", "ChangeProducer", "ClientSettings", "Subscriber", "__version__"]
+__all__ = [
+    "Agent",
+    "ChangeProducer",
+    "ClientSettings",
+    "Replica",
+    "Subscriber",
+    "__version__",
+    "open_replica",
+]
 
 __version__: Final = "0.1.0"
 
@@ -19,7 +28,9 @@ _HOMES: Final = {
     "Agent": "leasehold.client.agent",
     "ChangeProducer": "leasehold.client.change_producer",
     "ClientSettings": "leasehold.client.client_settings",
+    "Replica": "leasehold.client.replica",
     "Subscriber": "leasehold.client.subscriber",
+    "open_replica": "leasehold.client.replica",
 }
 
 

@@ -216,3 +216,16 @@ class LogStopped(LeaseholdError):
 
 class StoreCorrupted(LeaseholdError):
     sqlstate = "XX001"
+
+
+def refused(code: str, message: str, detail: Mapping[str, object]) -> Refused:
+    """The error of a decided refusal that has travelled as code, words and detail."""
+    error = _BY_CODE.get(code, Refused)(message)
+    error.detail = dict(detail)
+    return error
+
+
+# Of those that share a code the first stands for all: a caller tells them apart by nothing else.
+_BY_CODE: dict[str, type[Refused]] = {}
+for _leaf in Refused.__subclasses__():
+    _BY_CODE.setdefault(_leaf.sqlstate, _leaf)

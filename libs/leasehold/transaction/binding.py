@@ -64,6 +64,15 @@ class Binding:
             raise self._null(column.name)
         return key
 
+    def key_prefix(self, given: Key) -> Key:
+        """The first columns of a key in storage form, for the bounds of a scan."""
+        if len(given) > len(self._key):
+            raise self._bad_key(given)
+        return tuple(
+            self._converted(column, convert, value)
+            for value, (_, convert, column) in zip(given, self._key, strict=False)
+        )
+
     def _bad_key(self, given: object) -> MalformedRequest:
         wanted = ", ".join(name for name, _, _ in self._key)
         return MalformedRequest(

@@ -1,0 +1,321 @@
+"""An embedded replica: the tables in this process, coherent, read without a network.
+
+    with leasehold.open_replica() as replica:
+        flight = replica.get("flights", 4711)
+        replica.transact(lambda tx: tx.update("flights", 4711, {"delay": flight["delay"] + 1}))
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Generic, TypeVar
+
+from leasehold.adapters.clock import boottime_ns, new_request_id, now
+from leasehold.adapters.kafka_node import KafkaNode
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.replica_reads import Reads
+from leasehold.client.write_set import WriteSet, named
+from leasehold.model.errors import (
+    GaveUp,
+    LeaseholdError,
+    NotCoherent,
+    Refused,
+    StaleVersion,
+    UnknownColumn,
+    refused,
+)
+from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.replication.node import NodeSettings
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.states import READABLE
+
+T = TypeVar("T")
+REPLAYS_MAX: Final = 100
+ROWS_MAX: Final = 10_000
+COHERENT_TIMEOUT_S: Final = 60.0
+LOG: Final = logging.getLogger("leasehold.replica")
+
+
+@dataclass(frozen=True, slots=True)
+class Transacted(Generic[T]):
+    """`value`: what the function returned in the run that counts. `lsn`: 0 when it wrote nothing.
+    `attempts`: runs of the function, 1 = never replayed."""
+
+    value: T
+    lsn: int
+    attempts: int
+
+
+def open_replica(
+    settings: ClientSettings | None = None,
+    *,
+    path: Path | str | None = None,
+    wait_s: float = COHERENT_TIMEOUT_S,
+) -> Replica:
+    """Open a replica in this process and wait until it is coherent.
+
+    `path`: its store, kept between runs so that it only has to catch up (default: the folder of
+    this node, LEASEHOLD_DATA/LEASEHOLD_NODE). `wait_s` 0 does not wait. Raises NotCoherent when
+    that takes longer, ConfigurationError when another process has the store open.
+    """
+    replica = Replica(settings or ClientSettings.read(), path)
+    try:
+        if wait_s:
+            replica.wait_coherent(wait_s)
+    except BaseException:
+        replica.close()
+        raise
+    return replica
+
+
+class Replica:
+    """Methods may be called from any thread; `close` (or leaving the `with`) leaves none behind."""
+
+    def __init__(self, settings: ClientSettings, path: Path | str | None = None) -> None:
+        cluster = settings.cluster
+        self._settings = settings
+        self.store = SqliteStore(Path(path) if path else cluster.folder / "store.db")
+        self._stop = threading.Event()
+        self._producer: ChangeProducer | None = None
+        self._producer_lock = threading.Lock()
+        try:
+            self._node = KafkaNode(
+                NodeSettings(cluster.node, candidate=False, serving=True),
+                settings.topics,
+                settings.kafka,
+                settings.redis,
+                self.store,
+            )
+        except BaseException:
+            self.store.close()
+            raise
+        self._turned = threading.Condition()
+        self._node.on_tick = self._on_tick
+        self._thread = threading.Thread(target=self._run, name="leasehold-replica", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------ life
+
+    def _run(self) -> None:
+        try:
+            self._node.run(self._stop)
+        except LeaseholdError as error:
+            self._node.error = error
+            LOG.error("replica stopped: %s", error.message)
+        finally:
+            self._on_tick()
+
+    def _on_tick(self) -> None:
+        with self._turned:
+            self._turned.notify_all()
+
+    @property
+    def coherent(self) -> bool:
+        return self._node.node.lease.holds(boottime_ns())
+
+    @property
+    def lsn(self) -> int:
+        """LSN of the last transaction applied here."""
+        return self._node.node.position.lsn
+
+    def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
+        """Raises NotCoherent when that takes longer, or what stopped the replica."""
+        self._wait(lambda: self.coherent, timeout_s, "to become coherent")
+
+    def wait_applied(self, lsn: int, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
+        """Until the transaction `lsn` is applied here."""
+        self._wait(lambda: self.lsn >= lsn, timeout_s, f"to apply LSN {lsn}")
+
+    def _wait(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
+        with self._turned:
+            self._turned.wait_for(lambda: met() or self._node.error is not None, timeout_s)
+        if self._node.error is not None:
+            raise self._node.error
+        if not met():
+            raise NotCoherent(
+                f"this replica took longer than {timeout_s:g} s {what}: is there a master? see"
+                " `leasehold status`"
+            )
+
+    def close(self) -> None:
+        """Give the coherency lease back, stop the thread, close the store. May be called twice."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        with self._producer_lock:
+            if self._producer is not None:
+                self._producer.close()
+        self._thread.join()
+        self.store.close()
+
+    def __enter__(self) -> Replica:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ reads
+
+    @contextmanager
+    def _reads(self) -> Iterator[Reads]:
+        agent = self._node.node.agent
+        reads = Reads(
+            self.store, self._node.node.lease, agent.leases if agent else None, self._users_left
+        )
+        try:
+            yield reads
+        finally:
+            reads.close()
+
+    def _users_left(self) -> None:
+        agent = self._node.node.agent
+        if agent is not None:
+            self._node.call_soon(lambda: agent.users_left(now().mono_ns))
+
+    def get(self, table: str, key: Any) -> dict[str, Any] | None:
+        """One row by primary key (a value, a tuple, or a mapping), by column name; None: no row.
+
+        Coherent: it shows every write that was answered before the call. Raises NotCoherent,
+        UnknownTable. Needs no descriptor lease: descriptor and row are of one snapshot (D3).
+        """
+        reads = self._single()
+        with reads.snapshot() as snapshot:
+            descriptor = snapshot.newest(table)
+            row = snapshot.get(descriptor, reads.key(descriptor, key))
+        return None if row is None else named(descriptor, row)
+
+    def _single(self) -> Reads:
+        """For one statement, which pins nothing."""
+        return Reads(self.store, self._node.node.lease, None, lambda: None)
+
+    def scan(
+        self, table: str, low: Any = None, high: Any = None, *, rows_max: int = ROWS_MAX
+    ) -> Iterator[dict[str, Any]]:
+        """Rows with low <= key < high in key order, as of one moment; prefixes of a key work."""
+        reads = self._single()
+        with reads.snapshot() as snapshot:
+            descriptor = snapshot.newest(table)
+            first, last = reads.bound(descriptor, low), reads.bound(descriptor, high)
+            for _, row in snapshot.scan(descriptor, first, last, rows_max=rows_max):
+                yield named(descriptor, row)
+
+    def get_by(
+        self, index: str, values: Any, *, rows_max: int = ROWS_MAX
+    ) -> Iterator[dict[str, Any]]:
+        """Rows whose index columns start with `values`, in index order.
+
+        `index`: `table.index` or the name alone. Raises UnknownColumn (42703) for an index that
+        does not exist, or is not public yet: elements that aren't public don't exist for a query.
+        """
+        reads = self._single()
+        given = values if isinstance(values, tuple) else (values,)
+        with reads.snapshot() as snapshot:
+            descriptor, found = _public_index(snapshot.tables(), index)
+            stored = tuple(
+                reads.value(descriptor, element_id, value)
+                for element_id, value in zip(found.columns, given, strict=False)
+            )
+            rows = snapshot.get_by(descriptor, found.element_id, stored, rows_max=rows_max)
+            for _, row in rows:
+                yield named(descriptor, row)
+
+    def tables(self) -> tuple[Descriptor, ...]:
+        """The newest descriptors in this store, by table id."""
+        with self.store.open_snapshot() as snapshot:
+            return snapshot.tables()
+
+    # ------------------------------------------------------------ transactions
+
+    def transact(
+        self,
+        work: Callable[[WriteSet], T],
+        *,
+        replays_max: int = REPLAYS_MAX,
+        timeout_s: float = 30.0,
+    ) -> Transacted[T]:
+        """Run `work` on a write set, submit it, and run it again after a verify error.
+
+        `work` may run several times: it must have no effects but those on the write set. When it
+        returns, its answer is committed on every coherent node. Raises what `work` raises, GaveUp
+        after `replays_max` replays, the Refused that the master decided, OutcomeUnknown (08007)
+        when no answer came in time: ask with the same work only if it may be applied twice.
+        """
+        request_id = new_request_id()
+        submitted = 0
+        for run in range(1, replays_max + 2):
+            self.wait_coherent(timeout_s)
+            try:
+                value, outcome = self._attempt(work, request_id, submitted + 1, timeout_s)
+            except StaleVersion:
+                continue  # a schema change passed this transaction by; nothing was sent
+            if outcome is None:
+                return Transacted(value, 0, run)
+            if outcome.lsn:
+                return Transacted(value, outcome.lsn, run)
+            if outcome.final:
+                raise refused(outcome.code, outcome.message, outcome.detail)
+            submitted = outcome.attempt
+        raise self._give_up(request_id, submitted + 1, timeout_s)
+
+    def _attempt(
+        self, work: Callable[[WriteSet], T], request_id: bytes, attempt: int, timeout_s: float
+    ) -> tuple[T, Outcome | None]:
+        with self._reads() as reads:
+            writes = WriteSet(reads)
+            value = work(writes)
+            if not writes.operations:
+                return value, None
+            request = ChangeRequest(
+                request_id,
+                tuple(writes.operations),
+                on_conflict=OnConflict.REPLAY,
+                attempt=attempt,
+                used=reads.used(),
+            )
+            return value, self._submit(request, timeout_s)
+
+    def _submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+        with self._producer_lock:
+            if self._producer is None:
+                self._producer = ChangeProducer(self._settings)
+        return self._producer.submit(request).result(timeout_s)
+
+    def _give_up(self, request_id: bytes, attempt: int, timeout_s: float) -> Refused:
+        """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
+        request = ChangeRequest(
+            request_id,
+            on_conflict=OnConflict.REPLAY,
+            attempt=attempt,
+            give_up=True,
+        )
+        self._submit(request, timeout_s)
+        return GaveUp(
+            f"the transaction was refused {attempt - 1} times by a verify error; others change the"
+            " same rows faster than it runs"
+        )
+
+
+def _public_index(tables: tuple[Descriptor, ...], name: str) -> tuple[Descriptor, Any]:
+    table, _, index = name.rpartition(".")
+    for descriptor in tables:
+        if table and descriptor.name != table:
+            continue
+        found = descriptor.index(index)
+        if found is not None and found.state in READABLE:
+            return descriptor, found
+    raise UnknownColumn(f"index {name!r} does not exist", index=name)
+
+

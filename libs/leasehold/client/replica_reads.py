@@ -1,0 +1,113 @@
+"""Coherent reads on a local store, and the descriptor versions that a transaction pins (D8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.lease.held_leases import HeldLease, HeldLeases
+from leasehold.model.errors import NotCoherent, StaleVersion
+from leasehold.model.ports import Row
+from leasehold.model.records import Key
+from leasehold.replication.coherency import CoherencyLease
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import to_storage
+from leasehold.transaction.binding import binding
+
+
+class Reads:
+    """Statements of one user; `close` gives the pinned versions back.
+
+    The coherency lease is looked at before every snapshot is taken (C2), and the pinned version
+    is compared with `min_version` *inside* that snapshot (D3 ⚠): between a check and a read the
+    store may have moved on by two versions.
+    """
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        coherency: CoherencyLease,
+        leases: HeldLeases | None,
+        users_left: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._coherency = coherency
+        self._leases = leases
+        self._users_left = users_left
+        self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
+
+    def snapshot(self) -> SqliteSnapshot:
+        """Raises NotCoherent: this replica may have missed a write that was answered."""
+        if not self._coherency.holds(boottime_ns()):
+            raise NotCoherent(
+                "this replica is not coherent now: it has no valid lease from the master; wait"
+                " for it (`wait_coherent`) or read elsewhere"
+            )
+        return self._store.open_snapshot()
+
+    def pin(self, table: str) -> Descriptor:
+        """The version this transaction uses of `table`. Raises UnknownTable, StaleVersion."""
+        found = self._pinned.get(table)
+        if found is not None:
+            return found[0]
+        with self.snapshot() as snapshot:
+            newest: Descriptor = snapshot.newest(table)
+            lease = self._leases.acquire(newest.table_id) if self._leases else None
+            descriptor = newest
+            if lease is not None and lease.version != newest.version:
+                versions = {d.version: d for d in snapshot.versions(newest.table_id)}
+                # The agent may be a moment behind or ahead of this snapshot; what the snapshot
+                # has decides, and a write is fenced by the master anyway (D5).
+                descriptor = versions.get(lease.version, newest)
+        self._pinned[table] = (descriptor, lease)
+        return descriptor
+
+    def key(self, descriptor: Descriptor, key: Any) -> Key:
+        """A key as given by a user → storage form. Raises what `Binding.key` raises."""
+        given = key if isinstance(key, tuple | Mapping) else (key,)
+        return binding(descriptor).key(given)
+
+    def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
+        """A bound of a scan: None, or a key or a prefix of one."""
+        if key is None:
+            return None
+        given = key if isinstance(key, tuple) else (key,)
+        return binding(descriptor).key_prefix(given)
+
+    def value(self, descriptor: Descriptor, element_id: int, value: Any) -> Any:
+        """One column's value in storage form."""
+        return to_storage(descriptor.by_id[element_id].type)(value)
+
+    def used(self) -> dict[str, int]:
+        """Every table of this transaction with its pinned version, those only read included."""
+        return {table: descriptor.version for table, (descriptor, _) in self._pinned.items()}
+
+    def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        with self.snapshot() as snapshot:
+            self._check_version(snapshot, descriptor)
+            return snapshot.get(descriptor, key)
+
+    def scan(
+        self, descriptor: Descriptor, low: Key | None, high: Key | None, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        with self.snapshot() as snapshot:
+            self._check_version(snapshot, descriptor)
+            yield from snapshot.scan(descriptor, low, high, rows_max=rows_max)
+
+    def _check_version(self, snapshot: SqliteSnapshot, descriptor: Descriptor) -> None:
+        lowest = snapshot.min_version(descriptor.table_id)
+        if descriptor.version < lowest:
+            raise StaleVersion(
+                f"version {descriptor.version} of table {descriptor.name!r} is no longer in use;"
+                f" lowest is {lowest}; run the transaction again",
+                table=descriptor.name,
+            )
+
+    def close(self) -> None:
+        for _, lease in self._pinned.values():
+            if lease is not None and self._leases is not None and self._leases.release(lease):
+                self._users_left()
+        self._pinned.clear()

@@ -1,0 +1,165 @@
+"""What a transaction on a replica has changed so far: the write set, with its own reads on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from leasehold.model.errors import DuplicateKey, MalformedRequest
+from leasehold.model.ports import Row
+from leasehold.model.records import Expression, Key, Operation, OperationKind
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import from_storage, to_json
+from leasehold.transaction.binding import binding
+
+if TYPE_CHECKING:
+    from leasehold.client.replica_reads import Reads
+
+OPERATIONS_MAX: Final = 10_000
+
+
+class WriteSet:
+    """Handed to the function that `Replica.transact` runs; lives as long as one run of it.
+
+    Reads are coherent, each as of its own statement, and show this transaction's own writes.
+    Every row that is changed is named with the genid seen, and verified at commit (T1); a table's
+    descriptor version is pinned from its first use to the end (D8).
+    """
+
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
+        self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
+        self.operations: list[Operation] = []
+
+    # ------------------------------------------------------------ reading
+
+    def get(self, table: str, key: Any) -> dict[str, Any] | None:
+        """The row by column name, or None. `key`: a value, a tuple in key order, or a mapping."""
+        descriptor, stored, row = self._row(table, key)
+        name = (descriptor.table_id, stored)
+        if name in self._own:
+            own = self._own[name]
+            return dict(own) if own is not None else None
+        return None if row is None else named(descriptor, row)
+
+    def scan(
+        self, table: str, low: Any = None, high: Any = None, *, rows_max: int = 10_000
+    ) -> Iterator[dict[str, Any]]:
+        """Rows with low <= key < high, in key order, own writes included."""
+        descriptor = self._reads.pin(table)
+        own = {k: v for (t, k), v in self._own.items() if t == descriptor.table_id}
+        first = self._reads.bound(descriptor, low)
+        last = self._reads.bound(descriptor, high)
+        found = {
+            key: named(descriptor, row)
+            for key, row in self._reads.scan(descriptor, first, last, rows_max)
+        }
+        for key, values in own.items():
+            inside = (first is None or key[: len(first)] >= first) and (
+                last is None or key[: len(last)] < last
+            )
+            if values is None:
+                found.pop(key, None)
+            elif inside:
+                found[key] = values
+        for key in sorted(found)[:rows_max]:
+            yield found[key]
+
+    # ------------------------------------------------------------ writing
+
+    def insert(self, table: str, key: Any, values: Mapping[str, Any]) -> None:
+        """Raises DuplicateKey when the row is there already."""
+        descriptor, stored, row = self._row(table, key)
+        name = (descriptor.table_id, stored)
+        there = self._own[name] is not None if name in self._own else row is not None
+        if there:
+            raise DuplicateKey(
+                f"duplicate key in table {table!r}: {stored!r} exists", table=table, key=list(stored)
+            )
+        binding(descriptor).values(values, None)
+        self._add(OperationKind.INSERT, descriptor, stored, values, None)
+        self._own[name] = self._inserted(descriptor, stored, values)
+
+    def update(self, table: str, key: Any, values: Mapping[str, Any]) -> bool:
+        """Change columns; False when there is no such row. The row's genid as seen now is verified
+        at commit, so what was computed from it is never written over a newer one."""
+        descriptor, stored, row = self._row(table, key)
+        name = (descriptor.table_id, stored)
+        if name in self._own:
+            before = self._own[name]
+            expect = None
+        else:
+            before = None if row is None else named(descriptor, row)
+            expect = None if row is None else max(row.genids.values())
+        if before is None:
+            return False
+        if any(isinstance(value, Expression) for value in values.values()):
+            raise MalformedRequest("compute the value from the row that `get` gave, or use a request")
+        binding(descriptor).values(values, None)
+        self._add(OperationKind.UPDATE, descriptor, stored, values, expect)
+        self._own[name] = {**before, **values}
+        return True
+
+    def delete(self, table: str, key: Any) -> bool:
+        """False when there is no such row."""
+        descriptor, stored, row = self._row(table, key)
+        name = (descriptor.table_id, stored)
+        if name in self._own:
+            if self._own[name] is None:
+                return False
+            expect = None
+        elif row is None:
+            return False
+        else:
+            expect = max(row.genids.values())
+        self._add(OperationKind.DELETE, descriptor, stored, {}, expect)
+        self._own[name] = None
+        return True
+
+    # ------------------------------------------------------------ inside
+
+    def _row(self, table: str, key: Any) -> tuple[Descriptor, Key, Row | None]:
+        descriptor = self._reads.pin(table)
+        stored = self._reads.key(descriptor, key)
+        return descriptor, stored, self._reads.row(descriptor, stored)
+
+    def _add(
+        self,
+        kind: OperationKind,
+        descriptor: Descriptor,
+        key: Key,
+        values: Mapping[str, Any],
+        expect: int | None,
+    ) -> None:
+        if len(self.operations) >= OPERATIONS_MAX:
+            raise MalformedRequest(f"at most {OPERATIONS_MAX} operations in one transaction")
+        outside = tuple(
+            to_json(column.type, value)
+            for column, value in zip(descriptor.key_columns, key, strict=True)
+        )
+        self.operations.append(
+            Operation(kind, descriptor.name, outside, dict(values), expect, descriptor.version)
+        )
+
+    def _inserted(
+        self, descriptor: Descriptor, key: Key, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            column.name: from_storage(column.type, column.default)
+            for column in descriptor.by_name.values()
+        }
+        row.update(values)
+        for column, value in zip(descriptor.key_columns, key, strict=True):
+            row[column.name] = from_storage(column.type, value)
+        return row
+
+
+def named(descriptor: Descriptor, row: Row) -> dict[str, Any]:
+    """Public columns by name, as Python values."""
+    values = row.values
+    return {
+        name: from_storage(column.type, values.get(column.element_id))
+        for name, column in descriptor.by_name.items()
+    }
+
+
