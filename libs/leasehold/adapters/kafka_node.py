@@ -184,7 +184,9 @@ class KafkaNode:
     def _event(self, record: Record) -> Event | None:
         value = record.value or b""
         if record.topic == self._log:
-            return LogRead(record.offset, CODEC.decode_log(value), CODEC.digest(value))
+            digest = CODEC.digest(value)
+            own = self.node.own_record(digest)
+            return LogRead(record.offset, own or CODEC.decode_log(value), digest)
         lane = self._lanes.get(record.topic)
         if lane is not None:
             content_type = record.content_type or DEFAULT_CONTENT_TYPE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from leasehold.adapters.clock import boottime_ns
@@ -13,6 +14,7 @@ from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooL
 from leasehold.model.records import Result, ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
+LOG: Final = logging.getLogger("leasehold.results")
 LINGER_MS: Final = 1
 """Gathers the requests of a bulk load into batches; a single request waits so much longer."""
 RESULTS_MAX: Final = 5_000
@@ -68,9 +70,9 @@ class KafkaRequestRoad:
                 continue
             try:
                 found.extend(self._codec.decode_as(ResultBatch, record.value).results)
-            except MalformedRequest:
-                # Of a newer release: whoever waits for it runs into a time-out, and asks again.
-                continue
+            except MalformedRequest as error:
+                # Whoever waits for it runs into a time-out, and asks again (T5).
+                LOG.warning("a result at offset %d is left out: %s", record.offset, error.message)
         return found
 
     def failures(self) -> list[tuple[bytes, str]]:

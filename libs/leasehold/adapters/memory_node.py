@@ -58,7 +58,7 @@ class Hops:
         return 0
 
     def append_outcome(self) -> str:
-        """"ok", "lost" (never arrives, error reported) or "unknown" (arrives, error reported)."""
+        """ "ok", "lost" (never arrives, error reported) or "unknown" (arrives, error reported)."""
         return "ok"
 
 

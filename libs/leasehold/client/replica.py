@@ -1,8 +1,8 @@
 """An embedded replica: the tables in this process, coherent, read without a network.
 
-    with leasehold.open_replica() as replica:
-        flight = replica.get("flights", 4711)
-        replica.transact(lambda tx: tx.update("flights", 4711, {"delay": flight["delay"] + 1}))
+with leasehold.open_replica() as replica:
+    flight = replica.get("flights", 4711)
+    replica.transact(lambda tx: tx.update("flights", 4711, {"delay": flight["delay"] + 1}))
 """
 
 from __future__ import annotations
@@ -317,5 +317,3 @@ def _public_index(tables: tuple[Descriptor, ...], name: str) -> tuple[Descriptor
         if found is not None and found.state in READABLE:
             return descriptor, found
     raise UnknownColumn(f"index {name!r} does not exist", index=name)
-
-

@@ -74,7 +74,9 @@ class WriteSet:
         there = self._own[name] is not None if name in self._own else row is not None
         if there:
             raise DuplicateKey(
-                f"duplicate key in table {table!r}: {stored!r} exists", table=table, key=list(stored)
+                f"duplicate key in table {table!r}: {stored!r} exists",
+                table=table,
+                key=list(stored),
             )
         binding(descriptor).values(values, None)
         self._add(OperationKind.INSERT, descriptor, stored, values, None)
@@ -94,7 +96,9 @@ class WriteSet:
         if before is None:
             return False
         if any(isinstance(value, Expression) for value in values.values()):
-            raise MalformedRequest("compute the value from the row that `get` gave, or use a request")
+            raise MalformedRequest(
+                "compute the value from the row that `get` gave; expressions are for requests"
+            )
         binding(descriptor).values(values, None)
         self._add(OperationKind.UPDATE, descriptor, stored, values, expect)
         self._own[name] = {**before, **values}
@@ -161,5 +165,3 @@ def named(descriptor: Descriptor, row: Row) -> dict[str, Any]:
         name: from_storage(column.type, values.get(column.element_id))
         for name, column in descriptor.by_name.items()
     }
-
-

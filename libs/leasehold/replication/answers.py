@@ -11,7 +11,6 @@ from leasehold.model.records import (
     Conflict,
     Decisions,
     Disposition,
-    Outcome,
     Refusal,
     Result,
     ResultBatch,
@@ -134,5 +133,3 @@ class PendingAnswers:
             if queue:
                 return queue[0].offset
         return log_end
-
-

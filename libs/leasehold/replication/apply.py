@@ -37,11 +37,9 @@ class Applied:
 
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
     """Rows and entries of one commit, each under the version it was made under (T0)."""
-    position = 0
-    for change in commit.changes:
+    for position, change in enumerate(commit.changes):
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
-        position += 1
     for fill in commit.entries:
         store.fill_entries(catalog.version(fill.table_id, fill.version), fill)
 

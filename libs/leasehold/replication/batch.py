@@ -151,8 +151,9 @@ class Batch:
         if request.give_up:
             why = f": {remembered.message}" if remembered else ""
             detail = dict(remembered.detail) if remembered else {}
-            error = GaveUp(f"given up after attempt {request.attempt - 1}{why}", **detail)
-            self._refuse(message, request, error, self._final(request))
+            gave_up = GaveUp(f"given up after attempt {request.attempt - 1}{why}")
+            gave_up.detail = detail
+            self._refuse(message, request, gave_up, self._final(request))
             return None
         return request
 
@@ -187,9 +188,7 @@ class Batch:
                 self._refuse(message, request, error, self._final(request))
                 return
             raise Full
-        for position, (change, row) in enumerate(
-            zip(decided.changes, decided.before, strict=True)
-        ):
+        for position, (change, row) in enumerate(zip(decided.changes, decided.before, strict=True)):
             descriptor = self._catalog.version(change.table_id, change.version)
             self._store.change(descriptor, change, lsn, position, row)
         self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import Acknowledgement, Lane, LogRecord
 
-
 # ---------------------------------------------------------------- events
 
 
@@ -63,7 +62,9 @@ class Tick(NamedTuple):
     """Everything that was waiting has been handed over; also given when a wake time has come."""
 
 
-Event: TypeAlias = LogRead | LogEnd | LaneRead | AckRead | AppendFailed | Sent | LedgerReplied | Tick
+Event: TypeAlias = (
+    LogRead | LogEnd | LaneRead | AckRead | AppendFailed | Sent | LedgerReplied | Tick
+)
 
 
 # ---------------------------------------------------------------- effects
@@ -169,4 +170,3 @@ Effect: TypeAlias = (
     | Stop
     | Became
 )
-

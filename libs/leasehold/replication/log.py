@@ -103,7 +103,9 @@ def _admit_decisions(
     commit_us = position.commit_us
     for commit in record.commits:
         if commit.commit_us <= commit_us:
-            raise LogStopped(f"L9: {where}: commit time {commit.commit_us} is not after {commit_us}")
+            raise LogStopped(
+                f"L9: {where}: commit time {commit.commit_us} is not after {commit_us}"
+            )
         commit_us = commit.commit_us
     return Verdict.APPLY, after._replace(
         sequence=record.sequence,

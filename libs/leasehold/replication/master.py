@@ -101,6 +101,7 @@ class Master:
         self._paused: set[Lane] = set()
         self._batch: Batch | None = None
         self._digest = b""
+        self._record: Decisions | None = None
         self._sequence = position.sequence
         self._appended_ns = 0
         self._deleted_ns = now.mono_ns
@@ -279,10 +280,16 @@ class Master:
         data = self._codec.join_decisions(header, batch.packed_commits, batch.packed_refusals)
         self._digest = self._codec.digest(data)
         self._batch = batch
+        self._record = header._replace(commits=tuple(batch.commits), refusals=tuple(batch.refusals))
         self._appended_ns = now.mono_ns
         return [Append(data)]
 
     # ------------------------------------------------------------ read-back
+
+    def record_in_flight(self, digest: bytes) -> Decisions | None:
+        if self._batch is None or digest != self._digest:
+            return None
+        return self._record
 
     def is_own(self, record: Decisions, digest: bytes) -> bool:
         """L4 ⚠: epoch, incarnation, sequence and content, not just the LSN."""
@@ -316,8 +323,7 @@ class Master:
         collect(after, self._store, self._settings.outcomes)
         self._store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
-        given = record._replace(commits=tuple(batch.commits), refusals=tuple(batch.refusals))
-        self._answers.add(answers_of(given, offset, batch.repeats))
+        self._answers.add(answers_of(record, offset, batch.repeats))
         effects: list[Effect] = list(self._answers.release(self._may_answer(now)))
         if changed:
             effects += self._changes.catalog_changed(after.lsn, now)
@@ -356,5 +362,3 @@ class Master:
             self._store.rollback()
             self._batch = None
         return self._answers.not_given()
-
-

@@ -55,8 +55,7 @@ from leasehold.replication.effects import (
 from leasehold.replication.election import Election, ElectionSettings
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.master import Master, MasterSettings
-from leasehold.replication.node_agent import TOKEN as AGENT
-from leasehold.replication.node_agent import NodeAgent
+from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
 from leasehold.schema.catalog import Catalog
@@ -161,7 +160,7 @@ class Node:
                     master.sent(token)
                 return []
             case LedgerReplied(token, reply):
-                if token == AGENT:
+                if token == FOR_AGENT:
                     return self.agent.ledger_replied(reply, now.mono_ns) if self.agent else []
                 return master.ledger_replied(token, reply, now) if master is not None else []
             case AppendFailed(reason):
@@ -180,6 +179,11 @@ class Node:
             self._store.rollback()
         self._open = False
         return [StopLanes(), Stop(error)]
+
+    def own_record(self, digest: bytes) -> Decisions | None:
+        """The record in flight, if the bytes read back have its digest: decoding them again would
+        give the same."""
+        return self.master.record_in_flight(digest) if self.master is not None else None
 
     # ------------------------------------------------------------ reading the log
 
@@ -221,9 +225,9 @@ class Node:
                     " this master's own, which did not send it"
                 )
             self.position = after
-            effects = master.read_back(record, offset, after, now)
+            answered = master.read_back(record, offset, after, now)
             self._note_catalog(record)
-            return effects + self._announce_catalog(now)
+            return answered + self._announce_catalog(now)
         self._election.heard(now.mono_ns)
         if not self._open:
             self._store.begin()

@@ -1,7 +1,8 @@
 """The agent inside a node that serves reads: descriptor leases on every table of its store (D4).
 
-Its users take leases from any thread through `leases`; this part follows the catalog, talks to the
-ledger (one command at a time) and acknowledges. Reads of a node with a store never wait for it (D3).
+Its users take leases from any thread through `leases`; this part follows the catalog, talks to
+the ledger (one command at a time) and acknowledges. Reads of a node with a store never wait for
+it (D3).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from leasehold.replication.effects import CallLedger, Effect, Send, Topic
 from leasehold.replication.effects import Wake as WakeAt
 from leasehold.schema.catalog import Catalog
 
-TOKEN: Final = "agent"
+FOR_AGENT: Final = "agent"
 
 
 class NodeAgent:
@@ -90,7 +91,7 @@ class NodeAgent:
         for effect in self.holder.step(event, now_ns):
             match effect:
                 case ToLedger(command):
-                    effects.append(CallLedger(TOKEN, command))
+                    effects.append(CallLedger(FOR_AGENT, command))
                 case Acknowledge(table, version):
                     ack = LeaseAck(self._node, table, version)
                     effects.append(Send(Topic.ACKS, 0, self._node.encode(), ack, 0))

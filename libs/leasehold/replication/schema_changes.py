@@ -77,8 +77,8 @@ class SchemaChanges:
         )
         if isinstance(made, CreateTablePlan):
             descriptor = made.descriptor
-            write = DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire())
-            return Decision((write,), {"table": descriptor.table_id})
+            created = DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire())
+            return Decision((created,), {"table": descriptor.table_id})
         if isinstance(made, JobPlan):
             job = made.job
             return Decision((JobWrite(job.job_id, job.to_wire()),), {"job": job.job_id})

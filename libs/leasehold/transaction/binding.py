@@ -13,8 +13,7 @@ from leasehold.sql.expression import compile_expression
 
 
 def _named(column: Column, error: Refused) -> Refused:
-    named = type(error)(f"column {column.name!r}: {error.message}", column=column.name)
-    return named
+    return type(error)(f"column {column.name!r}: {error.message}", column=column.name)
 
 
 class Binding:
