@@ -22,7 +22,7 @@ def looking(settings: ClientSettings) -> Iterator[tuple[ClusterWatch, ClusterVie
         view = watch.first_look(FIRST_LOOK_S)
         why = view.unreachable.get("kafka")
         if why is not None:
-            raise BusUnavailable(f"{why}. Is Kafka running (make up), and LEASEHOLD_KAFKA right?")
+            raise BusUnavailable(why)
         yield watch, view
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from leasehold.cli import check, ddl, dead_letter, jobs, leases, status, submit,
 from leasehold.cli.exit_code import ExitCode, exit_code_of
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
-from leasehold.model.errors import LeaseholdError
+from leasehold.model.errors import BusUnavailable, LeaseholdError, LedgerUnavailable
 
 EPILOG = """\
 exit codes: 0 ok · 1 the thing asked about is not right · 2 wrong usage or settings ·
@@ -40,10 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Never raises for what the world does."""
     args = parser().parse_args(arguments)
     output = Output(as_json=args.json)
+    # A command says once what is wrong, itself; services log what goes on.
+    logging.getLogger("leasehold").addHandler(logging.NullHandler())
     try:
         return int(args.run(args, ClientSettings.read(), output))
     except LeaseholdError as error:
-        output.error(error.message, error.sqlstate)
+        output.error(error.message + _hint(error), error.sqlstate)
         return int(exit_code_of(error))
     except KeyboardInterrupt:
         output.note("stopped")
@@ -52,6 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read us (head, less) has seen enough; the interpreter must not complain of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.OK)
+
+
+def _hint(error: LeaseholdError) -> str:
+    match error:
+        case BusUnavailable():
+            return ". Is Kafka running (make up), and is LEASEHOLD_KAFKA right?"
+        case LedgerUnavailable():
+            return " Is Redis running (make up), and is LEASEHOLD_REDIS right?"
+        case _:
+            return ""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,116 @@
+"""The dashboard as a Faust application: its web server and its tasks; see DESIGN.md."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import faust
+from faust.app.base import BootStrategy
+from faust.web.base import BlueprintManager
+
+from leasehold.adapters.clock import unix_us
+from leasehold.adapters.readiness import announce_ready
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_report import report
+from leasehold.client.cluster_watch import ClusterWatch
+
+PAGE: Final = Path(__file__).parent / "page"
+FILES: Final[Mapping[str, str]] = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+}
+REPORT_AT_MOST_EVERY_US: Final = 250_000
+"""However many pages are open, a report is made once in this time and served to all."""
+HEADERS: Final[Mapping[str, str]] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+LOG: Final = logging.getLogger("leasehold.dashboard")
+
+
+class WithoutKafka(BootStrategy):
+    """Web server, tasks and timers, but none of Faust's Kafka clients (DESIGN.md says why)."""
+
+    enable_kafka = False
+
+
+class DashboardApp(faust.App):
+    BootStrategy = WithoutKafka
+
+
+class Reports:
+    """The newest report, at most `REPORT_AT_MOST_EVERY_US` old, computed when asked for."""
+
+    def __init__(self, watch: ClusterWatch, database: str) -> None:
+        self._watch = watch
+        self._database = database
+        self._made_us = 0
+        self._told: dict[str, Any] = {}
+
+    def newest(self) -> dict[str, Any]:
+        now_us = unix_us()
+        if not 0 <= now_us - self._made_us < REPORT_AT_MOST_EVERY_US:
+            self._told = {"database": self._database, **report(self._watch.view, now_us)}
+            self._made_us = now_us
+        return self._told
+
+
+def dashboard_app(
+    settings: ClientSettings, watch: ClusterWatch, *, ready: Callable[[], None] | None = None
+) -> DashboardApp:
+    """Pages: `/`, its style and script, and `/api/state` (the report as JSON)."""
+    cluster = settings.cluster
+    folder = cluster.folder / "faust"
+    folder.mkdir(parents=True, exist_ok=True)  # Faust wants one, and makes only its last part
+    app = DashboardApp(
+        "leasehold-dashboard",
+        # Named for Faust's own start-up line only: nothing connects to it.
+        broker=f"kafka://{settings.kafka.bootstrap.split(',')[0]}",
+        store="memory://",
+        datadir=str(folder),
+        web_bind=cluster.listen,
+        web_host=cluster.advertise,
+        web_port=cluster.dashboard_port,
+        topic_disable_leader=True,
+    )
+    # Faust's own pages (its tables, its router) say nothing about a database of ours.
+    app.web.blueprints = BlueprintManager([])
+    reports = Reports(watch, cluster.database)
+    hosts = {cluster.listen, cluster.advertise, "localhost", "127.0.0.1", "[::1]"}
+
+    @app.page("/")
+    async def index(self: Any, request: Any) -> Any:
+        return self.text(_file("index.html"), content_type="text/html", headers=dict(HEADERS))
+
+    @app.page("/page/{name}")
+    async def file(self: Any, request: Any, name: str) -> Any:
+        if name not in FILES:
+            return self.text("there is no such page", status=404)
+        return self.text(_file(name), content_type=FILES[name], headers=dict(HEADERS))
+
+    @app.page("/api/state")
+    async def state(self: Any, request: Any) -> Any:
+        # A page of another site could have its own name resolve to this machine; its requests
+        # then still carry that name.
+        if cluster.listen in ("127.0.0.1", "::1") and request.url.raw_host not in hosts:
+            return self.text("this dashboard answers its own host name only", status=403)
+        return self.json(reports.newest(), headers=dict(HEADERS))
+
+    @app.task(traced=False)  # type: ignore[untyped-decorator]
+    async def announce() -> None:
+        LOG.info("dashboard on http://%s:%d/", cluster.advertise, cluster.dashboard_port)
+        await asyncio.to_thread(announce_ready, cluster.ready_file)
+        if ready is not None:
+            ready()
+
+    return app
+
+
+def _file(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")

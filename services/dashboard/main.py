@@ -1,0 +1,46 @@
+"""Runs the dashboard: wires settings, the watch and the Faust application; decides nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from faust import Worker
+
+from leasehold.adapters.setting import describe
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.model.errors import LeaseholdError
+from services.dashboard.dashboard_app import dashboard_app
+
+
+def main() -> int:
+    """0 after SIGTERM or SIGINT; 1 when it can't start, with the reason as the last line."""
+    try:
+        settings = ClientSettings.read(os.environ)
+        topics = settings.topics
+    except LeaseholdError as error:
+        print(f"dashboard: {error}", file=sys.stderr)
+        return 1
+    logging.basicConfig(
+        level=settings.cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    log = logging.getLogger("leasehold.dashboard")
+    for group in (settings.kafka, settings.redis, settings.cluster):
+        for name, value in describe(group).items():
+            log.info("%s=%s", name, value)
+    log.info("watching %s and its neighbours", topics.log.name)
+    with ClusterWatch(settings) as watch:
+        worker = Worker(
+            dashboard_app(settings, watch),
+            loglevel=None,
+            quiet=True,
+            redirect_stdouts=False,
+            override_logging=False,
+        )
+        worker.execute_from_commandline()  # leaves by SystemExit, through the block's end
+
+
+if __name__ == "__main__":
+    sys.exit(main())

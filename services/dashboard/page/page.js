@@ -1,0 +1,219 @@
+// Draws /api/state twice a second. Text only ever goes in as text nodes: names come from strangers.
+"use strict";
+
+const EVERY_MS = 500;
+const TIMEOUT_MS = 4000;
+const JOBS_SHOWN = 12;
+const EVENTS_SHOWN = 14;
+const ENDED = ["succeeded", "failed", "cancelled"];
+const STATUS_TONE = { succeeded: "good", failed: "bad", cancelled: "warn", paused: "warn", "rolling back": "warn" };
+
+const at = (id) => document.getElementById(id);
+const count = (value) => Math.round(value).toLocaleString("en-US");
+const tenth = (value) => (value >= 100 ? count(value) : (Math.round(value * 10) / 10).toLocaleString("en-US"));
+const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) element.setAttribute(name, value);
+  for (const child of children) if (child !== null && child !== undefined) element.append(child);
+  return element;
+}
+
+function span(milliseconds) {
+  if (milliseconds === null || milliseconds === undefined) return "–";
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  const seconds = milliseconds / 1000;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+const clock = (us) => (us > 0 ? new Date(us / 1000).toLocaleTimeString() : "–");
+const pill = (words, tone) => make("span", { class: `pill ${tone || ""}` }, words);
+const empty = (words, code) => make("p", { class: "empty" }, words, code ? make("code", {}, code) : null);
+
+// Heads that start with ">" are numbers.
+function table(heads, rows) {
+  const line = make("tr");
+  for (const head of heads) {
+    line.append(make("th", head.startsWith(">") ? { class: "number" } : {}, head.replace(/^>/, "")));
+  }
+  const body = make("tbody");
+  for (const cells of rows) {
+    const row = make("tr");
+    cells.forEach((cell, n) => row.append(make("td", heads[n].startsWith(">") ? { class: "number" } : {}, cell)));
+    body.append(row);
+  }
+  return make("table", {}, make("thead", {}, line), body);
+}
+
+function tiles(state) {
+  const { log, rates, ledger } = state;
+  at("database").textContent = state.database;
+  at("rate").textContent = tenth(rates.committed_per_second);
+  const others = [];
+  if (rates.refused_per_second) others.push(`${tenth(rates.refused_per_second)} refused / s`);
+  if (rates.dead_lettered_per_second) others.push(`${tenth(rates.dead_lettered_per_second)} dead letters / s`);
+  at("rates").textContent = others.join(" · ") || "over the last 5 s";
+  at("lsn").textContent = count(log.lsn);
+  const waiting = state.lanes.map((lane) => lane.waiting).reduce((a, b) => a + b, 0);
+  at("offset").textContent = `log offset ${count(log.offset)}` + (waiting ? ` · ${count(waiting)} waiting` : "");
+  at("master").textContent = log.master || "none";
+  at("epoch").textContent = log.epoch ? `epoch ${log.epoch}` : "no epoch claimed yet";
+  at("ledger").textContent = ledger.state;
+  at("sessions").textContent = plural(ledger.sessions.length, "agent session");
+  at("totals").textContent =
+    `${count(rates.committed)} committed · ${count(rates.refused)} refused · ` +
+    `${count(rates.dead_lettered)} dead-lettered since this page's server began to look`;
+}
+
+function chart(bars) {
+  const most = Math.max(1, ...bars.map(([c, r, d]) => c + r + d));
+  const svg = at("chart");
+  const width = 240 / bars.length;
+  const parts = [];
+  bars.forEach(([committed, refused, dead], n) => {
+    let y = 44;
+    for (const [value, name] of [[committed, "bar"], [refused + dead, "refused"]]) {
+      if (!value) continue;
+      const height = Math.max(1, (value / most) * 42);
+      y -= height;
+      const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      part.setAttribute("class", name);
+      part.setAttribute("x", (n * width + 0.4).toFixed(2));
+      part.setAttribute("y", y.toFixed(2));
+      part.setAttribute("width", (width - 0.8).toFixed(2));
+      part.setAttribute("height", height.toFixed(2));
+      parts.push(part);
+    }
+  });
+  svg.replaceChildren(...parts);
+}
+
+function job(one) {
+  const ended = ENDED.includes(one.status);
+  const tone = STATUS_TONE[one.status] || "";
+  const right = [];
+  if (one.rows) right.push(`${count(one.rows)}${one.rows_total && !ended ? ` of about ${count(one.rows_total)}` : ""} rows`);
+  if (one.rows_per_second) right.push(`${count(one.rows_per_second)} rows/s`);
+  if (one.eta_s !== null) right.push(`${span(one.eta_s * 1000)} left`);
+  right.push(ended ? `took ${span(one.age_ms)}` : `for ${span(one.age_ms)}`);
+  const fill = make("i");
+  fill.style.width = `${(one.fraction * 100).toFixed(1)}%`;
+  const words = ended ? one.error : `step ${one.step} of ${one.steps} → ${one.to}: ${one.doing}`;
+  return make("div", { class: "job" },
+    make("div", { class: "line" }, pill(one.status, tone), make("span", {}, `job ${one.job}`),
+      make("code", {}, one.sql), make("span", { class: "push" }, right.join(" · "))),
+    ended && one.status === "succeeded" ? null : make("div", { class: `bar ${tone}` }, fill),
+    words ? make("small", {}, words) : null,
+    ...one.waits_for.map((reason) => make("p", { class: "waits" }, `waits: ${reason}`)));
+}
+
+function jobs(list) {
+  if (!list.length) return [empty("No schema change yet. Try ", 'leasehold ddl "CREATE INDEX … ON …"')];
+  const running = list.filter((one) => !ENDED.includes(one.status));
+  const ended = list.filter((one) => ENDED.includes(one.status)).reverse();
+  const shown = [...running, ...ended].slice(0, JOBS_SHOWN).map(job);
+  if (list.length > JOBS_SHOWN) shown.push(empty(`… and ${list.length - JOBS_SHOWN} older ones (leasehold jobs)`));
+  return shown;
+}
+
+function nodes(state) {
+  if (!state.nodes.length) return empty("No node has been heard of in the last hour. Start one: ", "make up");
+  const tones = { coherent: "good", incoherent: "warn", silent: "bad" };
+  return table(["node", "role", "coherency", ">since", ">lag", ">LSN", ">last heard"],
+    state.nodes.map((node) => [
+      node.node, node.role,
+      node.role === "standby" && node.coherency === "incoherent" ? pill("follows", "plain") : pill(node.coherency, tones[node.coherency]),
+      span(node.for_ms),
+      node.lag_records ? `${plural(node.lag_records, "record")}` : "–",
+      count(node.lsn),
+      `${span(node.age_ms)} ago`,
+    ]));
+}
+
+function holders(version) {
+  const names = [...new Set(version.agents)].sort();
+  const shown = names.slice(0, 8).join(", ") + (names.length > 8 ? ` and ${names.length - 8} more` : "");
+  return make("div", {}, pill(`v${version.version} × ${version.leases}`, version.old ? "warn" : "good"),
+    ` ${shown}`, version.old ? make("span", { class: "soft" }, " on the older version") : null);
+}
+
+function tables(state) {
+  if (!state.tables.length) return empty("No table yet. Try ", 'leasehold ddl "CREATE TABLE …"');
+  const leases = new Map(state.leases.map((lease) => [lease.table_id, lease]));
+  return table(["table", ">version", "elements on their way", "leases", ">rows kept (about)"],
+    state.tables.map((one) => {
+      const moving = [...one.columns, ...one.indexes].filter((element) => element.state !== "public");
+      const lease = leases.get(one.table_id);
+      const held = lease ? lease.versions : [];
+      return [
+        make("div", {}, one.table, make("br"),
+          make("small", {}, `${plural(one.columns.length, "column")}, ${one.indexes.length} ${one.indexes.length === 1 ? "index" : "indexes"}`)),
+        `v${one.version}`,
+        moving.length ? make("div", {}, ...moving.flatMap((element) => [`${element.name} `, pill(element.state, "warn"), " "])) : "–",
+        held.length ? make("div", {}, ...held.map(holders)) : make("span", { class: "soft" }, "nobody holds one"),
+        count(one.rows_about),
+      ];
+    }));
+}
+
+function events(state) {
+  if (!state.versions.length) return empty("No version has been published yet.");
+  return table(["time", "table", "what changed", ">LSN", ">job"],
+    state.versions.slice(0, EVENTS_SHOWN).map((event) => [
+      clock(event.commit_us), `${event.table} v${event.version}`,
+      event.words.length > 4 && event.version === 1
+        ? `created with ${plural(event.words.length, "element")}` : event.words.join("; ") || "no element changed",
+      count(event.lsn), event.job ? String(event.job) : "–",
+    ]));
+}
+
+function health(state) {
+  const away = Object.keys(state.unreachable);
+  if (away.includes("kafka")) return ["no connection to Kafka", "bad"];
+  if (!state.log.master) return ["no master yet", "warn"];
+  if (state.log.master_silent_ms > 3000) return ["the master is silent", "bad"];
+  const poor = state.nodes.filter((node) => node.coherency !== "coherent" && node.role !== "standby");
+  if (poor.length) return [`${plural(poor.length, "node")} not coherent`, "warn"];
+  if (state.ledger.state !== "ready") return [`the lease ledger is ${state.ledger.state}`, "warn"];
+  return ["all is well", "good"];
+}
+
+function banner(words) {
+  at("banner").hidden = !words;
+  at("banner").textContent = words;
+}
+
+function draw(state) {
+  const [words, tone] = health(state);
+  at("health").textContent = words;
+  at("health").dataset.tone = tone;
+  document.body.classList.toggle("away", "kafka" in state.unreachable);
+  banner(Object.entries(state.unreachable)
+    .map(([what, why]) => `No connection to ${what === "kafka" ? "Kafka" : "the lease ledger"}: ${why}`).join("\n"));
+  tiles(state);
+  chart(state.rates.last_minute);
+  at("jobs").replaceChildren(...jobs(state.jobs));
+  at("nodes").replaceChildren(nodes(state));
+  at("tables").replaceChildren(tables(state));
+  at("events").replaceChildren(events(state));
+}
+
+async function look() {
+  try {
+    const answer = await fetch("/api/state", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (!answer.ok) throw new Error(`it answered ${answer.status}`);
+    draw(await answer.json());
+  } catch (error) {
+    at("health").textContent = "no connection to the dashboard's server";
+    at("health").dataset.tone = "bad";
+    document.body.classList.add("away");
+    banner(`This page shows what was last known. The dashboard's server does not answer: ${error.message}`);
+  }
+  setTimeout(look, document.hidden ? 4 * EVERY_MS : EVERY_MS);
+}
+
+look();
