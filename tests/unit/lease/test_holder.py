@@ -10,6 +10,7 @@ from leasehold.lease.holder_events import (
     Acknowledge,
     Drain,
     Idle,
+    LedgerAway,
     TableGone,
     TimePassed,
     VersionKnown,
@@ -323,6 +324,69 @@ def test_d3_delayed_lease_packet() -> None:
     world.now_ns += TTL
     agent.answer()
     assert agent.holder.leases.acquire(1, world.now_ns) is None
+
+
+def test_d3_an_older_version_without_a_ledger_is_used_and_taken_when_it_is_back() -> None:
+    world = World(log={1: (2, 1)})
+    world.ready_master()
+    agent = world.agent("n1")
+    world.ledger.reachable = False
+    wake = agent.want(1, version=1)
+    assert wake is not None
+    assert wake.lease is not None
+    assert wake.lease.standing is Standing.UNLEASED
+    world.ledger.reachable = True
+    world.pass_time(SECOND, agent)
+    assert world.printed() == "/1/n1"
+    agent.end(wake.lease)
+    assert world.printed() == ""
+
+
+def test_d3_a_waiter_is_not_woken_by_a_lease_that_has_run_out() -> None:
+    world = World()
+    world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    agent.use()
+    agent.hold_back = True
+    world.now_ns += TTL
+    assert agent.want() is None
+    assert isinstance(agent.pending, Renew)
+    agent.answer()
+    assert agent.wakes[max(agent.wakes)].lease is not None
+
+
+def test_d4_a_version_that_came_while_the_first_was_on_its_way_is_used_at_once() -> None:
+    """By a node with a store: before the ledger has answered for the newer one."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1")
+    agent.hold_back = True
+    agent.want()
+    agent.answer()
+    assert agent.pending == Acquire(1, 1, 1)
+    master.publish()
+    agent.answer()
+    lease = agent.holder.leases.acquire(1, world.now_ns)
+    assert lease is not None
+    assert lease.version == 2
+
+
+def test_d6_after_a_lost_answer_all_that_is_held_is_registered() -> None:
+    """The grant came, its answer did not: the ledger must not hold what nobody will release."""
+    world = World()
+    world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    agent.hold_back = True
+    agent.want()
+    agent.answer()
+    assert isinstance(agent.pending, Acquire)
+    world.ledger.call(agent.pending)
+    agent.pending = None
+    agent.do(LedgerAway())
+    agent.hold_back = False
+    world.pass_time(SECOND, agent)
+    assert [type(command).__name__ for command in agent.sent[-2:]] == ["Register", "Acquire"]
+    assert world.printed() == "/1/s1"
 
 
 # --- D6 ----------------------------------------------------------------------------------------

@@ -187,3 +187,21 @@ def test_d7_a_killed_session_is_swept() -> None:
     world.now_ns += TTL
     master.look()
     assert world.ledger.state().sessions == {}
+
+
+def test_d6_ready_in_redis_but_not_on_record_is_not_believed() -> None:
+    """A deposed master may have said so; the log has not."""
+    watch = LedgerWatch(3, "old", TTL)
+    seen = LivenessReport("new", 3, True, True, ())
+    assert watch.step(Answered(seen), 0) == [SeedFromLog("new")]
+
+
+def test_d6_a_key_that_goes_missing_during_the_wait_starts_it_again() -> None:
+    watch = LedgerWatch(1, "", TTL)
+    closed = LivenessReport("run", 1, False, False, ())
+    watch.step(Answered(closed), 0)
+    watch.step(Answered(Seeded("run", True, 0)), 0)
+    assert watch.phase is Phase.WAITING
+    assert watch.step(Answered(closed), TTL - 1) == [SeedFromLog("run")]
+    watch.step(Answered(Seeded("run", True, 0)), TTL - 1)
+    assert watch.step(TimePassed(), TTL) == []
