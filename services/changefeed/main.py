@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -24,6 +25,9 @@ from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.changefeed.publisher import Publisher
 
 RESTART_WAIT_S: Final = 1.0
+GARBAGE_THRESHOLDS: Final = (100_000, 50, 100)
+"""Records are tuples without cycles and go by reference counting; with Python's own thresholds the
+collector walks over tens of thousands of live ones again and again (a third of all time)."""
 LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
@@ -43,6 +47,7 @@ def main() -> int:
     for group in (kafka, cluster, settings):
         for name, value in describe(group).items():
             LOG.info("%s=%s", name, value)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     stopping = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

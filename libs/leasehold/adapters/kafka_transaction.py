@@ -54,7 +54,7 @@ class TransactionWriter:
         client_id: str,
         transactional_id: str,
         *,
-        linger_ms: float = 5,
+        linger_ms: float = 0,
         timeout_ms: int = TRANSACTION_TIMEOUT_MS,
     ) -> None:
         self._bootstrap = settings.bootstrap
