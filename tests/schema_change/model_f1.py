@@ -2,8 +2,9 @@
 
 What is real: the plan of the DDL and its descriptors (`plan`, `next_descriptor`), the decision on
 each request (`verify`, with D5 inside), the pairs it touches (`key_values`), the decision on each
-chunk (`slice_chunk`), and d ⊨ S (`violations`). What the model adds is the world around them: who
-holds which version, which requests and chunks are still on their way, how far the job is.
+chunk (`accept_chunk`, `slice_chunk`), and d ⊨ S (`violations`). What the model adds is the world
+around them: who holds which version, which requests and chunks are still on their way, how far
+the job is.
 
 Requests on their way are not listed in the state. A writer may have prepared any number of them at
 any version while it was in use, and each may be decided at any later moment; so "can be decided
@@ -29,14 +30,17 @@ from leasehold.model.records import (
     Chunk,
     DescriptorWrite,
     Image,
+    JobWrite,
     MinVersion,
     Operation,
     OperationKind,
 )
 from leasehold.replication.fill import slice_chunk
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.chunk_gate import accept_chunk
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.key_values import entry_of, key_values
 from leasehold.schema.states import State
 from leasehold.transaction.verify import VerifyRules, verify
@@ -44,6 +48,13 @@ from tests.schema_change.planned_change import ID, NAMES, A, B, Change, E, table
 from tests.schema_change.world import OneRow, Row, Stage, World, Write, begun, make_row, replaced
 
 RUNS_MAX: Final = 2
+JOB: Final = 1
+PHASES: Final = {
+    Stage.PUBLISHING: Phase.PUBLISHING,
+    Stage.DRAINING: Phase.DRAINING,
+    Stage.BACKFILLING: Phase.BACKFILLING,
+    Stage.VERIFYING: Phase.VERIFYING,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,7 @@ class Model:
         self._effects: dict[tuple[Row, int, int], tuple[tuple[str, Row], ...]] = {}
         self._verdicts: dict[tuple[Row, int, int, bool], str | None] = {}
         self._chunks: dict[tuple[Row, int, Any], Row] = {}
+        self._takes: dict[tuple[Any, ...], bool] = {}
         self._accepted: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
 
     @staticmethod
@@ -265,14 +277,32 @@ class Model:
         return row
 
     def accepts(self, world: World, run: int) -> bool:
-        """Does the master take a chunk of `run` now?"""
+        """Does the master take a chunk of `run` now? `accept_chunk` on the catalog as it is."""
         if not self.rules.chunk_check:
             return True
-        return (
-            not world.going_back
-            and world.stage == Stage.BACKFILLING
-            and run == world.run
-            and world.versions[-1] == State.WRITE_ONLY
+        key = world.versions, world.going_back, world.stage, world.run, run
+        found = self._takes.get(key)
+        if found is None:
+            catalog = self.catalog(world.versions, world.low)
+            catalog.apply(JobWrite(JOB, self._job_now(world).to_wire()), 0, 0)
+            # It names the version that was write-only when its run began.
+            version = self._write_only_version(world.versions)
+            found = accept_chunk(catalog, Chunk(JOB, run, 1, version, E, ()))
+            self._takes[key] = found
+        return found
+
+    @staticmethod
+    def _write_only_version(versions: tuple[int, ...]) -> int:
+        return 1 + (versions.index(State.WRITE_ONLY) if State.WRITE_ONLY in versions else 0)
+
+    def _job_now(self, world: World) -> Job:
+        """The job's record as the coordinator would have it at this point."""
+        status = Status.ROLLING_BACK if world.going_back else Status.RUNNING
+        if world.stage >= Stage.ENDED:
+            status = Status.CANCELLED if world.going_back else Status.SUCCEEDED
+        phase = PHASES.get(Stage(world.stage), Phase.DONE)
+        return replace(
+            self.change.job, job_id=JOB, phase=phase, status=status, run=world.run, step=0
         )
 
     # ------------------------------------------------------------ consistency

@@ -1,0 +1,136 @@
+"""The log model: clean to exhaustion within its bounds; each rule turned off is found.
+
+Two rules can stand in for each other (a Claim's incarnation and a record's): each alone is shown
+to be covered by the other, and without both the harm is found.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.replication.coherency import CoherencyRules
+from leasehold.replication.log import LogRules
+from tests.models.explorer import Report, explore
+from tests.models.model_log import Bounds, Model, Rules, World
+from tests.models.summary import AddLine, ModelLine
+
+STATES_MAX = 400_000
+ONE_MASTER = Bounds(ticks=4, records=3, commits=1, acks=2)
+TAKEOVER = Bounds(ticks=3, records=3, commits=1, acks=1, epochs=2)
+REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
+ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
+CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
+
+
+def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
+    model = Model(rules, bounds)
+    report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
+    return model, report
+
+
+@pytest.mark.parametrize(
+    ("subject", "bounds"),
+    [
+        pytest.param("L C: one master", ONE_MASTER, id="one_master"),
+        pytest.param("L C: takeover", TAKEOVER, id="takeover", marks=pytest.mark.slow),
+        pytest.param("C3: reboot", REBOOT, id="reboot"),
+        pytest.param("L1 L2 L4: errors", ERRORS, id="errors"),
+        pytest.param("L1 L4: crash", CRASH, id="crash"),
+    ],
+)
+def test_the_protocol_does_no_harm(subject: str, bounds: Bounds, model_line: AddLine) -> None:
+    model, report = explored(Rules(), bounds)
+    model_line(ModelLine.of(subject, "-", report, bounds.words()))
+    assert report.violation is None, report.violation.words(model.show)
+    assert report.exhausted
+
+
+FIRST_MISSED = "C1 C2: a read at the replicant misses"
+STOPS = "L1 L2: a reader stops"
+NO_INCARNATION = LogRules(incarnation_counts=False)
+BROKEN = [
+    ("C1", "a repeat is answered at once", Rules(repeats_wait_too=False), ONE_MASTER, FIRST_MISSED),
+    (
+        "C3",
+        "a grant needs no ask of this incarnation",
+        Rules(coherency=CoherencyRules(grant_names_an_ask=False)),
+        REBOOT,
+        FIRST_MISSED,
+    ),
+    (
+        "C4",
+        "nobody is waited for",
+        Rules(coherency=CoherencyRules(lost_node_waits=False)),
+        ONE_MASTER,
+        FIRST_MISSED,
+    ),
+    (
+        "C4",
+        "a new master answers at once",
+        Rules(coherency=CoherencyRules(takeover_waits=False)),
+        TAKEOVER,
+        FIRST_MISSED,
+    ),
+    ("L1", "an overtaken Claim is an error", Rules(claim_mismatch_skips=False), ERRORS, STOPS),
+    (
+        "L4",
+        "the epoch goes on after an error",
+        Rules(epoch_given_up_after_error=False),
+        ERRORS,
+        STOPS,
+    ),
+    (
+        "L4",
+        "answered before it is read back",
+        Rules(own_record_read_back=False),
+        CRASH,
+        "L4: request",
+    ),
+    (
+        "L1 L4",
+        "any incarnation of a node is the master",
+        Rules(own_claim_by_incarnation=False, log=NO_INCARNATION),
+        CRASH,
+        STOPS,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "words", "rules", "bounds", "harm"),
+    BROKEN,
+    ids=[f"{rule}_{words}".replace(" ", "_") for rule, words, *_ in BROKEN],
+)
+def test_broken_rule_is_found(
+    rule: str, words: str, rules: Rules, bounds: Bounds, harm: str, model_line: AddLine
+) -> None:
+    model, report = explored(rules, bounds)
+    model_line(ModelLine.of(rule, words, report))
+    assert report.violation is not None, "the harm of this mutation was not found"
+    print(report.violation.words(model.show))
+    assert report.violation.harm.startswith(harm), report.violation.harm
+
+
+@pytest.mark.parametrize(
+    ("words", "rules", "bounds"),
+    [
+        ("a Claim of any incarnation", Rules(own_claim_by_incarnation=False), CRASH),
+        ("a record of any incarnation", Rules(log=NO_INCARNATION), CRASH),
+        (
+            "a Claim needs not name the digest",
+            Rules(log=LogRules(claim_is_compare_and_set=False)),
+            ERRORS,
+        ),
+    ],
+    ids=["own_claim", "incarnation_counts", "claim_is_compare_and_set"],
+)
+def test_rule_that_another_one_backs(
+    words: str, rules: Rules, bounds: Bounds, model_line: AddLine
+) -> None:
+    """Turned off alone it does no harm in these bounds: a node that goes on under an old Claim is
+    read by nobody; without such a node there are no foreign records to mix up; and a candidate
+    reads everything before its own Claim, whether that was a compare-and-set or not."""
+    model, report = explored(rules, bounds)
+    model_line(ModelLine.of("backed by another rule", words, report, bounds.words()))
+    assert report.violation is None, report.violation.words(model.show)
+    assert report.exhausted
