@@ -39,7 +39,11 @@ def main() -> int:
             redirect_stdouts=False,
             override_logging=False,
         )
-        worker.execute_from_commandline()  # leaves by SystemExit, through the block's end
+        try:
+            worker.execute_from_commandline()
+        except SystemExit as ended:
+            code = ended.code
+    return int(code or 0)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,7 @@ class Output:
 
 STYLES = {
     "coherent": "green",
+    "follows": "green",
     "incoherent": "yellow",
     "silent": "red",
     "ready": "green",

@@ -59,7 +59,7 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
         f"node {node['node']} ({node['role']}) is {node['coherency']} "
         f"for {span(node['for_ms'])}, {node['lag_records']:,} records behind"
         for node in told["nodes"]
-        if node["coherency"] != "coherent" and node["role"] != "standby"
+        if node["coherency"] in ("incoherent", "silent")
     ]
     ledger = told["ledger"]["state"]
     if ledger != "ready":

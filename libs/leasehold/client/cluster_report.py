@@ -88,7 +88,8 @@ def rates_report(view: ClusterView, now_us: int) -> dict[str, Any]:
 
 
 def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any]:
-    """`coherency`: coherent, incoherent or silent; `for_ms` since when it is so."""
+    """`coherency`: coherent, incoherent, silent, or follows (a standby, which serves nobody);
+    `for_ms` since when it is so."""
     ack = node.ack
     silent = node.silent(now_us)
     is_master = ack.node == view.log.master and ack.role == "master"
@@ -98,7 +99,7 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
     return {
         "node": ack.node,
         "role": ack.role,
-        "coherency": "silent" if silent else "coherent" if coherent else "incoherent",
+        "coherency": _coherency(ack.role, silent, coherent),
         "for_ms": max(0, now_us - since_us) // 1_000,
         "offset": ack.offset,
         "lsn": ack.lsn,
@@ -108,6 +109,14 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
         "age_ms": max(0, now_us - ack.sent_us) // 1_000,
         "serves": ack.serves,
     }
+
+
+def _coherency(role: str, silent: bool, coherent: bool) -> str:
+    if silent:
+        return "silent"
+    if coherent:
+        return "coherent"
+    return "follows" if role == "standby" else "incoherent"
 
 
 def ledger_report(view: ClusterView, now_us: int) -> dict[str, Any]:

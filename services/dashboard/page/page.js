@@ -30,7 +30,7 @@ function span(milliseconds) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-const clock = (us) => (us > 0 ? new Date(us / 1000).toLocaleTimeString() : "–");
+const clock = (us) => (us > 0 ? new Date(us / 1000).toLocaleTimeString("en-GB") : "–");
 const pill = (words, tone) => make("span", { class: `pill ${tone || ""}` }, words);
 const empty = (words, code) => make("p", { class: "empty" }, words, code ? make("code", {}, code) : null);
 
@@ -76,7 +76,7 @@ function chart(bars) {
   const parts = [];
   bars.forEach(([committed, refused, dead], n) => {
     let y = 44;
-    for (const [value, name] of [[committed, "bar"], [refused + dead, "refused"]]) {
+    for (const [value, name] of [[committed, "committed"], [refused + dead, "refused"]]) {
       if (!value) continue;
       const height = Math.max(1, (value / most) * 42);
       y -= height;
@@ -122,11 +122,11 @@ function jobs(list) {
 
 function nodes(state) {
   if (!state.nodes.length) return empty("No node has been heard of in the last hour. Start one: ", "make up");
-  const tones = { coherent: "good", incoherent: "warn", silent: "bad" };
+  const tones = { coherent: "good", follows: "plain", incoherent: "warn", silent: "bad" };
   return table(["node", "role", "coherency", ">since", ">lag", ">LSN", ">last heard"],
     state.nodes.map((node) => [
       node.node, node.role,
-      node.role === "standby" && node.coherency === "incoherent" ? pill("follows", "plain") : pill(node.coherency, tones[node.coherency]),
+      pill(node.coherency, tones[node.coherency]),
       span(node.for_ms),
       node.lag_records ? `${plural(node.lag_records, "record")}` : "–",
       count(node.lsn),
@@ -164,7 +164,7 @@ function events(state) {
   if (!state.versions.length) return empty("No version has been published yet.");
   return table(["time", "table", "what changed", ">LSN", ">job"],
     state.versions.slice(0, EVENTS_SHOWN).map((event) => [
-      clock(event.commit_us), `${event.table} v${event.version}`,
+      clock(event.commit_us), make("span", { class: "together" }, `${event.table} v${event.version}`),
       event.words.length > 4 && event.version === 1
         ? `created with ${plural(event.words.length, "element")}` : event.words.join("; ") || "no element changed",
       count(event.lsn), event.job ? String(event.job) : "–",
@@ -176,7 +176,7 @@ function health(state) {
   if (away.includes("kafka")) return ["no connection to Kafka", "bad"];
   if (!state.log.master) return ["no master yet", "warn"];
   if (state.log.master_silent_ms > 3000) return ["the master is silent", "bad"];
-  const poor = state.nodes.filter((node) => node.coherency !== "coherent" && node.role !== "standby");
+  const poor = state.nodes.filter((node) => ["incoherent", "silent"].includes(node.coherency));
   if (poor.length) return [`${plural(poor.length, "node")} not coherent`, "warn"];
   if (state.ledger.state !== "ready") return [`the lease ledger is ${state.ledger.state}`, "warn"];
   return ["all is well", "good"];
