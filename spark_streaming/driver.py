@@ -33,6 +33,7 @@ from spark_streaming.progress import ProgressBoard, QueryListener
 from spark_streaming.run_folder import forget_job
 from spark_streaming.schedule import RunId, decide
 from spark_streaming.session import SparkSettings, start_session, warm_up
+from spark_streaming.verify_retry import RetryStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +64,14 @@ class Driver:
         self._board = ProgressBoard(kafka, topics)
         self._listener = QueryListener(self._board)
         self._reader = JobsReader(kafka, topics)
+        self._retries = RetryStream(
+            session,
+            kafka,
+            topics,
+            folder,
+            attempts_max=settings.attempts_max,
+            trigger_ms=settings.trigger_ms,
+        )
         self._running: dict[RunId, Backfill] = {}
         self._finished: set[RunId] = set()
         self._forgotten: set[int] = set()
@@ -72,6 +81,10 @@ class Driver:
     def jobs(self) -> Mapping[int, Job]:
         return self._reader.jobs
 
+    def start_retries(self) -> None:
+        """Raises PySparkException if the retry stream can't be started."""
+        self._retries.start()
+
     def catch_up(self, stop: threading.Event) -> None:
         """Read the jobs topic to its end: older states must not start anything."""
         while not self._reader.caught_up and not stop.is_set():
@@ -80,6 +93,7 @@ class Driver:
     def turn(self) -> None:
         """One turn of the loop: what has come from the jobs topic, then what follows from it."""
         self._reader.poll(POLL_S)
+        self._retries.turn()
         for run in [run for run, backfill in self._running.items() if not backfill.alive]:
             if self._running.pop(run).finished:
                 self._finished.add(run)
@@ -104,6 +118,7 @@ class Driver:
         deadline = time.monotonic() + STOP_S
         for backfill in self._running.values():
             backfill.join(max(0.0, deadline - time.monotonic()))
+        self._retries.close()
         self._reader.close()
         self._board.close()
 
@@ -156,6 +171,7 @@ def main() -> int:
     driver = Driver(session, kafka, topics, settings, folder)
     try:
         warm_up(session, kafka, topics.jobs.name)
+        driver.start_retries()
         driver.catch_up(stop)
         announce_ready(cluster.ready_file)
         log.info("ready: %d jobs known", len(driver.jobs))

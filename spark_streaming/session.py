@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import leasehold
 from leasehold.adapters.environment import KafkaSettings, integer, setting
 from leasehold.model.errors import ConfigurationError
+from leasehold.transaction.replay import ATTEMPTS_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,25 +60,13 @@ class SparkSettings:
     attempts_max: int = setting(
         "LEASEHOLD_RETRY_ATTEMPTS",
         "attempts of a change request before it is given up",
-        default=20,
+        default=ATTEMPTS_MAX,
         parse=integer(1, 1_000),
-    )
-    back_off_ms: int = setting(
-        "LEASEHOLD_RETRY_BACK_OFF_MS",
-        "pause before the second attempt; doubles with each further one",
-        default=50,
-        parse=integer(1, 60_000, "ms"),
-    )
-    back_off_most_ms: int = setting(
-        "LEASEHOLD_RETRY_BACK_OFF_MOST_MS",
-        "longest pause between two attempts",
-        default=5_000,
-        parse=integer(1, 600_000, "ms"),
     )
     trigger_ms: int = setting(
         "LEASEHOLD_RETRY_TRIGGER_MS",
         "shortest time between two micro-batches of the retry stream",
-        default=100,
+        default=200,
         parse=integer(0, 60_000, "ms"),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def record(key: tuple[Any, ...], lsn: int) -> tuple[bytes, bytes]:
 
 
 def chunks_of(
-    records: list[tuple[bytes, bytes | None]],
+    records: Sequence[tuple[bytes, bytes | None]],
     rows_max: int,
     bytes_max: int = 500_000,
     feed: int = 3,

@@ -1,0 +1,234 @@
+"""The retry stream: conflicts in, after their back-off the next attempts out.
+
+R1 does not rest on this stream being exactly-once (it is at-least-once): a request keeps its id,
+its attempts are counted, and the master decides attempt n + 1 once and only after attempt n (L5).
+An attempt that is sent twice is answered with what was decided the first time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from leasehold.adapters.codec import UNREADABLE, MessagePackCodec
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.request_codec import encode_request
+from leasehold.model.errors import Refused
+from leasehold.model.records import ChangeRequest, Conflict
+from leasehold.model.topics import Topics
+from leasehold.transaction.replay import recompute
+from spark_streaming.retry_state import BUCKETS, Arrived, Waiting, pack, step, unpack
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log: Final = logging.getLogger(__name__)
+
+CONFLICTS_PER_BATCH: Final = 5_000
+IDLE_MS: Final = 10_000
+"""After this long without a conflict and with empty state the query sleeps: with timers Spark runs
+micro-batches all the time, which costs a third of a core for nothing."""
+LOOK_MS: Final = 1_000
+RESTART_MS: Final = 2_000
+METADATA_S: Final = 5.0
+
+OUTPUT: Final = "request_id binary, content_type string, body binary"
+STATE: Final = "waiting binary"
+QUERY: Final = "verify-retry"
+_NS: Final = 1_000_000
+
+
+def next_attempt(codec: MessagePackCodec, waiting: Waiting, attempts_max: int) -> ChangeRequest:
+    """Raises Refused or an UNREADABLE error if the conflict holds no request that can be read."""
+    conflict = codec.decode_as(Conflict, waiting.conflict)
+    request = codec.decode_request(conflict.content_type, conflict.body)
+    # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
+    request = request._replace(attempt=conflict.attempt)
+    return recompute(request, conflict.image, table=conflict.table, attempts_max=attempts_max)
+
+
+def retry(attempts_max: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
+    """The function that Python workers run per bucket: (key, frames, state) → frames."""
+
+    def run(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
+        import pandas as pd
+
+        codec = MessagePackCodec()
+        arrived = [a for f in frames for v in f["value"] if (a := _arrived(codec, v)) is not None]
+        now_ms = state.getCurrentProcessingTimeMs()
+        waiting = unpack(state.get[0]) if state.exists else ()
+        left, ready, next_due_ms = step(waiting, arrived, now_ms)
+        if next_due_ms is not None:
+            state.update((pack(left),))
+            state.setTimeoutDuration(max(1, next_due_ms - now_ms))
+        elif state.exists:
+            state.remove()
+        rows = [row for entry in ready if (row := _encoded(codec, entry, attempts_max))]
+        if rows:
+            yield pd.DataFrame(rows, columns=["request_id", "content_type", "body"])
+
+    return run
+
+
+def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
+    try:
+        conflict = codec.decode_as(Conflict, value)
+    except Refused as error:
+        # Only masters write here. One bad record must not hold up the others; without an id
+        # there is nobody to tell but the operator.
+        log.error("a record on the conflicts topic is left out: %s", error)
+        return None
+    return Arrived(conflict.request_id, conflict.attempt, value)
+
+
+def _encoded(
+    codec: MessagePackCodec, entry: Waiting, attempts_max: int
+) -> tuple[bytes, str, bytes] | None:
+    try:
+        content_type, body = encode_request(next_attempt(codec, entry, attempts_max))
+    except (Refused, AssertionError, *UNREADABLE) as error:
+        log.error(
+            "request %s can't be recomputed after attempt %d and waits for its sender: %s",
+            uuid.UUID(bytes=entry.request_id),
+            entry.attempt,
+            error,
+        )
+        return None
+    return entry.request_id, content_type, body
+
+
+class RetryStream:
+    """Keeps the query running while there is something to retry. Used by the driver's thread."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        kafka: KafkaSettings,
+        topics: Topics,
+        folder: Path,
+        *,
+        attempts_max: int,
+        trigger_ms: int,
+    ) -> None:
+        self._session = session
+        self._kafka = kafka
+        self._topics = topics
+        self._checkpoint = str((folder / "retry").absolute())
+        self._attempts_max = attempts_max
+        self._trigger_ms = trigger_ms
+        self._query: StreamingQuery | None = None
+        self._ends: dict[int, int] = {}  # partition → offset read through
+        self._busy_ns = self._looked_ns = time.monotonic_ns()
+        self._start_ns = 0  # not to be started before
+        self._watch = Consumer(
+            {
+                **kafka.librdkafka(),
+                "group.id": f"leasehold-retry-{uuid.uuid4()}",  # only asks for end offsets
+                "enable.auto.commit": False,
+            }
+        )
+
+    def start(self) -> None:
+        """Raises PySparkException if the query can't be started."""
+        self._busy_ns = time.monotonic_ns()
+        self._query = self._started()
+
+    def turn(self) -> None:
+        """Start what ended with an error, wake up for new conflicts, sleep when there are none."""
+        now_ns = time.monotonic_ns()
+        try:
+            if self._query is None:
+                if now_ns >= self._start_ns and self._has_come():
+                    self.start()
+            elif not self._query.isActive:
+                words = str(self._query.exception()).splitlines()[0][:300]
+                log.error("the retry stream ended and starts again: %s", words)
+                self._query = None
+                self._ends = {}
+                self._start_ns = now_ns + RESTART_MS * _NS
+            elif now_ns - self._looked_ns >= LOOK_MS * _NS:
+                self._looked_ns = now_ns
+                self._sleep_if_idle(now_ns)
+        except (PySparkException, Py4JError, KafkaException) as error:
+            log.error("the retry stream waits: %s", str(error).splitlines()[0][:300])
+            self._start_ns = now_ns + RESTART_MS * _NS
+
+    def close(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+        self._watch.close()
+
+    def _has_come(self) -> bool:
+        if not self._ends:
+            return True
+        topic = self._topics.conflicts.name
+        return any(
+            self._watch.get_watermark_offsets(TopicPartition(topic, p), timeout=METADATA_S)[1] > end
+            for p, end in self._ends.items()
+        )
+
+    def _sleep_if_idle(self, now_ns: int) -> None:
+        assert self._query is not None
+        progress = self._query.lastProgress
+        if progress is None:
+            return
+        ends = {
+            int(partition): offset
+            for partition, offset in json.loads(progress.sources[0].endOffset)[
+                self._topics.conflicts.name
+            ].items()
+        }
+        waits = sum(operator.numRowsTotal for operator in progress.stateOperators)
+        if waits or ends != self._ends:
+            self._busy_ns = now_ns
+            self._ends = ends
+        elif now_ns - self._busy_ns >= IDLE_MS * _NS:
+            log.debug("nothing to retry; the query sleeps")
+            self._query.stop()
+            self._query = None
+
+    def _started(self) -> StreamingQuery:
+        options = self._kafka.spark_options()
+        conflicts = (
+            self._session.readStream.format("kafka")
+            .options(**options)
+            .option("subscribe", self._topics.conflicts.name)
+            .option("startingOffsets", "earliest")
+            .option("kafka.isolation.level", "read_committed")
+            .option("maxOffsetsPerTrigger", CONFLICTS_PER_BATCH)
+            .load()
+            .selectExpr(f"coalesce(pmod(crc32(key), {BUCKETS}), 0) as bucket", "value")
+        )
+        requests = (
+            conflicts.groupBy("bucket")
+            .applyInPandasWithState(
+                retry(self._attempts_max), OUTPUT, STATE, "append", "ProcessingTimeTimeout"
+            )
+            .selectExpr(
+                "request_id as key",
+                "body as value",
+                "array(struct('content-type' as key, encode(content_type, 'utf-8') as value))"
+                " as headers",
+                "0 as partition",
+            )
+        )
+        return (
+            requests.writeStream.queryName(f"{QUERY}-{self._topics.database}")
+            .format("kafka")
+            .options(**options)
+            .option("topic", self._topics.requests.name)
+            .option("checkpointLocation", self._checkpoint)
+            .outputMode("append")
+            .trigger(processingTime=f"{self._trigger_ms} milliseconds")
+            .start()
+        )

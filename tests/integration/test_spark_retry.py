@@ -1,0 +1,116 @@
+"""The retry stream on real Kafka and Spark: conflicts come back as next attempts, then give up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from leasehold.adapters.request_codec import encode_request
+from leasehold.model.ids import request_id
+from leasehold.model.records import ChangeRequest, Conflict, Operation, OperationKind, RowImage
+from leasehold.model.topics import Topics
+from tests.integration.spark_pipeline import CODEC, Pipeline
+
+DATABASE = "spark-retry"
+ATTEMPTS_MAX = 3
+
+
+@pytest.fixture(scope="module")
+def pipeline(
+    kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pipeline]:
+    """One driver for the module, with few attempts so that the end comes soon."""
+    servers.create_topics(DATABASE)
+    pipeline = Pipeline(
+        kafka,
+        Topics(DATABASE),
+        tmp_path_factory.mktemp("spark-retry"),
+        {"LEASEHOLD_RETRY_ATTEMPTS": str(ATTEMPTS_MAX)},
+    )
+    try:
+        pipeline.start()
+        yield pipeline
+    finally:
+        pipeline.close()
+
+
+def refused(number: int, attempt: int, genid: int) -> Conflict:
+    """A request to take a seat of flight `number`, refused because the row has `genid` now."""
+    request = ChangeRequest(
+        request_id(1_700_000_000_000 + number, number.to_bytes(10, "big")),
+        (Operation(OperationKind.UPDATE, "flights", {"id": number}, {"seats": 1}, expect=5),),
+        attempt=attempt,
+        reply_to=2,
+    )
+    content_type, body = encode_request(request)
+    image = RowImage(1, (number,), {0: genid}, 9, 1, 1, {1: number, 2: 30})
+    return Conflict(request.id, attempt, 1, "flights", content_type, body, image, "changed")
+
+
+def publish(pipeline: Pipeline, conflict: Conflict) -> None:
+    partition = conflict.request_id[-1] % 2
+    topic = pipeline.topics.conflicts.name
+    pipeline.produce(topic, conflict.request_id, CODEC.encode(conflict), partition)
+
+
+def request_of(message: Any) -> ChangeRequest:
+    headers = dict(message.headers())
+    return CODEC.decode_request(headers["content-type"].decode(), message.value())
+
+
+def test_conflicts_come_back_as_the_next_attempt(pipeline: Pipeline) -> None:
+    """Goal: a thousand refused requests, each twice (a new master gives conflicts again): every
+    one is on the requests topic under its id, with attempt 2 and the genid that refused it."""
+    for number in range(1_000):
+        publish(pipeline, refused(number, 1, genid=700 + number))
+        publish(pipeline, refused(number, 1, genid=700 + number))
+    pipeline.flush()
+    started = time.monotonic()
+    seen: set[bytes] = set()
+
+    def all_seen(messages: list[Any]) -> bool:
+        seen.update(m.key() for m in messages[-1:])
+        return len(seen) == 1_000
+
+    for message in pipeline.records(pipeline.topics.requests.name, all_seen):
+        request = request_of(message)
+        number = request.operations[0].key["id"]  # type: ignore[call-overload]
+        assert request.id == message.key()
+        assert (request.attempt, request.give_up, request.reply_to) == (2, False, 2)
+        assert request.operations[0].expect == 700 + number
+        assert message.partition() == 0
+    print(f"a thousand conflicts came back in {time.monotonic() - started:.2f} s")
+
+
+def test_back_off_holds_across_a_kill(pipeline: Pipeline) -> None:
+    """Goal: attempts that wait in Spark's state survive SIGKILL, and the last one gives up."""
+    publish(pipeline, refused(5_000, 2, genid=900))
+    publish(pipeline, refused(5_001, ATTEMPTS_MAX, genid=901))
+    pipeline.flush()
+    pipeline.kill()
+    pipeline.start()
+
+    wanted = {refused(n, 1, 1).request_id for n in (5_000, 5_001)}
+
+    def both(messages: list[Any]) -> bool:
+        return wanted <= {m.key() for m in messages}
+
+    messages = pipeline.records(pipeline.topics.requests.name, both)
+    requests = {m.key(): request_of(m) for m in messages if m.key() in wanted}
+    told = {r.operations[0].key["id"]: (r.attempt, r.give_up) for r in requests.values()}  # type: ignore[call-overload]
+    assert told == {5_000: (3, False), 5_001: (ATTEMPTS_MAX + 1, True)}
+
+
+def test_a_bad_record_does_not_stop_the_others(pipeline: Pipeline) -> None:
+    pipeline.produce(pipeline.topics.conflicts.name, b"bad", b"\xc1 no record")
+    good = refused(6_000, 1, genid=1)
+    publish(pipeline, good)
+    pipeline.flush()
+    messages = pipeline.records(
+        pipeline.topics.requests.name, lambda m: any(x.key() == good.request_id for x in m)
+    )
+    assert request_of(messages[-1]).attempt == 2
