@@ -221,6 +221,12 @@ def test_a_value_that_cannot_be_there_is_found(store: SqliteStore, text: str, el
     assert (1, element, ("a", 1)) in found(check(store))
 
 
+def test_an_entry_of_another_type_differs_though_sqlite_calls_it_equal(store: SqliteStore) -> None:
+    damage(store, "UPDATE t4 SET c4 = 2.0 WHERE c2 = 1; UPDATE x4_7 SET k0 = 2.0 WHERE p1 = 1")
+    damage(store, "UPDATE x4_8 SET k0 = 2 WHERE p1 = 1")
+    assert found(check(store)) == {(5, WRITTEN, ("a", 1))}
+
+
 @pytest.mark.parametrize("number", [-(2**31) - 1, 2**31])
 def test_an_integer_out_of_range_is_found(store: SqliteStore, number: int) -> None:
     damage(store, f"INSERT INTO t4 (c1, c2, c3, g0, lsn) VALUES ('a', {number}, 'n', 0, 0)")

@@ -48,6 +48,7 @@ STEP = st.one_of(
         for name in ("advance", "advance", "commit", "commit", "rollback", "crash")
     ),
     *(st.tuples(st.just(name)) for name in ("savepoint", "release", "rollback_to")),
+    st.tuples(st.just("undone"), st.lists(WRITE, min_size=1, max_size=3)),
 )
 
 
@@ -68,6 +69,11 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
             }
             assert NUMBER not in named
             run.write(kind, version, narrow(key, wide_key=wide), named)
+        case ("undone", steps):
+            run.savepoint()
+            for inner in steps:
+                perform(run, inner)
+            run.rollback_to()
         case ("fill", keys):
             run.fill_some(tuple(dict.fromkeys(narrow(key, wide_key=wide) for key in keys)))
         case ("remember", number):
@@ -89,12 +95,22 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
 
 
 @settings(max_examples=150, deadline=None, print_blob=True)
-@given(wide_key=st.booleans(), steps=st.lists(STEP, min_size=5, max_size=60))
-def test_stores_in_lockstep_show_the_same(wide_key: bool, steps: list[tuple[Any, ...]]) -> None:
+@given(
+    wide_key=st.booleans(),
+    rows=st.lists(WRITE, max_size=6),
+    schema_steps=st.integers(0, 14),
+    steps=st.lists(STEP, min_size=5, max_size=40),
+)
+def test_stores_in_lockstep_show_the_same(
+    wide_key: bool,
+    rows: list[tuple[Any, ...]],
+    schema_steps: int,
+    steps: list[tuple[Any, ...]],
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Lockstep(Path(folder), wide_key=wide_key)
         try:
-            for step in steps:
+            for step in (*rows, *[("advance",)] * schema_steps, *steps):
                 perform(run, step)
                 run.compare()
             run.commit()
@@ -112,9 +128,11 @@ def test_a_whole_schema_change_reaches_its_last_version(tmp_path: Path) -> None:
         for number in range(2 * len(run.versions)):
             for which in (0, 1):
                 for place, kind in enumerate(kinds):
-                    values = {SEATS: number % 3, CARRIER: "ZZ"} if number % 2 else {SEATS: None}
-                    values.pop(CARRIER, None)
-                    run.write(kind, run.usable(which), ("UA", number + which * place), values)
+                    version = run.usable(which)
+                    values: dict[int, Any] = {SEATS: number % 3 if number % 2 else None}
+                    if version.by_id.get(PRICE) in version.by_name.values():
+                        values[PRICE] = number / 2
+                    run.write(kind, version, ("UA", number + which * place), values)
             run.compare()
             run.commit()
             run.compare_committed()

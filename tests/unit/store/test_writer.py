@@ -22,7 +22,16 @@ from leasehold.model.records import ChangeKind, EntriesFill, LogPosition, Outcom
 from leasehold.schema.descriptor import Column, Index
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
-from tests.unit.store.flights_table import GATE, NUMBER, PRICE, SEATS, TABLE, first_version, history
+from tests.unit.store.flights_table import (
+    CARRIER,
+    GATE,
+    NUMBER,
+    PRICE,
+    SEATS,
+    TABLE,
+    first_version,
+    history,
+)
 
 FLIGHTS = first_version(wide_key=False)
 
@@ -75,6 +84,22 @@ def test_l6_after_a_kill_rows_outcomes_and_position_are_of_one_commit(tmp_path: 
     assert store.row(FLIGHTS, (2,)) is None
     assert store.outcome(b"1") == Outcome(1, 1, 1, 1, True)
     assert store.outcome(b"2") is None
+    store.close()
+
+
+def test_l6_position_and_changes_are_one_commit_of_sqlite(store: SqliteStore) -> None:
+    commits = []
+
+    def count() -> bool:
+        commits.append(1)
+        return False
+
+    store._connection.set_commit_hook(count)
+    store.begin()
+    store.change(FLIGHTS, insert(2), 6, 0, None)
+    store.commit(LogPosition(2, lsn=6))
+    assert len(commits) == 1
+    assert store.position() == LogPosition(2, lsn=6)
     store.close()
 
 
@@ -220,6 +245,25 @@ def test_entries_fill_ignores_rows_that_are_gone_and_entries_that_are_there(
     store.close()
 
 
+def test_entries_are_put_for_the_named_rows_alone(tmp_path: Path) -> None:
+    """Keys of an earlier chunk are forgotten; a row that came since has no entry by them."""
+    index = Index(30, "by_seats", (SEATS,), state=State.WRITE_ONLY)
+    one = first_version(wide_key=True)
+    two = replace(one, version=2, indexes=(index,))
+    store = SqliteStore(tmp_path / "wide.db", cache_mb=1)
+    store.begin()
+    store.prepare(two)
+    keys = [("AA", 1), ("AA", 2)]
+    assert store.fill_entries(two, EntriesFill(TABLE, 2, 30, (keys[0],))) == 0
+    for lsn, key in enumerate(keys, 1):
+        image = {CARRIER: key[0], NUMBER: key[1], SEATS: 5}
+        change = RowChange(ChangeKind.INSERT, TABLE, 1, key, image, {}, (0,))
+        store.change(one, change, lsn, 0, None)
+    assert store.fill_entries(two, EntriesFill(TABLE, 2, 30, (keys[1],))) == 1
+    assert store._connection.execute(f"SELECT * FROM x{TABLE}_30").fetchall() == [(5, "AA", 2)]
+    store.close()
+
+
 def test_outcomes_are_replaced_and_forgotten_oldest_first(store: SqliteStore) -> None:
     refused = Outcome(1, 0, 0, 50, False, "40001", "seen is not there", {"key": [1]})
     store.begin()
@@ -230,7 +274,8 @@ def test_outcomes_are_replaced_and_forgotten_oldest_first(store: SqliteStore) ->
     assert store.outcome(b"again") == refused._replace(attempt=2)
     assert store.collect_outcomes(30, 1) == 1
     assert [store.outcome(bytes([age])) is None for age in (10, 20, 30)] == [True, False, False]
-    assert store.collect_outcomes(31, 10) == 2
+    assert store.collect_outcomes(30, 10) == 1, "decided before, not at"
+    assert store.outcome(bytes([30])) is not None
     assert store.outcome(b"again") is not None
     store.close()
 
