@@ -79,7 +79,7 @@ def parse_type(text: str) -> Type:
     if not rest:
         return Type(name)
     digits = rest.rstrip(") ").strip()
-    if not digits.isdigit() or not 1 <= int(digits) <= TEXT_BYTES_MAX:
+    if not digits.isdecimal() or not 1 <= int(digits) <= TEXT_BYTES_MAX:
         raise FeatureNotSupported(f"type {text!r}: the length must be 1 to {TEXT_BYTES_MAX}")
     return Type(name, int(digits))
 
@@ -219,7 +219,10 @@ def _timestamp(value: Any, *, zoned: bool) -> int:
         raise _wrong(value, "timestamp")
     if moment.tzinfo is None or not zoned:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MICROSECOND
+    try:
+        return (moment.astimezone(UTC) - _EPOCH) // _MICROSECOND
+    except OverflowError as error:
+        raise OutOfRange(f"{moment.isoformat()} in UTC is not in the years 1 to 9999") from error
 
 
 def _uuid(value: Any) -> str:

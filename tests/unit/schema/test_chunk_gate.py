@@ -1,0 +1,96 @@
+"""⚠ Late chunks: only the run that is being filled is taken, in its version, for its element."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from leasehold.model.records import Chunk, ChunksEnd, JobControl, JobWrite
+from leasehold.schema.chunk_gate import accept_chunk, accept_end
+from leasehold.schema.job import Phase, Status
+from leasehold.schema.job_control import control
+from leasehold.schema.job_rules import JobRules
+from tests.unit.schema.job_world import World
+
+
+def filling_world() -> World:
+    world = World(agents=0)
+    world.ddl("create table t (id bigint primary key, a int)")
+    world.until_ready()
+    world.ddl("create index i on t (a)")
+    world.until(lambda: world.job().phase is Phase.BACKFILLING)
+    return world
+
+
+CHUNK = Chunk(job_id=1, run=1, table_id=1, version=3, element_id=3, rows=(((1,), 1),))
+
+
+def test_chunk_of_the_run_that_is_being_filled_is_taken() -> None:
+    world = filling_world()
+    assert accept_chunk(world.catalog, CHUNK)
+    assert accept_chunk(world.catalog, CHUNK), "twice is harmless"
+    assert accept_end(world.catalog, ChunksEnd(1, 1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        CHUNK._replace(job_id=2),
+        CHUNK._replace(run=0),
+        CHUNK._replace(run=2),
+        CHUNK._replace(table_id=2),
+        CHUNK._replace(version=2),
+        CHUNK._replace(version=4),
+        CHUNK._replace(element_id=2),
+    ],
+)
+def test_chunk_of_anything_else_is_not(late: Chunk) -> None:
+    assert not accept_chunk(filling_world().catalog, late)
+
+
+def test_end_of_another_run_ends_nothing() -> None:
+    world = filling_world()
+    assert not accept_end(world.catalog, ChunksEnd(1, 2, 1, 1))
+    assert not accept_end(world.catalog, ChunksEnd(2, 1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": Phase.VERIFYING},
+        {"phase": Phase.DRAINING},
+        {"phase": Phase.DONE, "status": Status.SUCCEEDED},
+        {"status": Status.ROLLING_BACK},
+        {"chunks_ended": True},
+    ],
+)
+def test_chunk_of_a_job_that_is_elsewhere_is_not(change: dict[str, object]) -> None:
+    world = filling_world()
+    job = replace(world.job(), **change)  # type: ignore[arg-type]
+    world.catalog.apply(JobWrite(1, job.to_wire()), 1, 99)
+    assert not accept_chunk(world.catalog, CHUNK)
+    assert not accept_end(world.catalog, ChunksEnd(1, 1, 1, 1))
+
+
+def test_paused_jobs_chunks_on_their_way_are_taken() -> None:
+    world = filling_world()
+    paused = control(world.catalog, JobControl(1, "pause"), 1)
+    world.catalog.apply(JobWrite(1, paused.to_wire()), 1, 99)
+    assert accept_chunk(world.catalog, CHUNK)
+
+
+def test_races_8_chunk_of_a_cancelled_job_meets_the_next_index_of_that_name() -> None:
+    world = filling_world()
+    world.control("cancel")
+    world.settle()
+    world.ddl("create index i on t (a)")
+    world.until(lambda: world.job(2).phase is Phase.BACKFILLING)
+    assert not accept_chunk(world.catalog, CHUNK)
+
+
+def test_rule_turned_off_takes_a_chunk_of_another_run() -> None:
+    world = filling_world()
+    other = CHUNK._replace(run=7)
+    assert accept_chunk(world.catalog, other, JobRules(chunk_names_run=False))
+    assert not accept_chunk(world.catalog, other)
