@@ -62,6 +62,8 @@ class Holder:
         self._known: dict[int, int] = {}  # table → newest version whose descriptor is here
         self._followed: set[int] = set()  # tables whose newest version is to be held
         self._wanted: dict[Lease, HeldLease] = {}  # to acquire, in this order
+        self._missing: dict[Lease, HeldLease] = {}  # known here, not yet to the ledger
+        self._missing_ns = 0  # when to ask for them again
         self._leaving: dict[Lease, HeldLease] = {}  # to release, in this order
         self._waiters: dict[Lease, list[int]] = {}  # version 0: the newest → tokens
         self._waiting = 0
@@ -75,7 +77,10 @@ class Holder:
         if self._in_flight is not None or not self._has_work():
             return None
         if self.session.in_order and not self._wanted and not self._leaving:
-            return max(self.session.renew_ns, self.session.retry_ns)
+            due_ns = self.session.renew_ns
+            if self._missing:
+                due_ns = min(due_ns, self._missing_ns)
+            return max(due_ns, self.session.retry_ns)
         return self.session.retry_ns
 
     def known(self, table: int) -> int:
@@ -99,6 +104,8 @@ class Holder:
             tuple(sorted(self._known.items())),
             tuple(sorted(self._followed)),
             tuple(self._wanted),
+            tuple(self._missing),
+            self._missing_ns,
             tuple(self._leaving),
             tuple((key, tuple(tokens)) for key, tokens in self._waiters.items()),
             self._in_flight,
@@ -128,6 +135,9 @@ class Holder:
         if self._waiters and now_ns < self.leases.valid_until_ns:
             self._wake_served(effects)
         self._collect_idle()
+        if self._missing and now_ns >= self._missing_ns:
+            self._wanted |= self._missing
+            self._missing = {}
         command = self._next_command(now_ns)
         if command is not None:
             self._in_flight = command
@@ -149,7 +159,7 @@ class Holder:
         lease = self.leases.find(wanted)
         if lease is None:
             lease = self.leases.add(wanted)
-        if lease.standing in NOT_HELD:
+        if lease.standing in NOT_HELD and wanted not in self._missing:
             self._wanted[wanted] = lease
         newest = self.leases.newest.get(wanted.table)
         if self.has_store and newest is not None and newest.version < wanted.version:
@@ -180,6 +190,9 @@ class Holder:
         self._followed.discard(table)
         for lease in list(self.leases.all.get(table, {}).values()):
             self.leases.retire(lease)
+            self._missing.pop(lease.id, None)
+            if not self._acquiring(lease):
+                self._wanted.pop(lease.id, None)
         for key in [key for key in self._waiters if key.table == table]:
             self._wake(key, None, RefusalReason.UNKNOWN_TABLE, effects)
 
@@ -237,6 +250,7 @@ class Holder:
                 self._leaving[lease.id] = lease
             elif lease.standing in NOT_HELD and not self._acquiring(lease):
                 self._wanted.pop(lease.id, None)
+                self._missing.pop(lease.id, None)
                 self.leases.remove(lease)
 
     def _acquiring(self, lease: HeldLease) -> bool:
@@ -295,6 +309,7 @@ class Holder:
         """The ledger does not have it any more. A user of a store goes on (D3)."""
         self._leaving.pop(lease.id, None)
         self._wanted.pop(lease.id, None)
+        self._missing.pop(lease.id, None)
         newest = self.leases.newest.get(lease.table) is lease
         if self.has_store and (newest or not lease.is_idle):
             lease.standing = Standing.UNLEASED
@@ -411,22 +426,38 @@ class Holder:
             case RefusalReason.CLOSED | RefusalReason.LIMIT | RefusalReason.FUTURE:
                 session.wait(now_ns)
                 self._serve_unleased()
-            case RefusalReason.TOO_OLD | RefusalReason.UNKNOWN_TABLE:
+            case RefusalReason.UNKNOWN_TABLE:
                 assert isinstance(command, Acquire), f"{reply} to {command}"
-                self._not_granted(command, reply.reason, effects)
+                self._not_there_yet(command, now_ns)
+            case RefusalReason.TOO_OLD:
+                assert isinstance(command, Acquire), f"{reply} to {command}"
+                self._not_granted(command, effects)
             case _:
                 raise AssertionError(f"not a refusal to an agent: {reply}")
 
-    def _not_granted(self, command: Acquire, reason: RefusalReason, effects: list[Effect]) -> None:
+    def _not_there_yet(self, command: Acquire, now_ns: int) -> None:
+        """A new table is in the log before it is in the ledger: ask again, until it is there or
+        TableGone. Other tables are not kept waiting meanwhile."""
         asked = Lease(command.table, command.version)
         lease = self._wanted.pop(asked, None)
         if lease is None:
             return
-        if self.has_store and reason is RefusalReason.TOO_OLD:
+        self._missing[asked] = lease
+        self._missing_ns = now_ns + self._limits.retry_after_ns
+        if self.has_store:
+            lease.standing = Standing.UNLEASED
+            self._settle(lease)
+
+    def _not_granted(self, command: Acquire, effects: list[Effect]) -> None:
+        asked = Lease(command.table, command.version)
+        lease = self._wanted.pop(asked, None)
+        if lease is None:
+            return
+        if self.has_store:
             lease.standing = Standing.UNLEASED  # its store is behind; D3 checks each statement
             self._settle(lease)
             return
         self.leases.remove(lease)
-        self._wake(asked, None, reason, effects)
+        self._wake(asked, None, RefusalReason.TOO_OLD, effects)
         if self._known.get(asked.table, 0) == asked.version:
-            self._wake(Lease(asked.table, 0), None, reason, effects)
+            self._wake(Lease(asked.table, 0), None, RefusalReason.TOO_OLD, effects)

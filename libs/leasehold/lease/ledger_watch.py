@@ -225,9 +225,7 @@ class LedgerWatch:
     def _grace(self, now_ns: int) -> list[Effect]:
         """D6: what an agent still holds was renewed before the loss, hence before now."""
         self.phase = Phase.WAITING
-        self._until_ns = now_ns + (
-            self._ttl_ns if self._rules.grace_waits and self._tables else 0
-        )
+        self._until_ns = now_ns + (self._ttl_ns if self._rules.grace_waits and self._tables else 0)
         if not self._rules.grace_in_log:
             return [RecordRun(self._run_id)]
         return self._time(now_ns)
@@ -254,9 +252,11 @@ class LedgerWatch:
         other = LedgerWatch(self._epoch, self._recorded, self._ttl_ns, self._rules)
         other._run_id = self._run_id
         other._until_ns = self._until_ns
+        other._tables = self._tables
         other.phase = self.phase
         return other
 
     def key(self) -> tuple[object, ...]:
         """Hashable; equal exactly for equal states."""
-        return (self._epoch, self._recorded, self._run_id, self._until_ns, self.phase.name)
+        times = (self._until_ns, self._tables)
+        return (self._epoch, self._recorded, self._run_id, times, self.phase.name)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.lease.commands import Acquire, ExpireAgent, Register, Release, Renew
+from leasehold.lease.commands import (
+    Acquire,
+    Change,
+    ExpireAgent,
+    Publish,
+    Register,
+    Release,
+    Renew,
+)
 from leasehold.lease.held_leases import FOREVER_NS, HeldLeases, Standing, Use
 from leasehold.lease.holder_events import (
     Acknowledge,
@@ -23,17 +31,36 @@ BOTH_KINDS = pytest.mark.parametrize("has_store", [True, False])
 
 @BOTH_KINDS
 def test_d1_a_missing_table_is_not_found(has_store: bool) -> None:
-    """Scenario 40, at the agent: one that it does not know, one that the ledger does not."""
+    """Scenario 40, at the agent; at the ledger: test_ledger.py."""
     world = World()
     world.ready_master()
-    agent = world.agent("n1", has_store=has_store)
-    unknown = agent.want(99)
+    unknown = world.agent("n1", has_store=has_store).want(99)
     assert unknown is not None
-    assert unknown.reason is RefusalReason.UNKNOWN_TABLE
+    assert (unknown.lease, unknown.reason) == (None, RefusalReason.UNKNOWN_TABLE)
+
+
+@BOTH_KINDS
+def test_d1_a_new_table_is_asked_for_until_the_ledger_has_it(has_store: bool) -> None:
+    """It is in the log before; a node with a store uses it at once, a subscriber waits. Another
+    table is not kept waiting, and a table that goes ends the asking."""
+    world = World()
+    master = world.ready_master()
+    agent = world.agent("n1", has_store=has_store)
     agent.do(VersionKnown(98, 1))
-    missing = agent.want(98)
-    assert missing is not None
-    assert (missing.lease, missing.reason) == (None, RefusalReason.UNKNOWN_TABLE)
+    agent.do(VersionKnown(99, 1))
+    first, other = agent.want(98), agent.want(99)
+    assert (first is not None, other is not None) == (has_store, has_store)
+    assert agent.use(1).standing is Standing.HELD
+    master.call(Publish(1, (Change(98, 0, 1),)))
+    agent.do(TableGone(99))
+    world.pass_time(SECOND, agent)
+    assert world.printed(98) == "/1/n1"
+    assert agent.holder.leases.acquire(98, world.now_ns) is not None
+    if not has_store:
+        assert agent.wakes[2].reason is RefusalReason.UNKNOWN_TABLE
+    asked = len(agent.sent)
+    world.pass_time(SECOND, agent)
+    assert len(agent.sent) == asked
 
 
 @BOTH_KINDS
