@@ -250,7 +250,8 @@ def _log_seen(view: ClusterView, seen: LogSeen, now_us: int) -> ClusterView:
 
 
 def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[Second, ...]:
-    at = now_us // 1_000_000
+    # By the master's clock: what a watcher reads at its start was not all decided just now.
+    at = (seen.commit_us or now_us) // 1_000_000
     refused = seen.refusals - seen.dead_letters
     if seconds and seconds[-1].at >= at:
         last = seconds[-1]

@@ -1,0 +1,271 @@
+"""The fold of everything that travels into one view, and the report made of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.client.cluster_report import report
+from leasehold.client.cluster_view import (
+    RATE_SECONDS_MAX,
+    RECENT_EVENTS_MAX,
+    SILENT_AFTER_US,
+    ClaimSeen,
+    ClusterView,
+    Event,
+    LedgerSeen,
+    LogSeen,
+    Reachable,
+    TopicEnds,
+    Unreachable,
+    fold,
+)
+from leasehold.lease.replies import Holding, SnapshotReport, TableStatus
+from leasehold.model.records import Ack, JobEvent, JobProgress, VersionEvent
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.job import Job, Phase, Status, Step
+from leasehold.schema.states import State
+from leasehold.schema.types import Type
+
+NOW = 1_000_000_000_000_000
+SECOND = 1_000_000
+STEPS = (Step(9, State.DELETE_ONLY), Step(9, State.WRITE_ONLY, True), Step(9, State.PUBLIC))
+JOB = Job(2, "CREATE INDEX …", 1, "flights", b"", "create_index", 9, {}, STEPS, created_us=NOW)
+
+
+def seen(*events: Event, now_us: int = NOW) -> ClusterView:
+    view = ClusterView()
+    for event in events:
+        view = fold(view, event, now_us)
+    return view
+
+
+def log(offset: int, *, epoch: int = 1, lsn: int = 10, commits: int = 1, **more: Any) -> LogSeen:
+    fields: dict[str, Any] = {
+        "commit_us": NOW - SECOND,
+        "refusals": 0,
+        "dead_letters": 0,
+        "decided_through": {"requests": 5},
+        "answered_through": 0,
+        **more,
+    }
+    return LogSeen(offset, epoch, 1, lsn, commits=commits, **fields)
+
+
+def ack(node: str, role: str = "replicant", *, coherent: bool = True, **more: Any) -> Ack:
+    fields: dict[str, Any] = {"offset": 4, "epoch": 1, "lsn": 10, "sent_us": NOW, **more}
+    return Ack(
+        node, b"", role, fields["offset"], fields["epoch"], fields["lsn"], 0, coherent, "",
+        fields["sent_us"],
+    )  # fmt: skip
+
+
+def version(number: int, *columns: Column) -> VersionEvent:
+    first = Column(1, "id", Type("integer"), nullable=False)
+    body = Descriptor(1, "flights", number, (first, *columns), (1,)).to_wire()
+    return VersionEvent(1, "flights", number, number, NOW, body, 0, "")
+
+
+def job(**changes: Any) -> JobEvent:
+    changed = replace(JOB, **changes)
+    return JobEvent(changed.job_id, changes.get("step", 0) + 5, NOW, changed.to_wire())
+
+
+def ledger(holders: dict[int, tuple[Holding, ...]], *, ready: bool = True) -> LedgerSeen:
+    tables = (TableStatus(1, 3, 2, 0, ((2, 1), (3, 4))),)
+    return LedgerSeen(SnapshotReport("run", 1, True, ready, (), tables), holders)
+
+
+# --- the log ---------------------------------------------------------------------------------
+
+
+def test_a_claim_names_the_master_and_the_first_of_two_wins() -> None:
+    view = seen(ClaimSeen(3, 2, "m1"), ClaimSeen(4, 2, "m2"), log(5, epoch=2))
+    assert (view.log.master, view.log.epoch, view.log.end) == ("m1", 2, 6)
+
+
+def test_a_deposed_master_changes_nothing() -> None:
+    view = seen(ClaimSeen(3, 2, "m2"), log(4, epoch=2, lsn=50), log(5, epoch=1, lsn=51))
+    assert view.log.lsn == 50
+    assert view.log.end == 5
+
+
+def test_without_its_claim_in_sight_the_master_is_known_by_its_ack() -> None:
+    assert seen(log(9), ack("m1", "master")).log.master == "m1"
+    assert seen(ack("m1", "master"), log(9)).log.master == "m1"
+    assert seen(ack("m1", "master", epoch=0), log(9)).log.master == ""
+
+
+def test_a_record_read_twice_is_counted_once() -> None:
+    view = seen(log(5, commits=3), log(5, commits=3), log(6, commits=2, refusals=3, dead_letters=1))
+    assert (view.committed, view.refused, view.dead_lettered) == (5, 2, 1)
+
+
+def test_rates_are_of_whole_seconds_and_bounded() -> None:
+    view = ClusterView()
+    for number in range(2 * RATE_SECONDS_MAX):
+        at_us = NOW + number * SECOND
+        view = fold(view, log(number + 1, commits=10, commit_us=at_us), at_us)
+    assert len(view.seconds) <= RATE_SECONDS_MAX + 1
+    told = report(view, NOW + 2 * RATE_SECONDS_MAX * SECOND)["rates"]
+    assert told["committed_per_second"] == 10
+    assert len(told["last_minute"]) == RATE_SECONDS_MAX
+    assert told["last_minute"][-1] == [10, 0, 0]
+
+
+# --- nodes -----------------------------------------------------------------------------------
+
+
+def test_coherency_lag_and_since_when() -> None:
+    late = NOW + 2 * SECOND
+    view = seen(
+        log(9, lsn=30),
+        ack("m1", "master"),
+        ack("r1", offset=10, lsn=30),
+        ack("r2"),
+        ack("r2", coherent=False, sent_us=NOW + SECOND),
+        ack("r2", coherent=False, sent_us=late),
+        ack("m2", "standby", coherent=False),
+        now_us=late,
+    )
+    told = {node["node"]: node for node in report(view, late)["nodes"]}
+    assert told["m1"]["coherency"] == "coherent"
+    assert told["r1"]["lag_records"] == 0
+    assert told["r2"]["coherency"] == "incoherent"
+    assert told["r2"]["for_ms"] == 1_000
+    assert (told["r2"]["lag_records"], told["r2"]["lag_lsn"]) == (6, 20)
+    assert told["m2"]["coherency"] == "follows"
+
+
+def test_a_node_that_is_not_heard_is_silent() -> None:
+    view = seen(ack("r1"))
+    (told,) = report(view, NOW + SILENT_AFTER_US + 1)["nodes"]
+    assert told["coherency"] == "silent"
+    assert told["for_ms"] == SILENT_AFTER_US // 1_000
+
+
+def test_an_older_ack_does_not_overtake_a_newer_one() -> None:
+    view = seen(ack("r1", lsn=20), ack("r1", lsn=10, sent_us=NOW - 1))
+    assert view.nodes["r1"].ack.lsn == 20
+
+
+# --- tables and jobs -------------------------------------------------------------------------
+
+
+def test_versions_come_once_newest_first_and_bounded() -> None:
+    events = [version(number + 1) for number in range(RECENT_EVENTS_MAX + 5)]
+    view = seen(*events, events[0])
+    told = report(view, NOW)["versions"]
+    assert len(told) == RECENT_EVENTS_MAX
+    assert told[0]["version"] == RECENT_EVENTS_MAX + 5
+
+
+def test_progress_may_come_before_its_job_and_of_another_run_it_says_nothing() -> None:
+    progress = JobProgress(2, 1, 700, 7, 100.0, "reading", NOW)
+    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1}
+    ends = TopicEnds({"rows/1": 1_000})
+    (told,) = report(seen(progress, job(**filling), ends), NOW)["jobs"]
+    assert (told["rows"], told["rows_total"], told["eta_s"]) == (700, 1_000, 3.0)
+    (told,) = report(seen(progress, job(**{**filling, "run": 2}), ends), NOW)["jobs"]
+    assert (told["rows"], told["eta_s"]) == (0, None)
+
+
+def test_fractions_only_rise_on_the_way() -> None:
+    way: list[dict[str, Any]] = [
+        {"step": step, "phase": phase, "rows_read": rows}
+        for step, phase, rows in (
+            (0, Phase.PUBLISHING, 0),
+            (0, Phase.DRAINING, 0),
+            (1, Phase.PUBLISHING, 0),
+            (1, Phase.DRAINING, 0),
+            (1, Phase.BACKFILLING, 0),
+            (1, Phase.BACKFILLING, 500),
+            (1, Phase.BACKFILLING, 5_000),
+            (1, Phase.VERIFYING, 5_000),
+            (2, Phase.PUBLISHING, 5_000),
+            (2, Phase.DRAINING, 5_000),
+            (2, Phase.DONE, 5_000),
+        )
+    ]
+    ends = TopicEnds({"rows/1": 1_000})
+    done = [report(seen(job(**at), ends), NOW)["jobs"][0]["fraction"] for at in way]
+    assert done == sorted(done)
+    assert done[0] == 0
+    assert done[-1] == 1
+    (told,) = report(seen(job(status=Status.SUCCEEDED, step=2)), NOW)["jobs"]
+    assert told["fraction"] == 1
+
+
+def test_blockers_name_who_holds_what_and_only_those_in_the_way() -> None:
+    old, current = Holding(1, 2, 77, "pricing"), Holding(1, 3, 78, "boarding")
+    draining = job(phase=Phase.DRAINING, versions={1: 3})
+    publishing = job(phase=Phase.PUBLISHING, versions={1: 4})
+    held = ledger({1: (old, current)})
+    (words,) = report(seen(draining, held), NOW)["jobs"][0]["waits_for"]
+    assert "pricing" in words
+    assert "77" in words
+    (words,) = report(seen(publishing, held), NOW)["jobs"][0]["waits_for"]
+    assert "version 2" in words
+    assert report(seen(job(phase=Phase.BACKFILLING), held), NOW)["jobs"][0]["waits_for"] == []
+
+
+def test_blockers_that_are_nobodys_lease() -> None:
+    draining = job(phase=Phase.DRAINING, versions={1: 3})
+
+    def words(*events: Event) -> str:
+        return " ".join(report(seen(draining, *events), NOW)["jobs"][0]["waits_for"])
+
+    assert "away" in words(ledger({}), Unreachable("ledger", "no"))
+    assert "grace" in words(ledger({}, ready=False))
+    paused = job(phase=Phase.DRAINING, status=Status.PAUSED)
+    assert "resume 2" in report(seen(paused), NOW)["jobs"][0]["waits_for"][0]
+
+
+def test_leases_tell_old_from_current() -> None:
+    told = report(seen(version(3), ledger({1: (Holding(1, 2, 7, "a"),)})), NOW)["leases"]
+    assert [(v["version"], v["old"], v["agents"]) for v in told[0]["versions"]] == [
+        (2, True, ["a"]),
+        (3, False, []),
+    ]
+
+
+# --- reach -----------------------------------------------------------------------------------
+
+
+def test_what_is_away_is_said_until_it_is_back() -> None:
+    view = seen(Unreachable("kafka", "no broker"), Unreachable("ledger", "no redis"))
+    assert set(view.unreachable) == {"kafka", "ledger"}
+    assert report(view, NOW)["ledger"]["state"] == "away"
+    view = fold(fold(view, Reachable("kafka"), NOW), ledger({}), NOW)
+    assert view.unreachable == {}
+    assert report(view, NOW)["ledger"]["state"] == "ready"
+
+
+EVENTS: list[Event] = [
+    log(1),
+    log(2, epoch=2),
+    ClaimSeen(3, 3, "m1"),
+    ack("r1"),
+    ack("m1", "master", coherent=False),
+    version(1),
+    version(2),
+    job(),
+    job(step=1, phase=Phase.BACKFILLING),
+    JobProgress(2, 0, 5, 1, 3.0, "reading", NOW),
+    ledger({1: (Holding(1, 2, 7, "a"),)}),
+    Unreachable("kafka", "x"),
+    TopicEnds({"rows/1": 9, "requests": 8}),
+]
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=25))
+def test_any_order_gives_a_report_that_json_can_hold(events: list[Event]) -> None:
+    view = seen(*events)
+    told = report(view, NOW)
+    assert json.loads(json.dumps(told)) == told
+    assert all(0 <= one["fraction"] <= 1 for one in told["jobs"])
+    assert all(lane["waiting"] >= 0 for lane in told["lanes"])

@@ -1,0 +1,48 @@
+"""Rows as a reader of one version sees them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from leasehold.client.row_decode import decode_row
+from leasehold.model.records import RowImage
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.states import State
+from leasehold.schema.types import Type
+
+DAY = Column(2, "day", Type("date"))
+GATE = Column(3, "gate", Type("text"), state=State.WRITE_ONLY)
+V1 = Descriptor(
+    7, "flights", 1, (Column(1, "id", Type("integer"), nullable=False), DAY, GATE), (1,)
+)
+IMAGE = RowImage(7, (5,), {0: 9}, 40, 1, 123, {1: 5, 2: 366, 3: "B4", 8: "a later column's"})
+
+
+def test_values_have_names_and_python_types() -> None:
+    row = decode_row(V1, (5,), IMAGE)
+    assert row.key == {"id": 5}
+    assert row.values == {"id": 5, "day": date(1971, 1, 2)}
+    assert (row.table, row.lsn, row.version, row.made_under) == ("flights", 40, 1, 1)
+
+
+@pytest.mark.parametrize("state", [State.DELETE_ONLY, State.WRITE_ONLY])
+def test_elements_that_are_not_public_are_hidden(state: State) -> None:
+    hidden = replace(V1, columns=(*V1.columns[:2], replace(GATE, state=state)))
+    values = decode_row(hidden, (5,), IMAGE).values
+    assert values is not None
+    assert "gate" not in values
+
+
+def test_a_public_column_without_a_pair_is_null() -> None:
+    public = V1.with_state(3, State.PUBLIC)
+    image = IMAGE._replace(values={1: 5, 2: None})
+    assert decode_row(public, (5,), image).values == {"id": 5, "day": None, "gate": None}
+
+
+def test_a_deleted_row_has_a_key_and_no_values() -> None:
+    row = decode_row(V1, (5,), None)
+    assert row.values is None
+    assert row.key == {"id": 5}
