@@ -19,11 +19,14 @@ def dead_elements(versions: Iterable[Descriptor], min_version: int) -> frozenset
     reads or writes such a pair; each node removes it physically at its own pace. Element ids are
     never used again, so a dead id stays dead.
     """
+    kept = tuple(versions)
+    newest = max((descriptor.version for descriptor in kept), default=0)
     live: set[int] = set()
     named: set[int] = set()
-    for descriptor in versions:
+    for descriptor in kept:
         ids = element_ids_of(descriptor)
         named |= ids
-        if descriptor.version >= min_version:
+        # Never past the newest (D5): a wrong min version must not make a whole table dead.
+        if descriptor.version >= min(min_version, newest):
             live |= ids
     return frozenset(named - live)

@@ -67,6 +67,13 @@ class ReadPlan:
         )
         self.where_key = " AND ".join(f"{name} = ?" for name in self.key_names)
         self.get = f"SELECT {', '.join(self.all_names)} FROM {self.name} WHERE {self.where_key}"
+        # One statement is one snapshot: row, LSN and min version together without BEGIN and COMMIT.
+        shown = ", ".join(f"t.{name}" for name in self.all_names)
+        match = " AND ".join(f"t.{name} = ?" for name in self.key_names)
+        self.get_once = (
+            f"SELECT {shown}, p.lsn, (SELECT version FROM min_versions WHERE table_id ="
+            f" {int(descriptor.table_id)}) FROM position AS p LEFT JOIN {self.name} AS t ON {match}"
+        )
         self._one_lock = self.locks[0] if len(self.locks) == 1 else None
 
     def row(self, found: tuple[Any, ...]) -> Row:

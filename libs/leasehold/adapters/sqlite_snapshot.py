@@ -63,12 +63,28 @@ class Readers:
         self._catalogs: dict[int, ReadCatalog] = {}
 
     def open_snapshot(self) -> SqliteSnapshot:
+        return SqliteSnapshot(self, self._take())
+
+    def _take(self) -> Reader:
         assert not self._closed, "the store is closed"
         try:
-            reader = self._idle.pop()
+            return self._idle.pop()
         except IndexError:
-            reader = Reader(self._path, self._cache_mb)
-        return SqliteSnapshot(self, reader)
+            return Reader(self._path, self._cache_mb)
+
+    def read_once(self, descriptor: Descriptor, key: Key) -> tuple[Row | None, int, int]:
+        """The row of `key`, the snapshot's LSN and the table's min version, by one statement.
+
+        For a point read under a pinned version: the caller compares the min version (D3).
+        """
+        reader = self._take()
+        try:
+            plan = reader.plan(descriptor)
+            found: Any = reader.execute(plan.get_once, key).fetchall()[0]
+        finally:
+            self.give_back(reader)
+        row = None if found[-3] is None else plan.row(found[:-2])
+        return row, found[-2], found[-1] or 1
 
     def give_back(self, reader: Reader) -> None:
         if self._closed or len(self._idle) >= CONNECTIONS_KEPT_MAX:

@@ -302,6 +302,10 @@ class SqliteStore:
         """A read snapshot of what is committed now; any thread may call this."""
         return self._readers.open_snapshot()
 
+    def read_once(self, descriptor: Descriptor, key: Key) -> tuple[Row | None, int, int]:
+        """A committed row, with LSN and min version of the same snapshot; from any thread."""
+        return self._readers.read_once(descriptor, key)
+
     def check(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
         self._checker.start(subject, table_ids, element_id)
 

@@ -150,6 +150,18 @@ def test_a_snapshot_stays_at_its_commit(store: SqliteStore) -> None:
         opened.close()
 
 
+def test_reading_once_tells_row_lsn_and_min_version(store: SqliteStore) -> None:
+    before = store.read_once(CARS, ("a", 1))
+    store.begin()
+    put(store, ("z", 1, None, None), 6, ChangeKind.INSERT)
+    store.put_min_version(CARS.table_id, 4)
+    assert store.read_once(CARS, ("z", 1)) == (None, 5, 1)
+    store.commit(LogPosition(4, lsn=6))
+    assert before == (store.row(CARS, ("a", 1)), 5, 1)
+    assert store.read_once(CARS, ("z", 1)) == (store.row(CARS, ("z", 1)), 6, 4)
+    assert store.read_once(CARS, ("y", 1)) == (None, 6, 4)
+
+
 def test_closing_ends_open_scans_and_gives_the_connection_back_clean(store: SqliteStore) -> None:
     first = store.open_snapshot()
     scan = first.scan(CARS, None, None, rows_max=99)
