@@ -118,7 +118,12 @@ class ChangeProducer:
             self._submitted += 1
             pending.reopen(boottime_ns())
             self._waiting[made.request_id] = pending
-        self._send(pending)
+        try:
+            self._send(pending)
+        except LeaseholdError as error:
+            with self._lock:
+                self._withdraw(pending, error.message)
+            raise
         return pending
 
     def submit_many(
@@ -191,15 +196,23 @@ class ChangeProducer:
                 self._counts[Standing.UNKNOWN] -= 1
             pending.reopen(boottime_ns())
             self._waiting[pending.request_id] = pending
-        self._send(pending)
-
-    def _send(self, pending: Pending) -> None:
         try:
-            self._road.send(pending.request_id, pending.content_type, pending.body)
+            self._send(pending)
         except LeaseholdError as error:
+            # This asking is surely not in the topic, but an earlier one may be.
             with self._lock:
                 self._settled(pending, Standing.UNKNOWN, None, error.message)
             raise
+
+    def _send(self, pending: Pending) -> None:
+        self._road.send(pending.request_id, pending.content_type, pending.body)
+
+    def _withdraw(self, pending: Pending, why: str) -> None:
+        """With the lock held: nothing of it was ever sent, so it does not count."""
+        if self._waiting.pop(pending.request_id, None) is not None:
+            self._submitted -= 1
+            pending.settle(Standing.UNKNOWN, None, why)
+            self._room.notify_all()
 
     # --- the reading thread --------------------------------------------------------------------
 

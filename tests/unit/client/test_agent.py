@@ -1,0 +1,359 @@
+"""Agent and Subscriber over the in-memory ledger and a road that the test drives."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from leasehold.adapters.environment import ClusterSettings
+from leasehold.adapters.memory_ledger import MemoryLedger
+from leasehold.client.agent import Agent
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.row_decode import RowEvent, RowRecord
+from leasehold.client.subscriber import Subscriber, VersionNews
+from leasehold.lease.commands import (
+    Change,
+    Command,
+    Holders,
+    MarkReady,
+    Publish,
+    RegisterEpoch,
+    Seed,
+    SeedTables,
+    SetMinVersion,
+)
+from leasehold.lease.replies import HolderList, Published, Reply
+from leasehold.model.errors import LedgerUnavailable, NotCoherent, UnknownTable
+from leasehold.model.records import RowImage, VersionEvent
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.states import State
+from leasehold.schema.types import Type
+
+SOON_S = 10.0
+GATE = Column(2, "gate", Type("text"), state=State.DELETE_ONLY)
+V1 = Descriptor(1, "flights", 1, (Column(1, "id", Type("integer"), nullable=False),), (1,))
+V2 = replace(V1, version=2, columns=(*V1.columns, GATE))
+V3 = V2.with_state(2, State.PUBLIC)
+
+
+class Ledger:
+    """The pure ledger for several threads, with a switch."""
+
+    def __init__(self) -> None:
+        self.inner = MemoryLedger()
+        self._lock = threading.Lock()
+        self.closed = False
+
+    def call(self, command: Command) -> Reply:
+        with self._lock:
+            return self.inner.call(command)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def open_for(self, *descriptors: Descriptor) -> None:
+        self.call(RegisterEpoch(1))
+        seeds = tuple(Seed(d.table_id, d.version, max(1, d.version - 1)) for d in descriptors)
+        self.call(SeedTables(1, self.inner.run_id, seeds))
+        self.call(MarkReady(1, self.inner.run_id))
+
+    def publish(self, version: int) -> bool:
+        self.call(SetMinVersion(1, 1, version - 1))
+        reply = self.call(Publish(1, (Change(1, version - 1, version),), version))
+        return isinstance(reply, Published)
+
+    def holders(self) -> list[tuple[str, int]]:
+        reply = self.call(Holders(1))
+        assert isinstance(reply, HolderList)
+        return [(h.agent, h.version) for h in reply.holders]
+
+
+class VersionRoad:
+    def __init__(self) -> None:
+        self._events: deque[VersionEvent] = deque()
+        self.told: list[VersionEvent] = []
+        self.something = threading.Condition()
+        self.acknowledged: list[tuple[str, int, int]] = []
+        self.rewinds = 0
+        self.closed = False
+
+    def put(self, descriptor: Descriptor, *, silently: bool = False) -> None:
+        """`silently`: on the topic, but its reader is not woken by it."""
+        event = VersionEvent(1, "flights", descriptor.version, 1, 1, descriptor.to_wire(), 0, "")
+        with self.something:
+            self.told.append(event)
+            if not silently:
+                self._events.append(event)
+                self.something.notify_all()
+
+    def events(self, timeout_s: float) -> list[VersionEvent]:
+        with self.something:
+            self.something.wait_for(lambda: bool(self._events), timeout_s)
+            found = list(self._events)
+            self._events.clear()
+            return found
+
+    def acknowledge(self, agent: str, table: int, version: int) -> None:
+        with self.something:
+            self.acknowledged.append((agent, table, version))
+            self.something.notify_all()
+
+    def rewind(self) -> None:
+        with self.something:
+            self.rewinds += 1
+            self._events.extend(self.told)
+            self.something.notify_all()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ns = 1_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.ns
+
+
+@contextmanager
+def an_agent(ledger: Ledger, road: VersionRoad, clock: Clock, **settings: Any) -> Iterator[Agent]:
+    made = ClientSettings(cluster=ClusterSettings(node="pricing"), **settings)
+    with Agent(made, ledger=ledger, road=road, clock_ns=clock) as agent:
+        yield agent
+    assert road.closed
+    assert ledger.closed
+    left = {thread.name for thread in threading.enumerate()}
+    assert not left & {"leasehold-leases", "leasehold-versions"}
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    made = Ledger()
+    made.open_for(V1)
+    return made
+
+
+@pytest.fixture
+def road() -> VersionRoad:
+    made = VersionRoad()
+    made.put(V1)
+    return made
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def acknowledged(road: VersionRoad, version: int) -> bool:
+    wanted = ("pricing", 1, version)
+    with road.something:
+        return road.something.wait_for(lambda: wanted in road.acknowledged, SOON_S)
+
+
+def test_a_lease_is_taken_used_and_kept(ledger: Ledger, road: VersionRoad, clock: Clock) -> None:
+    with an_agent(ledger, road, clock) as agent:
+        with agent.lease("flights", SOON_S) as descriptor:
+            assert descriptor == V1
+            assert ledger.holders() == [("pricing", 1)]
+        assert ledger.holders() == [("pricing", 1)]  # D4: at refcount 0 it is kept
+        ledger.inner.reachable = False
+        with agent.lease("flights", 0) as descriptor:  # a held lease asks nobody
+            assert descriptor.version == 1
+        ledger.inner.reachable = True
+    assert ledger.holders() == []  # given back at the end
+
+
+def test_d4_new_users_move_at_once_and_the_old_lease_goes_with_its_last_user(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    with an_agent(ledger, road, clock) as agent:
+        old = agent.acquire("flights", SOON_S)
+        assert ledger.publish(2)
+        road.put(V2)
+        moved = threading.Event()
+
+        def wait_until_moved() -> None:
+            while not moved.is_set():
+                with agent.lease("flights", SOON_S) as descriptor:
+                    if descriptor.version == 2:
+                        moved.set()
+
+        thread = threading.Thread(target=wait_until_moved)
+        thread.start()
+        assert moved.wait(SOON_S)
+        thread.join()
+        assert sorted(ledger.holders()) == [("pricing", 1), ("pricing", 2)]
+        assert not ledger.publish(3), "D2: somebody holds version 1"
+        agent.release(old)
+        assert acknowledged(road, 2)
+        assert ledger.holders() == [("pricing", 2)]
+        assert ledger.publish(3)
+
+
+def test_a_silent_topic_is_noticed_at_renewal(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    with an_agent(ledger, road, clock) as agent:
+        with agent.lease("flights", SOON_S):
+            pass
+        assert ledger.publish(2)
+        road.put(V2, silently=True)
+        clock.ns += 6_000_000_000
+        nudge(agent)
+        assert acknowledged(road, 2), "it moved although no event came"
+        assert road.rewinds == 1
+
+
+def nudge(agent: Agent) -> None:
+    """The clock of the test has moved: the thread that waits for a time looks at it again."""
+    with agent._work:
+        agent._work.notify_all()
+
+
+def test_d3_a_lease_is_valid_until_its_own_expiry_and_again_after_a_renewal(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    with an_agent(ledger, road, clock) as agent:
+        use = agent.acquire("flights", SOON_S)
+        ledger.inner.reachable = False
+        clock.ns = agent.expires_ns - 1
+        assert agent.is_valid(use)
+        clock.ns += 1
+        assert not agent.is_valid(use)
+        with pytest.raises(NotCoherent, match="flights"):
+            agent.acquire("flights", 0)
+        agent.release(use)
+        ledger.inner.reachable = True
+        clock.ns += 1_000_000_000
+        nudge(agent)
+        with agent.lease("flights", SOON_S) as descriptor:
+            assert descriptor.version == 1
+
+
+def test_what_is_not_published_is_an_unknown_table(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    with an_agent(ledger, road, clock) as agent:
+        with agent.lease("flights", SOON_S):
+            pass
+        with pytest.raises(UnknownTable, match="known are: flights"):
+            agent.acquire("fights", 0)
+
+
+def test_a_ledger_that_is_away_is_told_to_those_who_wait(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    ledger.inner.reachable = False
+    with an_agent(ledger, road, clock) as agent:
+        asked = threading.Event()
+        call = ledger.call
+
+        def counted(command: Command) -> Reply:
+            try:
+                return call(command)
+            except LedgerUnavailable:
+                asked.set()
+                raise
+
+        ledger.call = counted  # type: ignore[method-assign]
+        with pytest.raises(NotCoherent):
+            agent.acquire("flights", 0.05)
+        assert asked.wait(SOON_S)
+        clock.ns += 1_000_000_000
+        ledger.inner.reachable = True
+        nudge(agent)
+        with agent.lease("flights", SOON_S) as descriptor:
+            assert descriptor.version == 1
+
+
+# --- subscriber --------------------------------------------------------------------------------
+
+
+class Rows:
+    def __init__(self) -> None:
+        self.followed: list[int] = []
+        self.records: deque[RowRecord] = deque()
+
+    def follow(self, table_id: int) -> None:
+        self.followed.append(table_id)
+
+    def rows(self, timeout_s: float, rows_max: int) -> list[RowRecord]:
+        return [self.records.popleft() for _ in range(min(rows_max, len(self.records)))]
+
+    def close(self) -> None:
+        pass
+
+
+def row(key: int, gate: str, version: int = 3) -> RowRecord:
+    return RowRecord(1, (key,), RowImage(1, (key,), {0: 1}, 9, version, 1, {1: key, 2: gate}))
+
+
+def until(subscriber: Subscriber, wanted: Callable[[list[Any]], bool]) -> list[Any]:
+    seen: list[Any] = []
+    limit = threading.Event()
+    timer = threading.Timer(SOON_S, limit.set)
+    timer.start()
+    try:
+        while not wanted(seen):
+            assert not limit.is_set(), f"only {seen}"
+            seen += subscriber.poll(0.05)
+    finally:
+        timer.cancel()
+        timer.join()
+    return seen
+
+
+def test_a_subscriber_gives_versions_with_words_and_rows_under_the_version_held(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    rows = Rows()
+    rows.records += [row(5, "B4"), RowRecord(1, (6,), None)]
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights"], road=rows) as subscriber,
+    ):
+        seen = until(subscriber, lambda news: len(news) >= 3)
+        assert isinstance(seen[0], VersionNews)
+        assert str(seen[0]).startswith("flights version 1: column id added")
+        assert seen[1].values == {"id": 5}, "gate is not there at version 1"
+        assert (seen[2].key, seen[2].values) == ({"id": 6}, None)
+        for version, descriptor in ((2, V2), (3, V3)):
+            assert ledger.publish(version)
+            road.put(descriptor)
+            assert acknowledged(road, version)
+        rows.records.append(row(5, "B5"))
+        seen = until(subscriber, lambda news: any(isinstance(n, RowEvent) for n in news))
+        assert "gate: delete-only → public" in str(seen[1])
+        assert seen[-1].values == {"id": 5, "gate": "B5"}
+        assert rows.followed == [1]
+
+
+def test_d3_without_a_valid_lease_nothing_is_decoded_until_there_is_one_again(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    rows = Rows()
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights"], road=rows) as subscriber,
+    ):
+        rows.records.append(row(1, "A1"))
+        until(subscriber, lambda news: len(news) >= 2)
+        ledger.inner.reachable = False
+        clock.ns = agent.expires_ns
+        rows.records += [row(2, "A2"), row(3, "A3")]
+        assert subscriber.poll(0.05) == []
+        assert subscriber.poll(0.05) == []
+        assert subscriber.waits_for_lease
+        ledger.inner.reachable = True
+        clock.ns += 1_000_000_000
+        nudge(agent)
+        seen = until(subscriber, lambda news: len(news) >= 2)
+        assert [event.key for event in seen] == [{"id": 2}, {"id": 3}]

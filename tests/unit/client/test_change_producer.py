@@ -1,0 +1,217 @@
+"""ChangeProducer over a road that the test drives: what becomes of requests, what is counted."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from leasehold.adapters.request_codec import decode_request
+from leasehold.client.change_producer import ChangeProducer, Statistics
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.pending import Standing
+from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest, OutcomeUnknown
+from leasehold.model.records import ChangeRequest, OnConflict, Outcome, Result
+
+UPDATE = {"table": "flights", "op": "update", "key": [7], "values": {"gate": "B4"}}
+SOON_S = 10.0
+
+
+class Road:
+    """What was sent, and results as the test puts them."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[bytes, str, bytes]] = []
+        self.closed = False
+        self.trouble: BusUnavailable | None = None
+        self._results: deque[Result] = deque()
+        self._failures: deque[tuple[bytes, str]] = deque()
+        self._something = threading.Condition()
+
+    def put(self, request_id: bytes, outcome: Outcome) -> None:
+        with self._something:
+            self._results.append(Result(request_id, 1, outcome))
+            self._something.notify_all()
+
+    def fail(self, request_id: bytes, why: str) -> None:
+        with self._something:
+            self._failures.append((request_id, why))
+            self._something.notify_all()
+
+    def send(self, key: bytes, content_type: str, body: bytes) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.sent.append((key, content_type, body))
+
+    def results(self, timeout_s: float) -> list[Result]:
+        with self._something:
+            self._something.wait_for(lambda: self._results or self._failures, timeout_s)
+            found = list(self._results)
+            self._results.clear()
+            return found
+
+    def failures(self) -> list[tuple[bytes, str]]:
+        found = list(self._failures)
+        self._failures.clear()
+        return found
+
+    def close(self, timeout_s: float) -> None:
+        self.closed = True
+
+
+@contextmanager
+def producing(**limits: Any) -> Iterator[tuple[ChangeProducer, Road]]:
+    road = Road()
+    settings = ClientSettings(**{"close_timeout_ms": 1, **limits})
+    with ChangeProducer(settings, road=road) as changes:
+        yield changes, road
+    assert road.closed
+    assert "leasehold-results" not in {thread.name for thread in threading.enumerate()}
+
+
+def committed(lsn: int = 5) -> Outcome:
+    return Outcome(1, lsn, 1, 1, True)
+
+
+def refused(*, final: bool = True, dead: bool = False) -> Outcome:
+    return Outcome(1, 0, 0, 1, final, "40001", "the row has changed", {}, dead)
+
+
+def test_a_request_is_sent_under_a_fresh_id_with_the_partition_to_answer_on() -> None:
+    with producing() as (changes, road):
+        pending = changes.submit(UPDATE)
+        road.put(pending.request_id, committed(9))
+        assert pending.result(SOON_S).lsn == 9
+    key, content_type, body = road.sent[0]
+    request = decode_request(content_type, body)
+    assert request.id == key == pending.request_id
+    assert request.reply_to == changes.reply_to
+    assert request.operations[0].values == {"gate": "B4"}
+
+
+def test_records_and_ids_of_ones_own_are_taken() -> None:
+    with producing() as (changes, road):
+        first = changes.submit(ChangeRequest(b"", sql="CREATE TABLE t (id integer)"))
+        text = "0191f3c4-7a10-7abc-8def-000000000001"
+        second = changes.submit({**UPDATE, "id": text, "on_conflict": "fail"})
+    assert decode_request(*road.sent[0][1:]).sql == "CREATE TABLE t (id integer)"
+    assert len(first.request_id) == 16
+    assert decode_request(*road.sent[1][1:]).id == second.request_id
+    assert second.on_conflict is OnConflict.FAIL
+    assert second.request_id.hex() == text.replace("-", "")
+
+
+@pytest.mark.parametrize("wrong", [{**UPDATE, "id": "no uuid"}, {**UPDATE, "values": {"a": set()}}])
+def test_what_has_no_wire_form_is_refused_at_once_and_counts_nowhere(wrong: Any) -> None:
+    with producing() as (changes, road):
+        with pytest.raises((MalformedRequest, InvalidText), match=r"not a UUID|wire form"):
+            changes.submit(wrong)
+        assert changes.statistics == Statistics()
+    assert road.sent == []
+
+
+def test_statistics_account_for_every_request() -> None:
+    with producing() as (changes, road):
+        five = changes.submit_many([UPDATE] * 5)
+        road.put(five[0].request_id, committed())
+        road.put(five[1].request_id, refused())
+        road.put(five[2].request_id, refused(dead=True))
+        road.fail(five[3].request_id, "Kafka did not confirm it")
+        for pending in five[:3]:
+            pending.result(SOON_S)
+        with pytest.raises(OutcomeUnknown, match="did not confirm"):
+            five[3].result(SOON_S)
+        assert changes.statistics == Statistics(5, 1, 1, 1, 1, 1)
+    assert changes.statistics == Statistics(5, 1, 1, 1, 2, 0)
+    assert five[4].standing is Standing.UNKNOWN
+
+
+def test_l7_repeats_and_answers_to_others_are_dropped() -> None:
+    with producing() as (changes, road):
+        mine = changes.submit(UPDATE)
+        road.put(b"x" * 16, committed(1))
+        road.put(mine.request_id, committed(2))
+        road.put(mine.request_id, committed(3))
+        other = changes.submit(UPDATE)
+        road.put(other.request_id, committed(4))
+        other.result(SOON_S)
+        assert mine.result(0).lsn == 2
+        assert changes.statistics.committed == 2
+
+
+def test_a_refusal_that_is_retried_is_not_the_answer() -> None:
+    with producing() as (changes, road):
+        retried = changes.submit(UPDATE)
+        replayed = changes.submit({**UPDATE, "on_conflict": "replay"})
+        for pending in (retried, replayed):
+            road.put(pending.request_id, refused(final=False))
+        assert replayed.result(SOON_S).code == "40001"
+        assert retried.standing is Standing.WAITING
+        road.put(retried.request_id, committed(8))
+        assert retried.result(SOON_S).lsn == 8
+
+
+def test_t5_no_answer_is_unknown_and_asking_again_tells() -> None:
+    with producing() as (changes, road):
+        pending = changes.submit(UPDATE)
+        with pytest.raises(OutcomeUnknown) as unknown:
+            pending.result(0)
+        assert unknown.value.sqlstate == "08007"
+        assert not unknown.value.definite
+        road.put(pending.ask_again().request_id, committed(3))
+        assert pending.result(SOON_S).lsn == 3
+        assert road.sent[0] == road.sent[1]
+        assert changes.statistics == Statistics(1, 1)
+
+
+def test_t5_asking_again_takes_back_that_it_was_unknown() -> None:
+    with producing() as (changes, road):
+        pending = changes.submit(UPDATE)
+        road.fail(pending.request_id, "no confirmation")
+        with pytest.raises(OutcomeUnknown):
+            pending.result(SOON_S)
+        assert changes.statistics.unknown == 1
+        road.put(pending.ask_again().request_id, committed())
+        pending.result(SOON_S)
+        assert changes.statistics == Statistics(1, 1)
+
+
+def test_an_outcome_that_never_comes_is_unknown_by_itself_and_makes_room() -> None:
+    with producing(in_flight_max=1, outcome_timeout_ms=1) as (changes, _):
+        first = changes.submit(UPDATE)
+        changes.submit(UPDATE, timeout_s=SOON_S)
+        assert first.standing is Standing.UNKNOWN
+
+
+def test_back_pressure_waits_for_room_and_says_so() -> None:
+    with producing(in_flight_max=2) as (changes, road):
+        first, _ = changes.submit_many([UPDATE] * 2)
+        with pytest.raises(BusUnavailable, match="2 requests have no outcome"):
+            changes.submit(UPDATE, timeout_s=0)
+        assert len(road.sent) == 2
+        road.put(first.request_id, committed())
+        changes.submit(UPDATE, timeout_s=SOON_S)
+        assert len(road.sent) == 3
+
+
+def test_a_request_that_was_not_queued_leaves_nothing_in_flight() -> None:
+    with producing() as (changes, road):
+        road.trouble = BusUnavailable("the queue is full")
+        with pytest.raises(BusUnavailable):
+            changes.submit(UPDATE)
+        assert changes.wait(0)
+        assert changes.statistics.submitted == 0
+
+
+def test_a_closed_producer_takes_nothing() -> None:
+    with producing() as (changes, road):
+        pending = changes.submit(UPDATE)
+    with pytest.raises(BusUnavailable, match="closed"):
+        changes.submit(UPDATE)
+    with pytest.raises(BusUnavailable, match="closed"):
+        pending.ask_again()
+    assert len(road.sent) == 1
