@@ -179,9 +179,9 @@ def test_d6_a_lost_tail_reopens_nothing(server: RedisServer) -> None:
         ledger.call(SetMinVersion(1, 1, version + 1))
     server.restart(kept)
     run_id = run_id_of(ledger)
-    assert ledger.call(Acquire(1, 1, 1)) == LedgerRefused(RefusalReason.CLOSED, run_id)
+    assert ledger.call(Acquire(1, 9, 1, 1)) == LedgerRefused(RefusalReason.CLOSED, run_id)
     assert not ledger.call(SeedTables(1, run_id, (Seed(1, 3, 3),))).swept  # type: ignore[union-attr]
-    refused = ledger.call(Acquire(1, 1, 1))
+    refused = ledger.call(Acquire(1, 9, 1, 1))
     assert isinstance(refused, LedgerRefused)
     assert refused.reason is RefusalReason.TOO_OLD
     ledger.close()

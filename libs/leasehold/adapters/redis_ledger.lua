@@ -215,9 +215,10 @@ function commands.register(agent, session, counter)
   return {'registered', run, seeded and '1' or '0', refused}
 end
 
-function commands.acquire(session, id, version)
+function commands.acquire(session, counter, id, version)
   local refused = no_session(session)
   if refused then return refused end
+  if tonumber(counter) < session_row(session).counter then return refuse('register') end
   id, version = tonumber(id), tonumber(version)
   local row = table_row(id)
   if not row then return refuse('unknown table', {table = id}) end
@@ -232,10 +233,12 @@ function commands.acquire(session, id, version)
   return {'granted', run, text(id), text(version), text(row.current)}
 end
 
-function commands.release(session, id, version)
+function commands.release(session, counter, id, version)
   local refused = closed()
   if refused then return refused end
-  if not session_row(session) then return refuse('dead') end
+  local row = session_row(session)
+  if not row then return refuse('dead') end
+  if tonumber(counter) < row.counter then return refuse('register') end
   return {'released', run, text(remove_lease(session, tonumber(id), tonumber(version)))}
 end
 

@@ -82,6 +82,11 @@ class AgentSession:
         self._counter += 1
         return Register(self._agent, self.id, self._counter, leases)
 
+    @property
+    def counter(self) -> int:
+        """The last one used."""
+        return self._counter
+
     def sent(self, now_ns: int) -> None:
         self._sent_ns = now_ns
 

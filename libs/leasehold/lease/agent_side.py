@@ -93,6 +93,8 @@ def acquire(state: LedgerState, command: Acquire, run_id: str, rules: Rules) -> 
     gone = no_session(state, command.session, run_id, rules)
     if gone is not None:
         return gone
+    if _is_late(state, command, rules):
+        return LedgerRefused(RefusalReason.REGISTER, run_id)
     row = state.tables.get(command.table)
     if row is None:
         return LedgerRefused(RefusalReason.UNKNOWN_TABLE, run_id, command.table)
@@ -119,7 +121,15 @@ def release(state: LedgerState, command: Release, run_id: str, rules: Rules) -> 
         return shut
     if command.session not in state.sessions:
         return LedgerRefused(RefusalReason.DEAD, run_id)
+    if _is_late(state, command, rules):
+        return LedgerRefused(RefusalReason.REGISTER, run_id)
     held = state.held(command.session)
     lease = Lease(command.table, command.version)
     state.put(command.session, held - {lease})
     return Released(run_id, lease in held)
+
+
+def _is_late(state: LedgerState, command: Acquire | Release, rules: Rules) -> bool:
+    """D6: its sender has given it up and registered since what it holds; a late release would
+    take a lease from under its users."""
+    return rules.late_calls_refused and command.counter < state.sessions[command.session].counter

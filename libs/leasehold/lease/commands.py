@@ -10,6 +10,9 @@ from typing import NamedTuple, TypeAlias
 SESSION_ID_MAX = 2**53 - 1
 """Session ids are Lua numbers too, and those are doubles."""
 
+NEVER_LATE = SESSION_ID_MAX
+"""The counter of whoever never gives up a call (tests that call the pure ledger)."""
+
 SESSIONS_MAX = 10_000
 LEASES_PER_SESSION_MAX = 10_000
 TABLES_PER_CALL_MAX = 1_000
@@ -66,15 +69,18 @@ class Register(NamedTuple):
 
 
 class Acquire(NamedTuple):
-    """A lease on the version named, the newest whose descriptor the agent has (D1)."""
+    """A lease on the version named, the newest whose descriptor the agent has (D1). ``counter``:
+    the last one the agent has used; below the session's, this call was given up long ago."""
 
     session: int
+    counter: int
     table: int
     version: int
 
 
 class Release(NamedTuple):
     session: int
+    counter: int
     table: int
     version: int
 

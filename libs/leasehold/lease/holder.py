@@ -254,7 +254,7 @@ class Holder:
                 self.leases.remove(lease)
 
     def _acquiring(self, lease: HeldLease) -> bool:
-        return self._in_flight == Acquire(self.session.id, lease.table, lease.version)
+        return self._in_flight == Acquire(self.session.id, self.session.counter, *lease.id)
 
     # --- the next command ----------------------------------------------------------------------
 
@@ -275,9 +275,9 @@ class Holder:
             may_go = lease.is_idle or not self._rules.release_at_zero_only
             if lease.standing is Standing.HELD and may_go:
                 lease.standing = Standing.RELEASING
-                return Release(session.id, lease.table, lease.version)
+                return Release(session.id, session.counter, *lease.id)
         for wanted in self._wanted:
-            return Acquire(session.id, wanted.table, wanted.version)
+            return Acquire(session.id, session.counter, *wanted)
         return None
 
     def _registration(self, now_ns: int) -> Command:

@@ -22,6 +22,7 @@ class Rules:
     register_two_newest: bool = True  # D6: a re-registered lease on v-2 is taken
     reseed_sweeps: bool = True  # D6: what was registered under a stale `current` stays
     death_is_compare_and_set: bool = True  # D7: a session is killed that has just renewed
+    late_calls_refused: bool = True  # D6: a release given up long ago takes a lease that is used
     renew_checks_held: bool = True  # D6: an agent goes on with leases that the ledger lost
     # --- the master's view (session_watch.py, ledger_watch.py) ---
     death_by_own_clock: bool = True  # D7: a master that has just come kills at first sight

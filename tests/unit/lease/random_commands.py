@@ -90,6 +90,12 @@ class CommandMaker:
         counter = row.counter if row else 0
         return self._often(counter + 1, counter + 2, counter, max(0, counter - 1))
 
+    def _now(self, state: LedgerState, session: int) -> int:
+        """The counter of a call that is not late, mostly."""
+        row = state.sessions.get(session)
+        counter = row.counter if row else 0
+        return self._often(counter, counter + 1, max(0, counter - 1))
+
     def _open(self, state: LedgerState, run_id: str) -> Command:
         return OpenSession(self.random.choice(AGENTS), self.random.choice(SESSIONS))
 
@@ -110,15 +116,17 @@ class CommandMaker:
 
     def _acquire(self, state: LedgerState, run_id: str) -> Command:
         table = self.random.choice(TABLES)
-        return Acquire(self._session(state), table, self._version(state, table))
+        session = self._session(state)
+        counter = self._now(state, session)
+        return Acquire(session, counter, table, self._version(state, table))
 
     def _release(self, state: LedgerState, run_id: str) -> Command:
         session = self._session(state)
         held = sorted(state.held(session))
         if held and self.random.random() < 0.8:
-            return Release(session, *self.random.choice(held))
+            return Release(session, self._now(state, session), *self.random.choice(held))
         table = self.random.choice(TABLES)
-        return Release(session, table, self._version(state, table))
+        return Release(session, self._now(state, session), table, self._version(state, table))
 
     def _epoch(self, state: LedgerState, run_id: str) -> Command:
         return RegisterEpoch(max(1, self._often(state.epoch, state.epoch + 1, state.epoch - 1)))

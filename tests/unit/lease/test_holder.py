@@ -390,7 +390,7 @@ def test_d4_a_version_that_came_while_the_first_was_on_its_way_is_used_at_once()
     agent.hold_back = True
     agent.want()
     agent.answer()
-    assert agent.pending == Acquire(1, 1, 1)
+    assert agent.pending == Acquire(1, 0, 1, 1)
     master.publish()
     agent.answer()
     lease = agent.holder.leases.acquire(1, world.now_ns)

@@ -88,38 +88,38 @@ class Ledger:
 
 def test_d1_acquire_missing_table() -> None:
     """Scenario 40."""
-    assert Ledger().refusal(Acquire(1, 99, 1)) is RefusalReason.UNKNOWN_TABLE
+    assert Ledger().refusal(Acquire(1, 9, 99, 1)) is RefusalReason.UNKNOWN_TABLE
 
 
 def test_d1_acquire_future_version() -> None:
     """Scenario 42."""
-    assert Ledger().refusal(Acquire(1, 1, 2)) is RefusalReason.FUTURE
+    assert Ledger().refusal(Acquire(1, 9, 1, 2)) is RefusalReason.FUTURE
 
 
 def test_d1_the_newest_is_granted_or_the_one_before_while_it_is_on_its_way() -> None:
     """P10: publish comes before the log, so an agent may know only the version before."""
     ledger = Ledger(Seed(1, 2, 2))
     ledger.step(1, 2)
-    assert ledger(Acquire(1, 1, 2)) == Granted(RUN, 1, 2, current=3)
-    assert ledger(Acquire(2, 1, 3)) == Granted(RUN, 1, 3, current=3)
-    assert ledger.refusal(Acquire(1, 1, 1)) is RefusalReason.TOO_OLD
+    assert ledger(Acquire(1, 9, 1, 2)) == Granted(RUN, 1, 2, current=3)
+    assert ledger(Acquire(2, 9, 1, 3)) == Granted(RUN, 1, 3, current=3)
+    assert ledger.refusal(Acquire(1, 9, 1, 1)) is RefusalReason.TOO_OLD
 
 
 def test_d1_an_older_one_is_granted_only_down_to_min_version() -> None:
     """For a transaction whose time lies before (AS OF)."""
     ledger = Ledger()
     ledger.step(1, 1)
-    assert ledger(Acquire(1, 1, 1)) == Granted(RUN, 1, 1, current=2)
-    ledger(Release(1, 1, 1))
+    assert ledger(Acquire(1, 9, 1, 1)) == Granted(RUN, 1, 1, current=2)
+    ledger(Release(1, 9, 1, 1))
     ledger(SetMinVersion(1, 1, 2))
-    reply = ledger(Acquire(1, 1, 1))
+    reply = ledger(Acquire(1, 9, 1, 1))
     assert reply == LedgerRefused(RefusalReason.TOO_OLD, RUN, 1, current=2, min_version=2)
 
 
 def test_d1_l_before_sc() -> None:
     """The lease is read before the change: the change after next waits for it."""
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))  # L
+    ledger(Acquire(1, 9, 1, 1))  # L
     assert ledger.step(1, 1) == Published(RUN, False)  # SC
     ledger(SetMinVersion(1, 1, 2))
     assert ledger.step(1, 2) == LedgerRefused(
@@ -131,7 +131,7 @@ def test_d1_l_after_sc() -> None:
     """The change is read first: the lease is on the new version, and nobody waits."""
     ledger = Ledger()
     ledger.step(1, 1)  # SC
-    assert ledger(Acquire(1, 1, 2)) == Granted(RUN, 1, 2, current=2)  # L
+    assert ledger(Acquire(1, 9, 1, 2)) == Granted(RUN, 1, 2, current=2)  # L
     ledger(SetMinVersion(1, 1, 2))
     assert ledger.step(1, 2) == Published(RUN, False)
 
@@ -140,7 +140,7 @@ def test_d1_l_after_sc() -> None:
 def test_d1_l_equal_to_sc(lease_first: bool) -> None:
     """At the same moment: the ledger puts one first, and both orders keep two versions."""
     ledger = Ledger()
-    commands: list[Command] = [Acquire(1, 1, 1), Publish(1, (Change(1, 1, 2),))]
+    commands: list[Command] = [Acquire(1, 9, 1, 1), Publish(1, (Change(1, 1, 2),))]
     for command in commands if lease_first else reversed(commands):
         assert not isinstance(ledger(command), LedgerRefused)
     ledger(SetMinVersion(1, 1, 2))
@@ -153,11 +153,11 @@ def test_d1_l_equal_to_sc(lease_first: bool) -> None:
 def test_d2_third_version_waits() -> None:
     """Scenario 44: 3 is published while 2 is in use; 4 waits until nobody has 2."""
     ledger = Ledger(Seed(1, 2, 2))
-    ledger(Acquire(1, 1, 2))
+    ledger(Acquire(1, 9, 1, 2))
     assert ledger.step(1, 2) == Published(RUN, False)
     ledger(SetMinVersion(1, 1, 3))
     assert ledger.refusal(Publish(1, (Change(1, 3, 4),))) is RefusalReason.HOLDERS
-    ledger(Release(1, 1, 2))
+    ledger(Release(1, 9, 1, 2))
     assert ledger.step(1, 3) == Published(RUN, False)
 
 
@@ -181,12 +181,12 @@ def test_d2_publisher_may_not_set_version(change: Change) -> None:
 def test_d2_second_change_waits_first_in_use() -> None:
     """Scenario 51: the version stays 2 and readers are not blocked; then 3."""
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     ledger.step(1, 1)
     ledger(SetMinVersion(1, 1, 2))
     assert ledger.refusal(Publish(1, (Change(1, 2, 3),), 2)) is RefusalReason.HOLDERS
-    assert ledger(Acquire(2, 1, 2)) == Granted(RUN, 1, 2, current=2)
-    ledger(Release(1, 1, 1))
+    assert ledger(Acquire(2, 9, 1, 2)) == Granted(RUN, 1, 2, current=2)
+    ledger(Release(1, 9, 1, 1))
     assert ledger.step(1, 2) == Published(RUN, False)
 
 
@@ -222,7 +222,7 @@ def test_d5_the_version_after_next_waits_for_the_fence() -> None:
 
 def test_d5_the_fence_says_who_still_holds_a_version_below() -> None:
     ledger = Ledger()
-    ledger(Acquire(2, 1, 1))
+    ledger(Acquire(2, 9, 1, 1))
     ledger.step(1, 1)
     reply = ledger(SetMinVersion(1, 1, 2))
     assert reply == MinVersionSet(RUN, 2, 1, (Holding(1, 1, 2, "b"),))
@@ -233,13 +233,13 @@ def test_d5_the_fence_says_who_still_holds_a_version_below() -> None:
 
 def test_d6_another_run_id_closes_everything_but_registration() -> None:
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     ledger.run_id = "run-2"
     closed: tuple[Command, ...] = (
         OpenSession("c", 3),
         Renew(1, 1, 1),
-        Acquire(1, 1, 1),
-        Release(1, 1, 1),
+        Acquire(1, 9, 1, 1),
+        Release(1, 9, 1, 1),
         Publish(1, (Change(1, 1, 2),)),
         SetMinVersion(1, 1, 1),
         MarkReady(1, "run-2"),
@@ -279,7 +279,7 @@ def test_d6_registration_below_the_newest_but_one_is_refused() -> None:
 
 def test_d6_a_registration_replaces_what_was_held() -> None:
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     ledger(Register("a", 1, 1, ()))
     assert ledger.state.held(1) == set()
 
@@ -290,7 +290,7 @@ def test_d6_reseeding_in_parts_starts_over_after_a_loss_between_them() -> None:
     parts = seed_parts(1, RUN, tables)
     assert [(part.part, part.final) for part in parts] == [(0, False), (1, False), (2, True)]
     assert ledger(parts[0]) == Seeded(RUN, False, 0)
-    assert ledger.refusal(Acquire(1, 1, 1)) is RefusalReason.CLOSED
+    assert ledger.refusal(Acquire(1, 9, 1, 1)) is RefusalReason.CLOSED
     ledger.state = LedgerState()  # FLUSHALL
     ledger(RegisterEpoch(1))
     assert ledger.refusal(parts[1]) is RefusalReason.PART
@@ -314,21 +314,21 @@ def test_d6_reseeding_closes_publishing_again() -> None:
 def test_d7_death_is_a_compare_and_set() -> None:
     """P7: a renewal between the master's look and its kill wins."""
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     ledger(Renew(1, 1, 1))
     refused = ledger(KillSession(1, 1, 0))
     assert refused == LedgerRefused(RefusalReason.COUNTER_MOVED, RUN, counter=1)
     assert ledger(KillSession(1, 1, 1)) == Killed(RUN, freed=1)
     assert ledger(KillSession(1, 1, 1)) == Killed(RUN, freed=0)
     assert ledger.refusal(Renew(1, 2, 1)) is RefusalReason.DEAD
-    assert ledger.refusal(Acquire(1, 1, 1)) is RefusalReason.DEAD
-    assert ledger.refusal(Release(1, 1, 1)) is RefusalReason.DEAD
+    assert ledger.refusal(Acquire(1, 9, 1, 1)) is RefusalReason.DEAD
+    assert ledger.refusal(Release(1, 9, 1, 1)) is RefusalReason.DEAD
 
 
 def test_d7_dead_holder_does_not_block() -> None:
     """Scenario 55: its entries are swept, so a lost lease row holds up nobody for ever."""
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     ledger.step(1, 1)
     ledger(SetMinVersion(1, 1, 2))
     assert ledger.refusal(Publish(1, (Change(1, 2, 3),))) is RefusalReason.HOLDERS
@@ -339,10 +339,10 @@ def test_d7_dead_holder_does_not_block() -> None:
 
 def test_d7_an_expired_agent_is_refused_but_still_holds_until_it_is_dead() -> None:
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     assert ledger(ExpireAgent(1, "a")) == Expired(RUN, (1,))
     assert ledger.refusal(Renew(1, 1, 1)) is RefusalReason.EXPIRED
-    assert ledger.refusal(Acquire(1, 1, 1)) is RefusalReason.EXPIRED
+    assert ledger.refusal(Acquire(1, 9, 1, 1)) is RefusalReason.EXPIRED
     assert ledger.refusal(Register("a", 1, 1, ())) is RefusalReason.EXPIRED
     assert ledger(Renew(2, 1, 0)) == Renewed(RUN, 1), "others are not concerned"
     assert len(ledger.state.held(1)) == 1
@@ -355,6 +355,18 @@ def test_d7_a_late_renewal_or_registration_is_refused() -> None:
     assert ledger(Renew(1, 5, 0)) == Renewed(RUN, 5)
     assert ledger.refusal(Renew(1, 5, 0)) is RefusalReason.REGISTER
     assert ledger.refusal(Register("a", 1, 5, ())) is RefusalReason.REGISTER
+
+
+def test_d6_a_late_acquire_or_release_is_refused() -> None:
+    """Given up by its sender, who has registered since: it must not take a lease that is used."""
+    ledger = Ledger()
+    ledger(Register("a", 1, 3, (Lease(1, 1),)))
+    assert ledger.refusal(Release(1, 2, 1, 1)) is RefusalReason.REGISTER
+    assert ledger.state.held(1) == {Lease(1, 1)}
+    ledger(Register("a", 1, 4, ()))
+    assert ledger.refusal(Acquire(1, 3, 1, 1)) is RefusalReason.REGISTER
+    assert ledger.state.held(1) == set()
+    assert ledger(Acquire(1, 4, 1, 1)) == Granted(RUN, 1, 1, current=1)
 
 
 def test_d7_a_session_id_belongs_to_one_agent() -> None:
@@ -371,13 +383,13 @@ def test_d7_a_session_id_belongs_to_one_agent() -> None:
 
 def test_d9_tables_of_a_job_are_published_all_or_none() -> None:
     ledger = Ledger(Seed(1, 2, 2), Seed(2, 2, 2))
-    ledger(Acquire(1, 2, 2))
+    ledger(Acquire(1, 9, 2, 2))
     ledger.step(2, 2)
     ledger(SetMinVersion(1, 2, 3))
     both = Publish(1, (Change(1, 2, 3), Change(2, 3, 4)), 7)
     assert ledger.refusal(both) is RefusalReason.HOLDERS
     assert ledger.state.tables[1].current == 2, "not even the one that was free"
-    ledger(Release(1, 2, 2))
+    ledger(Release(1, 9, 2, 2))
     assert ledger(both) == Published(RUN, False)
     assert (ledger.state.tables[1].current, ledger.state.tables[2].current) == (3, 4)
 
@@ -385,32 +397,32 @@ def test_d9_tables_of_a_job_are_published_all_or_none() -> None:
 def test_d9_a_new_table_is_published_from_nothing() -> None:
     ledger = Ledger()
     assert ledger(Publish(1, (Change(5, 0, 1),))) == Published(RUN, False)
-    assert ledger(Acquire(1, 5, 1)) == Granted(RUN, 5, 1, current=1)
+    assert ledger(Acquire(1, 9, 5, 1)) == Granted(RUN, 5, 1, current=1)
     assert ledger.refusal(Publish(1, (Change(5, 0, 1),), 9)) is RefusalReason.VERSION
 
 
 def test_d1_no_lease_on_dropped_table() -> None:
     """Scenario 48: refused, and those on it are freed at once."""
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     assert ledger(DropTable(1, 1)) == Dropped(RUN, freed=1)
     assert ledger(DropTable(1, 1)) == Dropped(RUN, freed=0)
-    assert ledger.refusal(Acquire(1, 1, 1)) is RefusalReason.UNKNOWN_TABLE
-    assert ledger(Release(1, 1, 1)) == Released(RUN, False)
+    assert ledger.refusal(Acquire(1, 9, 1, 1)) is RefusalReason.UNKNOWN_TABLE
+    assert ledger(Release(1, 9, 1, 1)) == Released(RUN, False)
 
 
 def test_d1_drop_waits_for_versions_that_still_show_the_table() -> None:
     ledger = Ledger()
-    ledger(Acquire(1, 1, 1))
+    ledger(Acquire(1, 9, 1, 1))
     ledger.step(1, 1)
     assert ledger.refusal(DropTable(1, 1)) is RefusalReason.HOLDERS
 
 
 def test_status_is_in_numbers() -> None:
     ledger = Ledger(Seed(1, 2, 1))
-    ledger(Acquire(1, 1, 2))
-    ledger(Acquire(2, 1, 2))
-    ledger(Acquire(2, 1, 1))
+    ledger(Acquire(1, 9, 1, 2))
+    ledger(Acquire(2, 9, 1, 2))
+    ledger(Acquire(2, 9, 1, 1))
     sessions = (SessionStatus(1, "a", 0, 1, False), SessionStatus(2, "b", 0, 2, False))
     assert ledger(Liveness()) == LivenessReport(RUN, 1, True, True, sessions)
     tables = (TableStatus(1, 2, 1, 0, ((1, 1), (2, 2))),)

@@ -17,9 +17,10 @@ from leasehold.lease.commands import (
     Publish,
     Register,
     RegisterEpoch,
+    Release,
     SetMinVersion,
 )
-from leasehold.lease.holder_events import TimePassed, VersionKnown
+from leasehold.lease.holder_events import LedgerAway, TimePassed, VersionKnown
 from leasehold.lease.replies import Granted, Killed, LedgerRefused, LivenessReport, Published
 from leasehold.lease.rules import EVERY_RULE, Rules
 from tests.unit.lease.story import LIMITS, SECOND, TTL, Master, World
@@ -153,6 +154,29 @@ def death_is_compare_and_set(rules: Rules) -> str:
     return world.harm()
 
 
+def late_calls_refused(rules: Rules) -> str:
+    """A release is given up, the version is used again; then the release arrives."""
+    world = World(rules)
+    master = world.ready_master()
+    agent = world.agent("s1", has_store=False)
+    first = agent.use()
+    master.publish()
+    agent.hold_back = True
+    agent.end(first)
+    late = agent.pending
+    assert isinstance(late, Release)
+    agent.pending = None
+    agent.do(LedgerAway())
+    agent.hold_back = False
+    agent.want(1, version=1)
+    world.pass_time(SECOND, agent)
+    assert world.printed() == "/1/s1 /2/s1"
+    world.ledger.call(late)
+    master.fence()
+    master.publish(tell=False)
+    return world.harm()
+
+
 def renew_checks_held(rules: Rules) -> str:
     """The ledger lost a lease (an old registration came late after FLUSHALL); the agent renews."""
     world = World(rules)
@@ -279,6 +303,7 @@ STORIES: list[Story] = [
     register_two_newest,
     reseed_sweeps,
     death_is_compare_and_set,
+    late_calls_refused,
     renew_checks_held,
     death_by_own_clock,
     grace_waits,
@@ -308,5 +333,5 @@ def test_d1_two_steps_really_publish_twice() -> None:
     two_steps(world, master)
     assert world.log[1] == (3, 3)
     agent.do(VersionKnown(1, 3))
-    assert isinstance(world.ledger.call(Acquire(50, 1, 3)), LedgerRefused | Granted)
+    assert isinstance(world.ledger.call(Acquire(50, 0, 1, 3)), LedgerRefused | Granted)
     assert isinstance(master.call(KillSession(1, 50, 0)), Killed)

@@ -12,9 +12,9 @@ from typing import Any
 
 from leasehold.lease import ledger
 from leasehold.lease.commands import (
+    NEVER_LATE,
     Acquire,
     Command,
-    Lease,
     Liveness,
     OpenSession,
     Publish,
@@ -70,14 +70,13 @@ class Harm(AssertionError):
 
 @dataclass
 class AgentInWorld:
-    """Holds leases; `applied` is how much of the log its store has, `users` pin versions."""
+    """Holds leases; `applied` is how much of the log its store has."""
 
     name: str
     session: int
     counter: int = 0
     applied: int = 0
     versions: dict[int, int] = field(default_factory=dict)  # table → newest its store has
-    users: list[Lease] = field(default_factory=list)
 
 
 class World:
@@ -321,15 +320,14 @@ class World:
 
     def _agent_acquires(self, agent: AgentInWorld) -> None:
         for table, version in agent.versions.items():
-            reply = ledger.apply(self.ledger, Acquire(agent.session, table, version), self.run_id)
-            if type(reply).__name__ == "Granted":
-                agent.users.append(Lease(table, version))
+            acquire = Acquire(agent.session, NEVER_LATE, table, version)
+            ledger.apply(self.ledger, acquire, self.run_id)
 
     def _agent_releases(self, agent: AgentInWorld) -> None:
         """D4: what is not the newest in its store is given back when its users are gone."""
         for lease in list(self.ledger.held(agent.session)):
             if lease.version < agent.versions.get(lease.table, 0):
-                release = Release(agent.session, lease.table, lease.version)
+                release = Release(agent.session, NEVER_LATE, *lease)
                 ledger.apply(self.ledger, release, self.run_id)
                 self.give(LeaseAcked(lease.table, lease.version + 1))
 

@@ -13,6 +13,7 @@ import pytest
 
 from leasehold.lease import ledger
 from leasehold.lease.commands import (
+    NEVER_LATE,
     Acquire,
     Holders,
     Lease,
@@ -57,7 +58,7 @@ def ready_world(seed: int = 0, rules: JobRules | None = None, agents: int = 0) -
 
 def hold(world: World, version: int, session: int = 77, agent: str = "slow") -> None:
     ledger.apply(world.ledger, OpenSession(agent, session), RUN)
-    granted = ledger.apply(world.ledger, Acquire(session, 1, version), RUN)
+    granted = ledger.apply(world.ledger, Acquire(session, NEVER_LATE, 1, version), RUN)
     assert type(granted).__name__ == "Granted", granted
 
 
@@ -165,7 +166,7 @@ def test_d4_drain_waits_for_a_lease_below_and_names_it() -> None:
     for _ in range(50):
         world.calm() or world.pass_time(50)
     assert world.job().phase is Phase.DRAINING
-    ledger.apply(world.ledger, Release(77, 1, 1), RUN)
+    ledger.apply(world.ledger, Release(77, NEVER_LATE, 1, 1), RUN)
     world.give(LeaseAcked(1, 2))
     reach(world, 1, Phase.PUBLISHING)
     assert world.coordinator.blockers(1) == ()
