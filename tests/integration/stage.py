@@ -15,6 +15,7 @@ from typing import Any
 from leasehold.adapters.clock import boottime_ns, unix_us
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter
 from leasehold.model.records import (
@@ -145,7 +146,8 @@ class Answering:
 
     def __enter__(self) -> Answering:
         requests = self._stage.topics.requests.name
-        self._reader.start(requests, 0, self._reader.end_offset(requests, 0))
+        end = once_led(lambda: self._reader.end_offset(requests, 0))
+        self._reader.start(requests, 0, end)
         self._thread.start()
         return self
 

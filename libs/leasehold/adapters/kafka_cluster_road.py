@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.log_header import LogHeader, read_header
 from leasehold.client.cluster_view import (
@@ -84,8 +86,8 @@ class KafkaClusterRoad:
             topics.jobs.name: None,
         }
         for topic, tail in tails.items():
-            first = self._reader.first_offset(topic, 0)
-            end = self._reader.end_offset(topic, 0)
+            first = once_led(partial(self._reader.first_offset, topic, 0))
+            end = once_led(partial(self._reader.end_offset, topic, 0))
             self._reader.start(topic, 0, first if tail is None else max(first, end - tail))
         self._begun = True
 
@@ -120,7 +122,7 @@ class KafkaClusterRoad:
             "dead-letter": topics.dead_letter.name,
         }
         found = {
-            label: self._reader.end_offset(topic, 0, ENDS_TIMEOUT_S)
+            label: once_led(partial(self._reader.end_offset, topic, 0, ENDS_TIMEOUT_S))
             for label, topic in singles.items()
         }
         for table_id in self._table_ids:

@@ -8,6 +8,7 @@ from typing import Final
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
@@ -36,7 +37,8 @@ class KafkaRequestRoad:
         self._reader = TopicReader(settings, "leasehold-results")
         try:
             # The place is fixed before the first request can be sent, so no answer is missed.
-            self._reader.start(results, partition, self._reader.end_offset(results, partition))
+            end = once_led(lambda: self._reader.end_offset(results, partition))
+            self._reader.start(results, partition, end)
         except BaseException:
             self._reader.close()
             raise

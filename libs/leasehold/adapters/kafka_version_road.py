@@ -7,6 +7,7 @@ from typing import Final
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
@@ -33,7 +34,8 @@ class KafkaVersionRoad:
         if self._reader is None:
             self._reader = TopicReader(self._settings, "leasehold-versions", read_committed=True)
         if self._begin_again.is_set():
-            first = self._reader.first_offset(self._versions, 0)
+            reader = self._reader
+            first = once_led(lambda: reader.first_offset(self._versions, 0))
             self._begin_again.clear()
             self._reader.start(self._versions, 0, first)
         found = []

@@ -26,6 +26,7 @@ class DeadLetters:
     def read(self) -> list[tuple[int, DeadLetter]]:
         """(offset, letter), oldest first, to the topic's end. Raises BusUnavailable."""
         from leasehold.adapters.codec import MessagePackCodec
+        from leasehold.adapters.kafka_leadership import once_led
         from leasehold.adapters.kafka_reader import TopicReader
 
         codec = MessagePackCodec()
@@ -36,7 +37,7 @@ class DeadLetters:
             self._settings.kafka, "leasehold-dead-letter", read_committed=True, tell_ends=True
         )
         try:
-            end = reader.end_offset(topic, 0)
+            end = once_led(lambda: reader.end_offset(topic, 0))
             reader.start(topic, 0, max(reader.first_offset(topic, 0), end - LETTERS_MAX))
             while not reader.ended:
                 if boottime_ns() > give_up_ns:
