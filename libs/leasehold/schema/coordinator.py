@@ -102,6 +102,7 @@ class Coordinator:
         self._calls: dict[int, Sent] = {}  # by token
         self._token = 0
         self._coherent: frozenset[str] = frozenset()
+        self._unended: list[int] | None = None
         self.ledger = LedgerSide(catalog, epoch, self._settings.ledger)
 
     # ------------------------------------------------------------ for people
@@ -131,6 +132,7 @@ class Coordinator:
             case Controlled(asked):
                 return [self._controlled(control(self._catalog, asked, now.wall_us))]
             case CatalogChanged(lsn):
+                self._unended = None
                 self._read_back(lsn, now)
                 effects += self._asked(self.ledger.catalog_changed(now), now)
             case LedgerReplied(token, reply):
@@ -153,9 +155,12 @@ class Coordinator:
         )
 
     def _running(self) -> Iterator[Job]:
-        for job in list(self._catalog.jobs.values()):
-            if not job.status.ended:
-                yield job
+        """Jobs that have not ended; found anew when the catalog has changed."""
+        if self._unended is None:
+            jobs = self._catalog.jobs.values()
+            self._unended = [job.job_id for job in jobs if not job.status.ended]
+        for job_id in self._unended:
+            yield self._catalog.jobs[job_id]
 
     def _memory(self, job: Job) -> JobMemory:
         """What is remembered of a job where it stands now; elsewhere it counts no more."""

@@ -79,6 +79,7 @@ class LedgerSide:
         # None: not asked yet what the ledger has. `_asking`: an introduction is under way.
         self._known: set[int] | None = None
         self._asking = False
+        self._look_for_new = True  # the catalog has changed since tables were compared
         self.epoch_lost = 0
 
     def knows(self, table_id: int) -> bool:
@@ -86,6 +87,7 @@ class LedgerSide:
 
     def forget(self, table_id: int) -> None:
         """The ledger says that it does not have the table after all."""
+        self._look_for_new = True
         if self._known is not None:
             self._known.discard(table_id)
 
@@ -112,6 +114,7 @@ class LedgerSide:
         return wanted + self._introduce(now)
 
     def catalog_changed(self, now: Now) -> list[Wanted]:
+        self._look_for_new = True
         if self._catalog.ledger_run == self._recorded:
             return []
         self._recorded = self._catalog.ledger_run
@@ -188,16 +191,16 @@ class LedgerSide:
     def _introduce(self, now: Now) -> list[Wanted]:
         """A table is in the log first and in the ledger after: nobody can hold a lease on it
         before, and whoever asks for one meanwhile asks again."""
-        if self._asking or self.trouble(now):
+        if not self._look_for_new or self._asking or self.trouble(now):
             return []
         if self._known is None:
             self._asking = True
             return [Snapshot()]
         new = [t for t in self._catalog.tables() if t.table_id not in self._known]
         if not new:
+            self._look_for_new = False
             return []
         self._asking = True
-        # One at a time where the ledger might know some of them: a publish takes all or none.
         changes = tuple(Change(t.table_id, 0, 1) for t in new[:TABLES_PER_CALL_MAX])
         return [Publish(self._epoch, changes)]
 
