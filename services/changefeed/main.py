@@ -56,11 +56,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     while not stopping.is_set():
-        publisher = Publisher(kafka, topics, settings, stopping.is_set)
         try:
-            if publisher.open():
-                announce_ready(cluster.ready_file)
-                publisher.run()
+            with Publisher(kafka, topics, settings, stopping.is_set) as publisher:
+                if publisher.open():
+                    announce_ready(cluster.ready_file)
+                    publisher.run()
         except Fenced as error:
             LOG.error("%s", error)
             return 1
@@ -71,8 +71,6 @@ def main() -> int:
         except LeaseholdError as error:
             LOG.error("%s", error)
             return 1
-        finally:
-            publisher.close()
     return 0
 
 

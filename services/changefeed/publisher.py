@@ -46,7 +46,8 @@ class Message(NamedTuple):
 
 
 class Publisher:
-    """`open`, then `run` until `stop()`. Both raise LeaseholdError; then `close` and start anew."""
+    """`open`, then `run` until `stop()`. Both raise LeaseholdError; then `close` and begin with a
+    new one."""
 
     def __init__(
         self,
@@ -76,6 +77,12 @@ class Publisher:
             Feed.JOBS: (topics.jobs.name,),
             Feed.DEAD_LETTER: (topics.dead_letter.name,),
         }
+
+    def __enter__(self) -> Publisher:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def open(self) -> bool:
         """Take over, and read back where to go on; False when `stop()` came first."""

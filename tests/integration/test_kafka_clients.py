@@ -9,6 +9,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_client import ClientWatch
 from leasehold.adapters.kafka_reader import Record, TopicReader, read_compacted
 from leasehold.adapters.kafka_writer import BY_KEY, Delivery, TopicWriter, log_writer
-from leasehold.model.errors import BusUnavailable, LogStopped
+from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
 
 DEADLINE_S = 30.0
@@ -276,3 +277,10 @@ def test_l4_after_a_fatal_error_all_is_told_and_the_next_record_goes(
     writer._watch.fatal = "made up"
     writer.send(topic, 0, None, b"2", token=2)
     assert told(writer, 1) == [Delivery(2, topic, 0, 1, None)]
+
+
+def test_unusable_settings_are_told_in_words(tmp_path: Path) -> None:
+    broken = KafkaSettings(bootstrap="127.0.0.1:1", security="SSL", ca=tmp_path / "gone.pem")
+    for make in (TopicReader, TopicWriter, TopicAdmin):
+        with pytest.raises(ConfigurationError, match=r"LEASEHOLD_KAFKA.*ssl\.ca\.location"):
+            make(broken, "test")

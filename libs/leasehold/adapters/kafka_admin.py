@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, unavailable
+from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made, unavailable
+from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
 
 TIMEOUT_S: Final = 10.0
+LOOK_AGAIN_S: Final = 0.02
 
 
 class TopicAdmin:
@@ -20,13 +24,17 @@ class TopicAdmin:
 
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self._bootstrap = settings.bootstrap
+        self._pause = threading.Event()  # never set: nothing tells when metadata has spread
         watch = ClientWatch(settings.bootstrap, client_id)
-        self._client = AdminClient(client_options(settings, client_id, watch))
+        self._client = made(AdminClient, client_options(settings, client_id, watch))
 
     def create(
         self, topics: Sequence[Topic], replication_factor: int, timeout_s: float = TIMEOUT_S
     ) -> tuple[str, ...]:
-        """Create those that are missing; the names that were. May be repeated and raced."""
+        """Create those that are missing; the names that were. May be repeated and raced.
+
+        When it returns every partition has a leader, so that producing can begin.
+        """
         wanted = [
             NewTopic(t.name, t.partitions, replication_factor, config=dict(t.config))
             for t in topics
@@ -34,8 +42,6 @@ class TopicAdmin:
         if not wanted:
             return ()
         created = []
-        # A topic exists for its creator when every broker knows it, so that a produce right
-        # after finds it.
         pending = self._client.create_topics(
             wanted, operation_timeout=timeout_s, request_timeout=timeout_s
         )
@@ -46,7 +52,30 @@ class TopicAdmin:
             except KafkaException as error:
                 if error_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise unavailable(f"creating topic {name}", self._bootstrap, error) from error
+        if created:
+            self._wait_for_leaders(frozenset(created), timeout_s)
         return tuple(created)
+
+    def _wait_for_leaders(self, names: frozenset[str], timeout_s: float) -> None:
+        """The controller answers a moment before the brokers know of the topic."""
+        give_up_ns = boottime_ns() + int(timeout_s * 1e9)
+        while True:
+            try:
+                known = self._client.list_topics(timeout=timeout_s).topics
+            except KafkaException as error:
+                raise unavailable("asking for topics", self._bootstrap, error) from error
+            led = {
+                name
+                for name in names & known.keys()
+                if known[name].partitions
+                and all(part.leader >= 0 for part in known[name].partitions.values())
+            }
+            if led == names:
+                return
+            if boottime_ns() > give_up_ns:
+                missing = ", ".join(sorted(names - led))
+                raise BusUnavailable(f"Topics without a leader after {timeout_s:g} s: {missing}")
+            self._pause.wait(LOOK_AGAIN_S)
 
     def delete_below(
         self, topic: str, partition: int, offset: int, timeout_s: float = TIMEOUT_S

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.model.errors import BusUnavailable
+from leasehold.model.errors import BusUnavailable, ConfigurationError
 
 LINE_EVERY_S: Final = 10.0
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
@@ -92,6 +92,21 @@ def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) 
         "log.connection.close": False,  # brokers close idle connections; that is no event
         "allow.auto.create.topics": False,
     }
+
+
+ClientT = TypeVar("ClientT")
+
+
+def made(client: Callable[[dict[str, Any]], ClientT], options: dict[str, Any]) -> ClientT:
+    """`client(options)`. Raises ConfigurationError for options that librdkafka refuses, such as a
+    certificate file that is not there."""
+    try:
+        return client(options)
+    except (KafkaException, ValueError, TypeError) as error:
+        words = error_of(error).str() if isinstance(error, KafkaException) else str(error)
+        raise ConfigurationError(
+            f"The settings for Kafka (LEASEHOLD_KAFKA…) can't be used: {words}"
+        ) from error
 
 
 def error_of(exception: KafkaException) -> KafkaError:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, unavailable
+from leasehold.adapters.kafka_client import ClientWatch, client_options, made, unavailable
 from leasehold.model.errors import BusUnavailable, LogStopped
 
 FETCH_WAIT_MS: Final = 100
@@ -75,7 +75,8 @@ class TopicReader:
         self._next: dict[tuple[str, int], int] = {}
         self.ended: set[tuple[str, int]] = set()
         """(topic, partition) that have been read to their end at least once."""
-        self._consumer = Consumer(
+        self._consumer = made(
+            Consumer,
             {
                 **client_options(settings, client_id, self._watch),
                 "group.id": "leasehold-none",  # librdkafka wants one; it is never joined
@@ -89,7 +90,7 @@ class TopicReader:
                 "fetch.queue.backoff.ms": 1,
                 "fetch.error.backoff.ms": 50,
                 "queued.max.messages.kbytes": QUEUED_KBYTES_MAX,
-            }
+            },
         )
 
     def start(self, topic: str, partition: int, offset: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, unavailable
+from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made, unavailable
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
@@ -63,7 +63,8 @@ class TransactionWriter:
         self._sent = 0
         self._delivered = 0
         self._failed: str | None = None
-        self._producer = Producer(
+        self._producer = made(
+            Producer,
             {
                 **client_options(settings, client_id, self._watch),
                 "transactional.id": transactional_id,
@@ -78,7 +79,7 @@ class TransactionWriter:
                 "on_delivery": self._on_delivery,
                 "retry.backoff.ms": 20,
                 "retry.backoff.max.ms": 200,
-            }
+            },
         )
 
     def open(self, stop: Callable[[], bool] = lambda: False) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, unavailable
+from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made, unavailable
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
@@ -71,7 +71,7 @@ class TopicWriter:
             "retry.backoff.ms": 20,
             "retry.backoff.max.ms": 200,
         }
-        self._producer = Producer(self._options)
+        self._producer = made(Producer, self._options)
 
     def send(
         self,
@@ -152,7 +152,7 @@ class TopicWriter:
         self._serve(0)
         self.flush(1.0)
         self._watch.fatal = None
-        self._producer = Producer(self._options)
+        self._producer = made(Producer, self._options)
 
     def _delivered(self, token: Any, error: KafkaError | None, message: Any) -> None:
         """librdkafka's callback: never raises."""
