@@ -69,7 +69,13 @@ class Message(NamedTuple):
 class Subscription:
     """Deliveries of one partition from an offset on, in order; `cancel` ends them at once."""
 
-    def __init__(self, offset: int, deliver: Callable[[Message], None]) -> None:
+    def __init__(
+        self,
+        offset: int,
+        deliver: Callable[[Message], None],
+        delay_ns: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.delay_ns = delay_ns
         self.next = offset
         self.deliver = deliver
         self.due_ns = 0
@@ -90,6 +96,7 @@ class MemoryBus:
         self._messages: dict[tuple[str, int], list[Message]] = defaultdict(list)
         self._first: dict[tuple[str, int], int] = defaultdict(int)
         self._subscriptions: dict[tuple[str, int], list[Subscription]] = defaultdict(list)
+        self.on_append: Callable[[str, int, Message], None] = lambda *_: None
 
     def append(
         self,
@@ -102,7 +109,9 @@ class MemoryBus:
         """The broker takes a message now; → its offset."""
         where = (topic, partition)
         offset = self.end(topic, partition)
-        self._messages[where].append(Message(offset, key, value, headers or {}))
+        message = Message(offset, key, value, headers or {})
+        self._messages[where].append(message)
+        self.on_append(topic, partition, message)
         kept = [s for s in self._subscriptions[where] if s.active]
         self._subscriptions[where] = kept
         for subscription in kept:
@@ -131,9 +140,15 @@ class MemoryBus:
         self._first[where] += cut
 
     def subscribe(
-        self, topic: str, partition: int, offset: int, deliver: Callable[[Message], None]
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        deliver: Callable[[Message], None],
+        delay_ns: Callable[[], int] = lambda: 0,
     ) -> Subscription:
-        subscription = Subscription(max(offset, self._first[topic, partition]), deliver)
+        """`delay_ns`: this reader's own, on top of the bus's."""
+        subscription = Subscription(max(offset, self._first[topic, partition]), deliver, delay_ns)
         self._subscriptions[topic, partition].append(subscription)
         self._schedule((topic, partition), subscription)
         return subscription
@@ -146,7 +161,10 @@ class MemoryBus:
         """Plan the deliveries that can be planned; order within the partition is kept."""
         end = self.end(*where)
         while subscription.queued < end and not subscription.paused:
-            due_ns = max(subscription.due_ns, self._scheduler.now_ns + self._delay_ns())
+            due_ns = max(
+                subscription.due_ns,
+                self._scheduler.now_ns + self._delay_ns() + subscription.delay_ns(),
+            )
             subscription.due_ns = due_ns
             offset = subscription.queued
             subscription.queued += 1

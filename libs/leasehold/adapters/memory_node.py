@@ -6,14 +6,16 @@ the broker may still arrive afterwards, or not: both happen to real producers.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
 from leasehold.adapters.memory_ledger import MemoryLedger
 from leasehold.model.errors import LedgerUnavailable, LogStopped, MalformedRequest
-from leasehold.model.ports import StoreWriter
+from leasehold.model.ports import Now, StoreWriter
 from leasehold.model.records import Lane
 from leasehold.model.topics import Topics
 from leasehold.replication.effects import (
@@ -48,8 +50,14 @@ from leasehold.replication.rules import RULES, ReplicationRules
 CODEC: Final = MessagePackCodec()
 
 
+APPEND_TIMEOUT_NS: Final = 1_000_000_000
+
+
 class Hops:
     """Delays and losses between a node and the rest; the simulation overrides it."""
+
+    def deliver_ns(self) -> int:
+        return 0
 
     def produce_ns(self) -> int:
         return 0
@@ -57,9 +65,39 @@ class Hops:
     def ledger_ns(self) -> int:
         return 0
 
+    def survives_crash(self) -> bool:
+        """Whether a message that was on its way when its sender died arrives."""
+        return True
+
+    def late_ns(self) -> int:
+        """How long after its time an append of unknown fate arrives: after its sender's next
+        ones perhaps, since a producer that gave up is a new one."""
+        return 0
+
     def append_outcome(self) -> str:
         """ "ok", "lost" (never arrives, error reported) or "unknown" (arrives, error reported)."""
         return "ok"
+
+
+@dataclass(slots=True)
+class NodeClock:
+    """The clocks of a node's machine: both differ from every other's, and the boot-time clock
+    starts anew after a reboot. Its *rate* is what leases trust (C3)."""
+
+    boot_ns: int = 0  # own CLOCK_BOOTTIME at virtual time 0
+    rate: float = 1.0
+    wall_shift_us: int = 0
+
+    def now(self, scheduler: Scheduler) -> Now:
+        now = scheduler.now()
+        return Now(self.own_ns(now.mono_ns), now.wall_us + self.wall_shift_us)
+
+    def own_ns(self, virtual_ns: int) -> int:
+        return self.boot_ns + (virtual_ns if self.rate == 1.0 else int(virtual_ns * self.rate))
+
+    def virtual_ns(self, own_ns: int) -> int:
+        since = own_ns - self.boot_ns
+        return since if self.rate == 1.0 else int(since / self.rate) + 1
 
 
 class MemoryNode:
@@ -94,7 +132,11 @@ class MemoryNode:
         self._wakes: set[int] = set()
         self._tick_due = False
         self.node: Node | None = None
+        self.clock = NodeClock()
         self.paused_until_ns = 0
+        self.isolated_until_ns = 0
+        self._held: deque[Callable[[], None]] = deque()  # while paused
+        self._cut_off: deque[Callable[[], None]] = deque()  # while isolated
         self.history: list[Became | Stop] = []
         self.on_step: Callable[[MemoryNode], None] = lambda _: None
 
@@ -109,6 +151,8 @@ class MemoryNode:
         self._life += 1
         self._wakes.clear()
         self._tick_due = False
+        self._held.clear()
+        self._cut_off.clear()
         self.store = self._make_store()
         self.node = Node(
             self.settings,
@@ -116,7 +160,7 @@ class MemoryNode:
             CODEC,
             self._incarnation(),
             self._session_ids,
-            self._scheduler.now(),
+            self.now(),
             self._rules,
         )
         self._perform(self.node.start())
@@ -136,12 +180,39 @@ class MemoryNode:
     def stop(self) -> None:
         """A clean stop: the coherency lease is given back first."""
         if self.node is not None:
-            self._perform(self.node.give_up_lease(self._scheduler.now()))
+            self._perform(self.node.give_up_lease(self.now()))
             self.crash()
 
     def pause(self, until_ns: int) -> None:
         """SIGSTOP until then: what arrives meanwhile waits."""
         self.paused_until_ns = max(self.paused_until_ns, until_ns)
+
+    def isolate(self, until_ns: int) -> None:
+        """Cut off from broker and ledger until then; the process and its clock go on."""
+        self.isolated_until_ns = max(self.isolated_until_ns, until_ns)
+
+    def heal(self) -> None:
+        """End a pause and an isolation now."""
+        self.paused_until_ns = self.isolated_until_ns = 0
+        self._release()
+
+    @property
+    def paused(self) -> bool:
+        return self._scheduler.now_ns < self.paused_until_ns
+
+    @property
+    def isolated(self) -> bool:
+        return self._scheduler.now_ns < self.isolated_until_ns
+
+    def now(self) -> Now:
+        """This node's own clocks."""
+        return self.clock.now(self._scheduler)
+
+    def reads(self) -> bool:
+        """C2: whether this node answers reads now."""
+        return (
+            self.node is not None and not self.paused and self.node.lease.holds(self.now().mono_ns)
+        )
 
     # ------------------------------------------------------------ events in
 
@@ -152,16 +223,40 @@ class MemoryNode:
         def run() -> None:
             if self._life != life or self.node is None:
                 return
-            if self._scheduler.now_ns < self.paused_until_ns:
-                self._scheduler.at(self.paused_until_ns, run)
+            if self.paused or self._held:
+                # In order, also when the pause is made longer meanwhile.
+                self._held.append(action)
+                self._scheduler.at(self.paused_until_ns, self._release)
                 return
             action()
 
         return run
 
+    def _from_network(self, action: Callable[[], None]) -> Callable[[], None]:
+        """As `_guarded`, and not before an isolation is over."""
+        inner = self._guarded(action)
+        life = self._life
+
+        def run() -> None:
+            if self._life != life:
+                return
+            if self.isolated or self._cut_off:
+                self._cut_off.append(inner)
+                self._scheduler.at(self.isolated_until_ns, self._release)
+                return
+            inner()
+
+        return run
+
+    def _release(self) -> None:
+        while self._cut_off and not self.isolated:
+            self._cut_off.popleft()()
+        while self._held and not self.paused and self.node is not None:
+            self._held.popleft()()
+
     def step(self, event: Event) -> None:
         assert self.node is not None
-        self._perform(self.node.step(event, self._scheduler.now()))
+        self._perform(self.node.step(event, self.now()))
         if not isinstance(event, Tick):
             self._tick_soon()
         self.on_step(self)
@@ -184,7 +279,8 @@ class MemoryNode:
             self._wakes.discard(at_ns)
             self._tick()
 
-        self._scheduler.at(max(at_ns, self._scheduler.now_ns + 1), self._guarded(woken))
+        due_ns = max(self.clock.virtual_ns(at_ns), self._scheduler.now_ns + 1)
+        self._scheduler.at(due_ns, self._guarded(woken))
 
     def _subscribe(self, topic: str, offset: int, read: Callable[[Message], None]) -> None:
         old = self._subscriptions.pop(topic, None)
@@ -192,9 +288,15 @@ class MemoryNode:
             old.cancel()
 
         def deliver(message: Message) -> None:
-            self._guarded(lambda: read(message))()
+            # A subscription that was cancelled while the message waited delivers nothing.
+            def action() -> None:
+                if subscription.active:
+                    read(message)
 
-        self._subscriptions[topic] = self._bus.subscribe(topic, 0, offset, deliver)
+            self._from_network(action)()
+
+        subscription = self._bus.subscribe(topic, 0, offset, deliver, self._hops.deliver_ns)
+        self._subscriptions[topic] = subscription
 
     def _log_read(self, message: Message) -> None:
         assert message.value is not None
@@ -232,7 +334,7 @@ class MemoryNode:
             case AskLogEnd():
                 self._scheduler.later(
                     self._hops.produce_ns(),
-                    self._guarded(lambda: self.step(LogEnd(self._bus.end(self._topics.log.name)))),
+                    self._from_network(self._log_end),
                 )
             case ReadLane(lane, offset):
                 self._subscribe(self._lane_topic(lane), offset, self._lane_read(lane))
@@ -262,28 +364,49 @@ class MemoryNode:
                 self.history.append(effect)
                 self.crash()
 
+    def _log_end(self) -> None:
+        self.step(LogEnd(self._bus.end(self._topics.log.name)))
+
     def _lane_topic(self, lane: Lane) -> str:
         topic = self._topics.requests if lane is Lane.REQUESTS else self._topics.backfill
         return topic.name
 
     def _arrival_ns(self, topic: str) -> int:
         """One producer's messages arrive in the order they were sent."""
-        at_ns = self._scheduler.now_ns + self._hops.produce_ns()
+        at_ns = max(self._scheduler.now_ns, self.isolated_until_ns) + self._hops.produce_ns()
         at_ns = max(at_ns, self._produced_ns.get(topic, 0))
         self._produced_ns[topic] = at_ns
         return at_ns
 
+    def _arrive(self, topic: str, action: Callable[[], None]) -> None:
+        """What was handed to the network arrives, whatever becomes of its sender; what its sender
+        had not got rid of dies with it."""
+        life, held_back = self._life, self.isolated
+
+        def arrive() -> None:
+            if self._life == life or (not held_back and self._hops.survives_crash()):
+                action()
+
+        self._scheduler.at(self._arrival_ns(topic), arrive)
+
     def _append(self, data: bytes) -> None:
         topic = self._topics.log.name
         outcome = self._hops.append_outcome()
-        at_ns = self._arrival_ns(topic)
-        if outcome != "lost":
-            # Not guarded: what was handed to the network arrives, whatever becomes of its sender.
-            # Its offset is learnt by reading back, never from the producer (L4).
-            self._scheduler.at(at_ns, lambda: _ignore(self._bus.append(topic, 0, b"", data)))
+        failed = self._guarded(lambda: self.step(AppendFailed(f"simulated: {outcome}")))
+        if self.isolated:
+            self._scheduler.later(APPEND_TIMEOUT_NS, failed)
+            return
+        # Its offset is learnt by reading back, never from the producer (L4).
+        if outcome == "unknown":
+            late_ns = self._hops.produce_ns() + self._hops.late_ns()
+            self._scheduler.later(late_ns, lambda: self._arrived(topic, data))
+        elif outcome == "ok":
+            self._arrive(topic, lambda: self._arrived(topic, data))
         if outcome != "ok":
-            failed = self._guarded(lambda: self.step(AppendFailed(f"simulated: {outcome}")))
             self._scheduler.later(self._hops.produce_ns(), failed)
+
+    def _arrived(self, topic: str, data: bytes) -> None:
+        self._bus.append(topic, 0, b"", data)
 
     def _send(self, send: Send) -> None:
         name = {
@@ -293,16 +416,22 @@ class MemoryNode:
         }[send.topic].name
         data = CODEC.encode(send.record)
         partition = max(send.partition, 0)
-        arrived = self._guarded(lambda: self.step(Sent(send.token)))
+        arrived = self._from_network(lambda: self.step(Sent(send.token)))
 
         def arrive() -> None:
             self._bus.append(name, partition, send.key, data)
             if send.token:
                 arrived()
 
-        self._scheduler.at(self._arrival_ns(name), arrive)
+        self._arrive(name, arrive)
 
     def _call_ledger(self, token: object, command: object) -> None:
+        def answer(reply: object) -> None:
+            self._scheduler.later(
+                self._hops.ledger_ns(),
+                self._guarded(lambda: self.step(LedgerReplied(token, reply))),
+            )
+
         life = self._life
 
         def call() -> None:
@@ -311,12 +440,12 @@ class MemoryNode:
                 reply = self._ledger.call(command)  # type: ignore[arg-type]
             except LedgerUnavailable as error:
                 reply = error
+            if self.isolated:  # carried out, and nobody hears of it
+                reply = LedgerUnavailable("cut off from the ledger")
             if self._life == life:
-                answer = self._guarded(lambda: self.step(LedgerReplied(token, reply)))
-                self._scheduler.later(self._hops.ledger_ns(), answer)
+                answer(reply)
 
-        self._scheduler.later(self._hops.ledger_ns(), call)
-
-
-def _ignore(_: object) -> None:
-    pass
+        if self.isolated:
+            answer(LedgerUnavailable("cut off from the ledger"))
+        else:
+            self._scheduler.later(self._hops.ledger_ns(), call)

@@ -174,12 +174,13 @@ function commands.open(agent, session)
   return {'opened', run, session}
 end
 
-function commands.renew(session, counter, held)
+function commands.renew(session, counter, held, confirmed)
   local refused = no_session(session)
   if refused then return refused end
   local row = session_row(session)
   if tonumber(counter) <= row.counter then return refuse('register') end
   if tonumber(held) ~= held_count(session) then return refuse('register') end
+  if tonumber(confirmed) ~= row.counter then return refuse('register') end
   put_session(session, row.agent, tonumber(counter), false)
   return {'renewed', run, counter}
 end

@@ -32,6 +32,7 @@ class AgentSession:
 
     __slots__ = (
         "_agent",
+        "_confirmed",
         "_counter",
         "_ids",
         "_limits",
@@ -54,6 +55,7 @@ class AgentSession:
         self._rules = rules
         self._run_id = ""  # the ledger that has judged what is held here (D6)
         self._counter = 0  # rises with every call, so that no two calls look alike (D7)
+        self._confirmed = 0  # the counter of the last one answered: what the ledger has (D6)
         self._sent_ns = 0
         self.id = 0  # 0: none
         self.is_open = False
@@ -69,14 +71,14 @@ class AgentSession:
 
     def renewal(self, held: int) -> Renew:
         self._counter += 1
-        return Renew(self.id, self._counter, held)
+        return Renew(self.id, self._counter, held, self._confirmed)
 
     def registration(self, leases: tuple[Lease, ...]) -> Command:
         """Opens the session, or registers under it all that is held."""
         if self.id == 0:
             self.id = next(self._ids)
             assert 1 <= self.id <= SESSION_ID_MAX, f"session id {self.id}"
-            self._counter = 0
+            self._counter = self._confirmed = 0
         if not leases and not self.must_register:
             return OpenSession(self._agent, self.id)
         self._counter += 1
@@ -86,6 +88,10 @@ class AgentSession:
     def counter(self) -> int:
         """The last one used."""
         return self._counter
+
+    def confirmed(self) -> None:
+        """The ledger has answered the opening, renewal or registration sent last."""
+        self._confirmed = self._counter
 
     def sent(self, now_ns: int) -> None:
         self._sent_ns = now_ns
@@ -134,5 +140,6 @@ class AgentSession:
             self.retry_ns,
             self._run_id,
             self._counter,
+            self._confirmed,
             self._sent_ns,
         )

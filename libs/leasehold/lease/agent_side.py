@@ -51,7 +51,8 @@ def renew(state: LedgerState, command: Renew, run_id: str, rules: Rules) -> Repl
     # lease from the repeat while the master's watch counts from the first one.
     if command.counter <= row.counter:
         return LedgerRefused(RefusalReason.REGISTER, run_id)
-    if rules.renew_checks_held and command.held != len(state.held(command.session)):
+    held = len(state.held(command.session))
+    if rules.renew_checks_held and (command.held, command.confirmed) != (held, row.counter):
         return LedgerRefused(RefusalReason.REGISTER, run_id)
     state.sessions[command.session] = row._replace(counter=command.counter)
     return Renewed(run_id, command.counter)

@@ -52,11 +52,14 @@ class OpenSession(NamedTuple):
 
 class Renew(NamedTuple):
     """One call whatever the number of tables. ``counter`` rises with every call that the agent
-    makes; ``held`` is the number of leases it believes it has, and must be the ledger's."""
+    makes; ``held`` is the number of leases it believes it has, ``confirmed`` the counter of its last
+    call of this kind that was answered: both must be the ledger's, else one of them has lost
+    something, and the agent registers what it holds (D6)."""
 
     session: int
     counter: int
     held: int
+    confirmed: int
 
 
 class Register(NamedTuple):

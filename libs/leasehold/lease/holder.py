@@ -321,6 +321,8 @@ class Holder:
     def _answered(self, reply: Reply, now_ns: int, effects: list[Effect]) -> None:
         command, self._in_flight = self._in_flight, None
         assert command is not None, f"an answer to nothing: {reply}"
+        if isinstance(reply, Opened | Renewed | Registered):
+            self.session.confirmed()
         match reply:
             case Opened(run_id, _):
                 self.session.judged_by(run_id, now_ns)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from leasehold.lease.agent_session import HolderLimits
 from leasehold.model.errors import LeaseholdError, LogStopped
 from leasehold.model.ports import Codec, Now, StoreWriter
 from leasehold.model.records import (
@@ -76,6 +77,7 @@ class NodeSettings:
     master: MasterSettings = field(default_factory=MasterSettings)
     election: ElectionSettings = field(default_factory=ElectionSettings)
     schema: SchemaSettings = field(default_factory=SchemaSettings)
+    leases: HolderLimits = field(default_factory=HolderLimits)
 
 
 class Node:
@@ -105,7 +107,9 @@ class Node:
         )
         self.lease = CoherencyLease(settings.name, incarnation, rules.coherency)
         self.master: Master | None = None
-        self.agent = NodeAgent(settings.name, session_ids) if settings.serving else None
+        self.agent = (
+            NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
+        )
         self.on_catalog_changed: Callable[[], None] = lambda: None
         self._checks = Checks(store, serving=settings.serving)
         self._election = Election(settings.election, now.mono_ns, rules.election)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Final
 
+from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.held_leases import HeldLeases
 from leasehold.lease.holder import Holder
 from leasehold.lease.holder_events import (
@@ -38,9 +39,11 @@ FOR_AGENT: Final = "agent"
 class NodeAgent:
     """`session_ids`: fresh random numbers from 1 to SESSION_ID_MAX."""
 
-    def __init__(self, node: str, session_ids: Iterator[int]) -> None:
+    def __init__(
+        self, node: str, session_ids: Iterator[int], limits: HolderLimits | None = None
+    ) -> None:
         self._node = node
-        self.holder = Holder(node, session_ids, has_store=True)
+        self.holder = Holder(node, session_ids, has_store=True, limits=limits)
         self._known: dict[int, int] = {}
         self._tokens = count(1)
 
