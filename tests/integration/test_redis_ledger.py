@@ -163,7 +163,7 @@ def test_d6_flushall_keeps_the_run_id_and_closes_the_ledger(server: RedisServer)
     run_id = open_for_publishing(ledger, Seed(1, 1, 1))
     ledger.call(OpenSession("a", 1))
     redis.Redis.from_url(server.url).flushall()
-    reply = ledger.call(Renew(1, 1, 0))
+    reply = ledger.call(Renew(1, 1, 0, 0))
     assert reply == LedgerRefused(RefusalReason.CLOSED, run_id)
     ledger.close()
 

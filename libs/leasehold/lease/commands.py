@@ -52,8 +52,8 @@ class OpenSession(NamedTuple):
 
 class Renew(NamedTuple):
     """One call whatever the number of tables. ``counter`` rises with every call that the agent
-    makes; ``held`` is the number of leases it believes it has, ``confirmed`` the counter of its last
-    call of this kind that was answered: both must be the ledger's, else one of them has lost
+    makes; ``held`` is the number of leases it believes it has, ``confirmed`` the counter of its
+    last call of this kind that was answered: both must be the ledger's, else one of them has lost
     something, and the agent registers what it holds (D6)."""
 
     session: int

@@ -102,7 +102,8 @@ class CommandMaker:
     def _renew(self, state: LedgerState, run_id: str) -> Command:
         session = self._session(state)
         held = len(state.held(session))
-        return Renew(session, self._counter(state, session), self._often(held, held + 1, 0))
+        counter, confirmed = self._counter(state, session), self._now(state, session)
+        return Renew(session, counter, self._often(held, held + 1, 0), confirmed)
 
     def _register(self, state: LedgerState, run_id: str) -> Command:
         session = self._session(state)

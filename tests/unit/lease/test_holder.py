@@ -286,7 +286,7 @@ def test_d3_renew_without_blocking() -> None:
     agent.hold_back = True
     world.now_ns += LIMITS.renew_every_ns
     agent.do(TimePassed())
-    assert agent.pending == Renew(1, 1, held=5)
+    assert agent.pending == Renew(1, 1, held=5, confirmed=0)
     assert agent.holder.leases.acquire(1, world.now_ns) is leases[0]
     agent.answer()
     assert agent.pending is None

@@ -237,7 +237,7 @@ def test_d6_another_run_id_closes_everything_but_registration() -> None:
     ledger.run_id = "run-2"
     closed: tuple[Command, ...] = (
         OpenSession("c", 3),
-        Renew(1, 1, 1),
+        Renew(1, 1, 1, 0),
         Acquire(1, 9, 1, 1),
         Release(1, 9, 1, 1),
         Publish(1, (Change(1, 1, 2),)),
@@ -251,7 +251,7 @@ def test_d6_another_run_id_closes_everything_but_registration() -> None:
         assert ledger.refusal(command) is RefusalReason.CLOSED, command
     assert ledger(Register("a", 1, 1, (Lease(1, 1),))) == Registered("run-2", False, ())
     ledger(SeedTables(1, "run-2", (Seed(1, 1, 1),)))
-    assert ledger(Renew(1, 2, 1)) == Renewed("run-2", 2)
+    assert ledger(Renew(1, 2, 1, 1)) == Renewed("run-2", 2)
     assert ledger.refusal(Publish(1, (Change(1, 1, 2),))) is RefusalReason.NOT_READY
     assert ledger.refusal(SetMinVersion(1, 1, 1)) is RefusalReason.NOT_READY
     ledger(MarkReady(1, "run-2"))
@@ -265,8 +265,8 @@ def test_d6_reseeding_sweeps_what_was_registered_under_a_stale_current() -> None
     ledger(Register("a", 1, 1, (Lease(1, 1), Lease(9, 4))))
     ledger(Register("b", 2, 1, ()))
     assert ledger(SeedTables(1, "run-2", (Seed(1, 3, 3),))) == Seeded("run-2", True, swept=2)
-    assert ledger.refusal(Renew(1, 2, 2)) is RefusalReason.REGISTER
-    assert ledger(Renew(2, 2, 0)) == Renewed("run-2", 2)
+    assert ledger.refusal(Renew(1, 2, 2, 1)) is RefusalReason.REGISTER
+    assert ledger(Renew(2, 2, 0, 1)) == Renewed("run-2", 2)
 
 
 def test_d6_registration_below_the_newest_but_one_is_refused() -> None:
@@ -274,7 +274,7 @@ def test_d6_registration_below_the_newest_but_one_is_refused() -> None:
     held = (Lease(1, 1), Lease(1, 2), Lease(1, 4), Lease(2, 1), Lease(9, 1))
     reply = ledger(Register("a", 1, 1, held))
     assert reply == Registered(RUN, True, refused=(Lease(1, 1), Lease(1, 4), Lease(9, 1)))
-    assert ledger(Renew(1, 2, 2)) == Renewed(RUN, 2)
+    assert ledger(Renew(1, 2, 2, 1)) == Renewed(RUN, 2)
 
 
 def test_d6_a_registration_replaces_what_was_held() -> None:
@@ -282,6 +282,17 @@ def test_d6_a_registration_replaces_what_was_held() -> None:
     ledger(Acquire(1, 9, 1, 1))
     ledger(Register("a", 1, 1, ()))
     assert ledger.state.held(1) == set()
+
+
+def test_d6_a_session_made_again_by_a_late_registration_is_noticed() -> None:
+    """FLUSHALL, then a registration given up before arrives: as many leases, but not the same."""
+    ledger = Ledger(Seed(1, 2, 1))
+    ledger(Register("a", 1, 3, (Lease(1, 2),)))
+    ledger.state = LedgerState()
+    ledger(RegisterEpoch(1))
+    ledger(SeedTables(1, RUN, (Seed(1, 2, 1),)))
+    ledger(Register("a", 1, 2, (Lease(1, 1),)))
+    assert ledger.refusal(Renew(1, 4, held=1, confirmed=3)) is RefusalReason.REGISTER
 
 
 def test_d6_reseeding_in_parts_starts_over_after_a_loss_between_them() -> None:
@@ -315,12 +326,12 @@ def test_d7_death_is_a_compare_and_set() -> None:
     """P7: a renewal between the master's look and its kill wins."""
     ledger = Ledger()
     ledger(Acquire(1, 9, 1, 1))
-    ledger(Renew(1, 1, 1))
+    ledger(Renew(1, 1, 1, 0))
     refused = ledger(KillSession(1, 1, 0))
     assert refused == LedgerRefused(RefusalReason.COUNTER_MOVED, RUN, counter=1)
     assert ledger(KillSession(1, 1, 1)) == Killed(RUN, freed=1)
     assert ledger(KillSession(1, 1, 1)) == Killed(RUN, freed=0)
-    assert ledger.refusal(Renew(1, 2, 1)) is RefusalReason.DEAD
+    assert ledger.refusal(Renew(1, 2, 1, 1)) is RefusalReason.DEAD
     assert ledger.refusal(Acquire(1, 9, 1, 1)) is RefusalReason.DEAD
     assert ledger.refusal(Release(1, 9, 1, 1)) is RefusalReason.DEAD
 
@@ -341,10 +352,10 @@ def test_d7_an_expired_agent_is_refused_but_still_holds_until_it_is_dead() -> No
     ledger = Ledger()
     ledger(Acquire(1, 9, 1, 1))
     assert ledger(ExpireAgent(1, "a")) == Expired(RUN, (1,))
-    assert ledger.refusal(Renew(1, 1, 1)) is RefusalReason.EXPIRED
+    assert ledger.refusal(Renew(1, 1, 1, 0)) is RefusalReason.EXPIRED
     assert ledger.refusal(Acquire(1, 9, 1, 1)) is RefusalReason.EXPIRED
     assert ledger.refusal(Register("a", 1, 1, ())) is RefusalReason.EXPIRED
-    assert ledger(Renew(2, 1, 0)) == Renewed(RUN, 1), "others are not concerned"
+    assert ledger(Renew(2, 1, 0, 0)) == Renewed(RUN, 1), "others are not concerned"
     assert len(ledger.state.held(1)) == 1
     assert ledger(OpenSession("a", 3)) == Opened(RUN, 3)
 
@@ -352,8 +363,8 @@ def test_d7_an_expired_agent_is_refused_but_still_holds_until_it_is_dead() -> No
 def test_d7_a_late_renewal_or_registration_is_refused() -> None:
     """A repeat under an old counter must not extend what its sender counts from the repeat."""
     ledger = Ledger()
-    assert ledger(Renew(1, 5, 0)) == Renewed(RUN, 5)
-    assert ledger.refusal(Renew(1, 5, 0)) is RefusalReason.REGISTER
+    assert ledger(Renew(1, 5, 0, 0)) == Renewed(RUN, 5)
+    assert ledger.refusal(Renew(1, 5, 0, 0)) is RefusalReason.REGISTER
     assert ledger.refusal(Register("a", 1, 5, ())) is RefusalReason.REGISTER
 
 
@@ -374,7 +385,7 @@ def test_d7_a_session_id_belongs_to_one_agent() -> None:
     assert ledger(OpenSession("a", 1)) == Opened(RUN, 1), "asked again before it was used"
     assert ledger.refusal(OpenSession("b", 1)) is RefusalReason.TAKEN
     assert ledger.refusal(Register("b", 1, 1, ())) is RefusalReason.TAKEN
-    ledger(Renew(1, 1, 0))
+    ledger(Renew(1, 1, 0, 0))
     assert ledger.refusal(OpenSession("a", 1)) is RefusalReason.TAKEN
 
 

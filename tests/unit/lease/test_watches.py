@@ -182,7 +182,7 @@ def test_d7_a_killed_session_is_swept() -> None:
     world = World()
     master = world.ready_master()
     master.call(OpenSession("ghost", 1_000))
-    master.call(Renew(1_000, 1, 0))
+    master.call(Renew(1_000, 1, 0, 0))
     master.look()
     world.now_ns += TTL
     master.look()
