@@ -1,0 +1,1 @@
+"""The main job end to end on real parts and real data: `make demo`."""

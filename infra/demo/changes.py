@@ -1,0 +1,132 @@
+"""The demo's schema changes: submitted as change requests, followed with live progress."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from leasehold.adapters.clock import boottime_ns, unix_us
+from leasehold.cli.job_watch import progress_words
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_report import report
+from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.subscriber import Subscriber, VersionNews
+from leasehold.model.errors import OutcomeUnknown
+from leasehold.schema.job import Job, Phase
+
+JOB_TIMEOUT_S: Final = 120.0
+EVERY_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One finished schema change. `steps`: (to, publish ms, drain ms)."""
+
+    sql: str
+    job: Job
+    begin_ns: int
+    end_ns: int
+    steps: tuple[tuple[str, float, float], ...]
+    rows_per_second: float
+
+
+def follow(
+    producer: ChangeProducer,
+    watch: ClusterWatch,
+    console: Console,
+    sql: str,
+    when: Callable[[dict[str, Any]], None],
+) -> Change:
+    """Submit DDL, draw its job's progress, call `when` with every look at the job, until it ends.
+
+    Raises RuntimeError when the job does not succeed in time.
+    """
+    begin_ns = boottime_ns()
+    pending = producer.submit({"sql": sql})
+    try:
+        outcome = pending.result(30)
+    except OutcomeUnknown:
+        outcome = pending.ask_again().result(30)
+    if not outcome.lsn:
+        raise RuntimeError(f"{sql}: {outcome.message}")
+    number = outcome.answer["job"]
+    columns = (
+        TextColumn("  job {task.fields[job]}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    console.print(f"[bold]{sql}[/bold]")
+    with Progress(*columns, console=console, transient=False) as progress:
+        task = progress.add_task("", total=1.0, job=number, words="accepted")
+        said = ""
+        for view in watch.views(EVERY_S):
+            if boottime_ns() - begin_ns > JOB_TIMEOUT_S * 1e9:
+                raise RuntimeError(f"{sql}: job {number} did not end in {JOB_TIMEOUT_S:g} s")
+            looks = [j for j in report(view, unix_us())["jobs"] if j["job"] == number]
+            if not looks:
+                continue
+            look = looks[0]
+            words = progress_words(look)
+            progress.update(task, completed=look["fraction"], words=words)
+            place = f"{look['step']} {look['doing']}"
+            if not console.is_terminal and place != said:
+                said = place
+                console.print(f"  job {number}: {words}")
+            when(look)
+            job = view.jobs[number].job
+            if job.status.ended:
+                break
+    if job.status.value != "succeeded":
+        raise RuntimeError(f"{sql}: job {number} {job.status.value}: {job.error}")
+    return Change(sql, job, begin_ns, boottime_ns(), steps_of(job), rows_per_second(job))
+
+
+def steps_of(job: Job) -> tuple[tuple[str, float, float], ...]:
+    """Publish: from the intent to the descriptor in the log; drain: from there to the fence."""
+    found = []
+    marks = [*job.marks]
+    for (step, phase, at_us), after in zip(marks, marks[1:], strict=False):
+        if phase == Phase.PUBLISHING.value:
+            publish_ms = (after[2] - at_us) / 1_000
+        elif phase == Phase.DRAINING.value:
+            found.append((job.steps[step].state.label, publish_ms, (after[2] - at_us) / 1_000))
+    return tuple(found)
+
+
+def rows_per_second(job: Job) -> float:
+    """Backfill rows by the time from the fence to the end of verification."""
+    begin = next((at for _, phase, at in job.marks if phase == Phase.BACKFILLING.value), 0)
+    end = next((at for _, phase, at in job.marks if begin and phase == "verifying"), 0)
+    return job.rows_read / ((end - begin) / 1e6) if end > begin else 0.0
+
+
+class EventPrinter:
+    """A subscriber in a thread: prints version events as any service would see them."""
+
+    def __init__(self, settings: ClientSettings, console: Console) -> None:
+        self._console = console
+        self.events: list[VersionNews] = []
+        self._stop = threading.Event()
+        self._subscriber = Subscriber(settings)
+        self._thread = threading.Thread(target=self._print, name="events", daemon=True)
+        self._thread.start()
+
+    def _print(self) -> None:
+        while not self._stop.is_set():
+            for news in self._subscriber.poll(0.2):
+                if isinstance(news, VersionNews):
+                    self.events.append(news)
+                    self._console.print(f"  [cyan]event[/cyan] {news}")
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._subscriber.close()

@@ -1,0 +1,210 @@
+"""The demo's course of events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from infra.demo import flights
+from infra.demo.changes import Change, EventPrinter, follow
+from infra.demo.crew import Crew
+from infra.demo.verdict import Verdict, accounted, check_nodes, check_sums, summary
+from infra.local_cluster import LocalCluster
+from leasehold.adapters.clock import boottime_ns
+from leasehold.client.change_producer import ChangeProducer, Statistics
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_watch import ClusterWatch
+
+NODES: Final = ("m1", "m2", "r1", "r2", "r3")
+BEFORE_S: Final = 8.0
+PRODUCER_RATE: Final = 120.0  # writes per second of the four producers together
+REPLICA_RATE: Final = 120.0
+WRITER_KEYS: Final = 3_000
+MASTER_DIES_AT: Final = 0.3
+OUTCOMES_TIMEOUT_S: Final = 180.0
+
+
+class Demo:
+    def __init__(self, cluster: LocalCluster, console: Console, *, rows_max: int) -> None:
+        self._cluster = cluster
+        self._console = console
+        self._rows_max = rows_max
+        self._settings = ClientSettings.read(cluster.env("demo"))
+        self._keys: list[list[Any]] = []
+        self._killed: dict[str, int] = {}
+        self._returns: list[threading.Thread] = []
+
+    def run(self) -> bool:
+        """→ whether everything is right."""
+        self._start()
+        with ChangeProducer(self._settings) as producer, ClusterWatch(self._settings) as watch:
+            self._load(producer)
+            printer = EventPrinter(self._settings, self._console)
+            crews = [
+                Crew("producers", self._keys, PRODUCER_RATE, self._cluster.env("producers")),
+                Crew("replica", self._keys, REPLICA_RATE, self._cluster.env("embedded")),
+            ]
+            try:
+                changes, begun = self._change(producer, watch, crews)
+                for crew in crews:
+                    crew.stop()
+            finally:
+                for crew in crews:
+                    crew.kill()
+                printer.close()
+            self._return_all()
+            return self._judge(producer.statistics, watch, crews, changes, begun)
+
+    # ------------------------------------------------------------ start and load
+
+    def _say(self, words: str) -> None:
+        self._console.print(f"[bold green]»[/bold green] {words}")
+
+    def _start(self) -> None:
+        self._say("starting Kafka, Redis, master, standby, three replicants, changefeed, Spark")
+        begun = time.monotonic()
+        self._cluster.start_all(lambda words: self._console.print(f"  {words}"))
+        self._console.print(
+            f"  up in {time.monotonic() - begun:.1f} s; dashboard:"
+            f" http://127.0.0.1:{self._cluster.ports.dashboard}/"
+        )
+
+    def _load(self, producer: ChangeProducer) -> None:
+        tables = [flights.read_table(table) for table in flights.TABLES]
+        if self._rows_max:
+            tables[-1] = tables[-1]._replace(rows=tables[-1].rows[: self._rows_max])
+        total = sum(len(table.rows) for table in tables)
+        self._say(f"loading {total:,} rows as change requests over the topic")
+        for table in flights.TABLES:
+            created = producer.submit({"sql": table.sql}).result()
+            if not created.lsn:
+                raise RuntimeError(f"{table.sql}: {created.message}")
+        begun = time.monotonic()
+        columns = (
+            TextColumn("  {task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self._console) as progress:
+            for table in tables:
+                task = progress.add_task(table.table.name, total=len(table.rows), rate="")
+                began = time.monotonic()
+                sent = 0
+                for request in flights.requests(table):
+                    producer.submit(request)
+                    sent += len(request["transaction"])
+                    progress.update(
+                        task,
+                        completed=sent,
+                        rate=f"{sent / max(time.monotonic() - began, 1e-3):,.0f} rows/s",
+                    )
+            if not producer.wait(OUTCOMES_TIMEOUT_S):
+                raise RuntimeError("the load has requests without an outcome")
+        seconds = time.monotonic() - begun
+        self._load_rate = total / seconds
+        self._console.print(f"  {total:,} rows in {seconds:.1f} s, {self._load_rate:,.0f} rows/s")
+        rows = tables[-1].rows
+        step = max(1, len(rows) // WRITER_KEYS)
+        self._keys = [[row[name] for name in tables[-1].table.key] for row in rows[::step]]
+        self._rows = total
+
+    # ------------------------------------------------------------ the changes
+
+    def _change(
+        self, producer: ChangeProducer, watch: ClusterWatch, crews: list[Crew]
+    ) -> tuple[list[Change], int]:
+        for crew in crews:
+            crew.wait_ready()
+        self._say(
+            "eight writers change flights, hot ones too; half send requests that Spark retries,"
+            " half transact on an embedded replica"
+        )
+        begun = boottime_ns()
+        threading.Event().wait(BEFORE_S)  # the writers' times before, to compare with
+        changes = [
+            follow(
+                producer,
+                watch,
+                self._console,
+                "ALTER TABLE flights ADD COLUMN gate text",
+                lambda _: None,
+            ),
+            follow(
+                producer,
+                watch,
+                self._console,
+                "CREATE INDEX flights_dest ON flights (dest, arr_delay)",
+                self._kill_the_master,
+            ),
+            follow(
+                producer,
+                watch,
+                self._console,
+                "ALTER TABLE flights ADD COLUMN status text NOT NULL DEFAULT 'landed'",
+                self._kill_a_replicant,
+            ),
+        ]
+        return changes, begun
+
+    def _kill_the_master(self, job: dict[str, Any]) -> None:
+        """Once, in the middle of the backfill."""
+        rows = self._rows_total(job)
+        if "master" in self._killed or not rows or job["rows"] < MASTER_DIES_AT * rows:
+            return
+        self._killed["master"] = boottime_ns()
+        self._console.print("  [red]the master m1 is killed[/red] (SIGKILL); m2 stands by")
+        self._cluster.kill("m1")
+        self._later("m1", 5.0)
+
+    def _kill_a_replicant(self, job: dict[str, Any]) -> None:
+        if "r2" in self._killed or job["phase"] != "backfilling" or not job["rows"]:
+            return
+        self._killed["r2"] = boottime_ns()
+        self._console.print("  [red]the replicant r2 is killed[/red] (SIGKILL)")
+        self._cluster.kill("r2")
+        self._later("r2", 3.0)
+
+    def _rows_total(self, job: dict[str, Any]) -> int:
+        return len(self._keys) and (job["rows_total"] or self._rows)
+
+    def _later(self, node: str, seconds: float) -> None:
+        def back() -> None:
+            threading.Event().wait(seconds)
+            self._cluster.start(node)
+            self._console.print(f"  [green]{node} is back[/green]")
+
+        thread = threading.Thread(target=back, name=f"return of {node}")
+        thread.start()
+        self._returns.append(thread)
+
+    def _return_all(self) -> None:
+        for thread in self._returns:
+            thread.join()
+
+    # ------------------------------------------------------------ the verdict
+
+    def _judge(
+        self,
+        loaded: Statistics,
+        watch: ClusterWatch,
+        crews: list[Crew],
+        changes: list[Change],
+        begun: int,
+    ) -> bool:
+        self._say("the writers have stopped; CHECK TABLE on every node at one log position")
+        verdict = Verdict(self._console)
+        check_nodes(verdict, self._settings, watch, NODES)
+        check_sums(verdict, self._settings, crews)
+        accounted(verdict, loaded, crews)
+        verdict.expect("master" in self._killed, "the master was killed in the middle of a backfill")
+        verdict.expect("r2" in self._killed, "a replicant was killed and came back")
+        summary(
+            self._console, crews, changes, begun, self._killed.get("master", 0), self._load_rate
+        )
+        return verdict.right

@@ -1,0 +1,150 @@
+"""What has to be right at the end of the demo, and the figures it ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+import leasehold
+from infra.demo.changes import Change
+from infra.demo.crew import Crew, latency
+from leasehold.client.barrier import append_barrier
+from leasehold.client.change_producer import Statistics
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_watch import ClusterWatch
+
+CHECK_TIMEOUT_S: Final = 60.0
+TAKEOVER_NS: Final = 10_000_000_000
+EVERY_TABLE: Final = -1
+
+
+class Verdict:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.right = True
+
+    def expect(self, holds: bool, words: str) -> None:
+        mark = "[green]right[/green]" if holds else "[bold red]WRONG[/bold red]"
+        self._console.print(f"  {mark} {words}")
+        self.right = self.right and holds
+
+
+def check_nodes(
+    verdict: Verdict, settings: ClientSettings, watch: ClusterWatch, nodes: Sequence[str]
+) -> None:
+    """All seven conditions of d ⊨ S on every node, and equal checksums at the same position."""
+    tables = {t: seen.event.name for t, seen in watch.view.tables.items()}
+    subject = append_barrier(settings, EVERY_TABLE)
+    wanted = {(node, table) for node in nodes for table in tables}
+
+    def reported() -> dict[tuple[str, int], Any]:
+        return {(r.node, r.table_id): r for r in watch.view.checks if r.subject == subject}
+
+    watch.wait_for(lambda _: wanted <= set(reported()), CHECK_TIMEOUT_S)
+    reports = reported()
+    missing = sorted({node for node, _ in wanted - set(reports)})
+    verdict.expect(not missing, f"every node has checked its store{_but(missing)}")
+    findings = sum(r.findings_total for r in reports.values())
+    errors = [r.error for r in reports.values() if r.error]
+    rows = sum(r.rows for (node, _), r in reports.items() if node == nodes[0])
+    verdict.expect(
+        findings == 0 and not errors,
+        f"d ⊨ S: {findings} findings in {len(tables)} tables, {rows:,} rows on each of"
+        f" {len(nodes)} nodes{_but(errors)}",
+    )
+    for table_id, name in sorted(tables.items()):
+        sums = {r.checksum for (_, table), r in reports.items() if table == table_id}
+        verdict.expect(len(sums) == 1, f"{name}: checksums are equal on all nodes")
+
+
+def _but(what: Sequence[Any]) -> str:
+    return f"; not: {', '.join(map(str, what))}" if what else ""
+
+
+def check_sums(verdict: Verdict, settings: ClientSettings, crews: Sequence[Crew]) -> None:
+    """Every committed write added exactly one to a flight's `changes`."""
+    cluster = replace(settings.cluster, node="checker")
+    committed = sum(crew.total("committed") for crew in crews)
+    with leasehold.open_replica(replace(settings, cluster=cluster)) as replica:
+        rows = list(replica.scan("flights", rows_max=10_000_000))
+        indexed = sum(1 for _ in replica.get_by("flights_dest", "LAX", rows_max=10_000_000))
+    counted = sum(row["changes"] for row in rows)
+    verdict.expect(
+        counted == committed, f"sum of the flights' changes {counted:,} = committed {committed:,}"
+    )
+    verdict.expect(
+        all(row["status"] == "landed" for row in rows), "every flight has the new column's value"
+    )
+    to_lax = sum(1 for row in rows if row["dest"] == "LAX")
+    verdict.expect(indexed == to_lax, f"the new index finds all {to_lax:,} flights to LAX")
+
+
+def accounted(verdict: Verdict, loaded: Statistics, crews: Sequence[Crew]) -> None:
+    """committed + refused + dead-lettered = submitted, and nothing unknown."""
+    ended = loaded.committed + loaded.refused + loaded.dead_lettered
+    verdict.expect(
+        ended == loaded.submitted and loaded.refused == 0,
+        f"load: {loaded.committed:,} committed of {loaded.submitted:,} requests",
+    )
+    for crew in crews:
+        parts = [crew.total(name) for name in ("committed", "refused", "dead_lettered")]
+        submitted = crew.total("submitted")
+        verdict.expect(
+            sum(parts) == submitted,
+            f"{crew.kind}: {parts[0]:,} committed + {parts[1]:,} refused + {parts[2]:,}"
+            f" dead-lettered = {submitted:,} submitted{_errors(crew)}",
+        )
+
+
+def _errors(crew: Crew) -> str:
+    found = crew.errors()
+    return f" ({', '.join(f'{code} × {n}' for code, n in found.items())})" if found else ""
+
+
+def summary(
+    console: Console,
+    crews: Sequence[Crew],
+    changes: Sequence[Change],
+    begun: int,
+    killed_ns: int,
+    load_rate: float,
+) -> None:
+    console.print("[bold]Summary[/bold]")
+    for change in changes:
+        seconds = (change.end_ns - change.begin_ns) / 1e9
+        fill = f", backfill {change.rows_per_second:,.0f} rows/s" if change.rows_per_second else ""
+        console.print(f"  {change.sql}: {seconds:.2f} s{fill}")
+        for state, publish_ms, drain_ms in change.steps:
+            console.print(
+                f"    → {state:12} publish {publish_ms:7.1f} ms   drain {drain_ms:7.1f} ms"
+            )
+    committed = sum(crew.total("committed") for crew in crews)
+    console.print(f"  load {load_rate:,.0f} rows/s; {committed:,} transactions of the writers")
+    for crew in crews:
+        console.print(
+            f"  {crew.kind}: {crew.total('replays'):,} replays,"
+            f" {crew.total('retried'):,} retries by Spark"
+        )
+    times = [time for crew in crews for time in crew.times()]
+    first, last = changes[0].begin_ns, changes[-1].end_ns
+    table = Table("writers", "writes", "p50 ms", "p99 ms", "longest stall ms", box=None)
+    calm = [t for t in times if not killed_ns or not killed_ns <= t[0] < killed_ns + TAKEOVER_NS]
+    takeover = [t for t in times if killed_ns and killed_ns <= t[0] < killed_ns + TAKEOVER_NS]
+    for name, part, low, high in (
+        ("before", times, begun, first),
+        ("during the changes", calm, first, last),
+        ("while the master was replaced", takeover, first, last),
+    ):
+        found = latency(part, low, high)
+        table.add_row(
+            name,
+            f"{found.count:,}",
+            f"{found.p50:.1f}",
+            f"{found.p99:.1f}",
+            f"{found.stall:.1f}",
+        )
+    console.print(table)
