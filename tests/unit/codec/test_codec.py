@@ -155,6 +155,14 @@ def test_foreign_fields_never_pass_for_a_record(tag: int, fields: list[Any]) -> 
     assert type(found) is CLASS_BY_TAG[tag]
 
 
+def test_true_is_no_number_of_an_enumeration() -> None:
+    fields = list(Refusal(b"", 1, Disposition.FINAL, "", "", {}, 0, -1, "", 0, "", None, None))
+    fields[2] = True  # equal to 1 in Python, yet nothing that a master writes
+    sent = Decisions(1, b"", 1, b"", 1, (), (tuple(fields),), {}, 0, ())  # type: ignore[arg-type]
+    with pytest.raises(LogStopped, match=r"Refusal\.disposition"):
+        CODEC.decode_log(CODEC.encode(sent))
+
+
 def test_a_record_of_another_class_is_refused() -> None:
     with pytest.raises(MalformedRequest, match="expected Ack, found Barrier"):
         CODEC.decode_as(Ack, CODEC.encode(Barrier(b"id")))
