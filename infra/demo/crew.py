@@ -29,9 +29,7 @@ def latency(times: Sequence[tuple[int, float]], begin_ns: int, end_ns: int) -> L
     taken = sorted(took for ended, took in times if begin_ns <= ended < end_ns)
     if not taken:
         return Latency(0, 0.0, 0.0, 0.0)
-    return Latency(
-        len(taken), taken[len(taken) // 2], taken[int(len(taken) * 0.99)], taken[-1]
-    )
+    return Latency(len(taken), taken[len(taken) // 2], taken[int(len(taken) * 0.99)], taken[-1])
 
 
 class Crew:

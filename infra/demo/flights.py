@@ -93,12 +93,11 @@ def read_table(table: Table) -> Rows:
     if table.name in ("flights", "weather"):
         frame = frame.drop(columns=[c for c in frame.columns if c in LEFT_OUT])
     whole = [c for c in frame.columns if _is_whole(frame[c])]
-    frame = frame.astype({c: "Int64" for c in whole}).astype(object)
+    frame = frame.astype(dict.fromkeys(whole, "Int64")).astype(object)
     frame = frame.where(frame.notna(), None)
     names = list(frame.columns)
     rows = [
-        dict(zip(names, values, strict=True))
-        for values in frame.itertuples(index=False, name=None)
+        dict(zip(names, values, strict=True)) for values in frame.itertuples(index=False, name=None)
     ]
     return Rows(table, rows)
 

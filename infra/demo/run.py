@@ -202,7 +202,9 @@ class Demo:
         check_nodes(verdict, self._settings, watch, NODES)
         check_sums(verdict, self._settings, crews)
         accounted(verdict, loaded, crews)
-        verdict.expect("master" in self._killed, "the master was killed in the middle of a backfill")
+        verdict.expect(
+            "master" in self._killed, "the master was killed in the middle of a backfill"
+        )
         verdict.expect("r2" in self._killed, "a replicant was killed and came back")
         summary(
             self._console, crews, changes, begun, self._killed.get("master", 0), self._load_rate

@@ -247,6 +247,12 @@ class ClusterSettings:
         default=0,
         parse=PORT_OR_ANY,
     )
+    snapshot_token: str | None = setting(
+        "LEASEHOLD_SNAPSHOT_TOKEN",
+        "what a node must show to be handed a snapshot; the same for all nodes",
+        default=None,
+        secret=True,
+    )
     dashboard_port: int = setting(
         "LEASEHOLD_DASHBOARD_PORT", "port of the dashboard", default=8080, parse=PORT
     )

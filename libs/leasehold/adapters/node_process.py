@@ -8,10 +8,12 @@ import os
 import signal
 import sys
 from dataclasses import replace
+from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
 from typing import Final
 
+from leasehold.adapters.bootstrap import bootstrap
 from leasehold.adapters.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -21,8 +23,9 @@ from leasehold.adapters.environment import (
 )
 from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.readiness import announce_ready
+from leasehold.adapters.snapshot_http import SnapshotServer
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.model.errors import LeaseholdError
+from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.topics import Topics
 from leasehold.replication.node import NodeSettings
 
@@ -48,18 +51,31 @@ def run_node(settings: NodeSettings) -> int:
         for part in (cluster, kafka, redis):
             LOG.info("%s", describe(part))
         topics = Topics(cluster.database, cluster.replication_factor)
-        store = SqliteStore(cluster.folder / "store.db")
     except LeaseholdError as error:
         LOG.error("%s", error.message)
         return EXIT_SETTINGS
-    node = KafkaNode(replace(settings, name=cluster.node), topics, kafka, redis, store)
+    stop = Flag()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    path = cluster.folder / "store.db"
+    try:
+        _bootstrap(path, cluster, topics, kafka, stop)
+        if stop.is_set():
+            return 0
+        store = SqliteStore(path)
+    except LeaseholdError as error:
+        LOG.error("%s (%s)", error.message, error.sqlstate)
+        return EXIT_STOPPED
+    server = SnapshotServer(
+        path, host=cluster.listen, port=cluster.snapshot_port, token=cluster.snapshot_token
+    )
+    port = server.address.rsplit(":", 1)[1]
+    named = replace(settings, name=cluster.node, serves=f"{cluster.advertise}:{port}")
+    node = KafkaNode(named, topics, kafka, redis, store)
     # Records are tuples without cycles, and there are tens of thousands a second: what the cycle
     # collector's scans of the young generation would cost is a stall for every request behind.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    stop = Flag()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     announcer = Thread(target=_announce, args=(node, cluster, stop), name="ready", daemon=True)
     announcer.start()
     try:
@@ -67,11 +83,24 @@ def run_node(settings: NodeSettings) -> int:
     except LeaseholdError as error:
         node.error = error
     finally:
+        server.close()
         store.close()
     if node.error is not None:
         LOG.error("%s (%s)", node.error.message, node.error.sqlstate)
         return EXIT_STOPPED
     return 0
+
+
+def _bootstrap(
+    path: Path, cluster: ClusterSettings, topics: Topics, kafka: KafkaSettings, stop: Flag
+) -> None:
+    """Waits for a broker that is away; anything else surfaces."""
+    while not stop.is_set():
+        try:
+            bootstrap(path, cluster.node, topics, kafka, cluster.snapshot_token)
+            return
+        except BusUnavailable as error:
+            LOG.warning("waiting for Kafka: %s", error.message)
 
 
 def _announce(node: KafkaNode, cluster: ClusterSettings, stop: Flag) -> None:

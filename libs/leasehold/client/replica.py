@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
+from leasehold.adapters.bootstrap import bootstrap
 from leasehold.adapters.clock import boottime_ns, new_request_id, now
 from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_store import SqliteStore
@@ -82,7 +83,9 @@ class Replica:
     def __init__(self, settings: ClientSettings, path: Path | str | None = None) -> None:
         cluster = settings.cluster
         self._settings = settings
-        self.store = SqliteStore(Path(path) if path else cluster.folder / "store.db")
+        file = Path(path) if path else cluster.folder / "store.db"
+        bootstrap(file, cluster.node, settings.topics, settings.kafka, cluster.snapshot_token)
+        self.store = SqliteStore(file)
         self._stop = threading.Event()
         self._producer: ChangeProducer | None = None
         self._producer_lock = threading.Lock()

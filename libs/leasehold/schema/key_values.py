@@ -36,7 +36,9 @@ class KeyValues(NamedTuple):
     entries: tuple[EntryChange, ...]
 
 
-def compose(descriptor: Descriptor, kind: ChangeKind, before: Image | None, changed: Image) -> Image:
+def compose(
+    descriptor: Descriptor, kind: ChangeKind, before: Image | None, changed: Image
+) -> Image:
     """The after-image of an insert, update or fill under `descriptor` (T0), without NULL pairs.
 
     Columns that the version can't see keep the pairs they have. ⚠ A write-only or public required

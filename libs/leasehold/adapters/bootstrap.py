@@ -1,0 +1,103 @@
+"""How a node's store begins: from what it has, from the log, or from another node's snapshot.
+
+A snapshot is taken when the log no longer has what the store needs next, and when reading a long
+log from its beginning would take longer than copying. Nodes say in their acks where they serve one.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from leasehold.adapters.clock import unix_us
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.snapshot_fetch import fetch_snapshot
+from leasehold.adapters.snapshot_http import SNAPSHOT_PATH
+from leasehold.adapters.sqlite_catalog import read_position
+from leasehold.adapters.sqlite_layout import connect
+from leasehold.model.errors import LogStopped, MalformedRequest, SnapshotUnavailable
+from leasehold.model.records import Ack, LogPosition
+from leasehold.model.topics import Topics
+
+LOG: Final = logging.getLogger("leasehold.bootstrap")
+BEHIND_RECORDS_MAX: Final = 5_000
+"""A store further behind than this takes a snapshot if there is one, since a record is a batch."""
+ACKS_LOOKED_AT: Final = 2_000
+HEARD_WITHIN_US: Final = 10_000_000
+READ_TIMEOUT_S: Final = 1.0
+CACHE_MB: Final = 4
+
+
+def bootstrap(
+    path: Path, node: str, topics: Topics, kafka: KafkaSettings, token: str | None = None
+) -> None:
+    """Bring the store file `path` to where the log can take it further.
+
+    Raises LogStopped when the log no longer reaches back to it and nobody serves a snapshot,
+    BusUnavailable when Kafka can't be reached.
+    """
+    log = topics.log.name
+    reader = TopicReader(kafka, f"leasehold-{node}-bootstrap")
+    try:
+        first, end = reader.first_offset(log, 0), reader.end_offset(log, 0)
+        position = stored_position(path)
+        cut_off = position.offset < first
+        if not cut_off and end - position.offset <= BEHIND_RECORDS_MAX:
+            return
+        for peer in _peers(reader, topics, node):
+            url = f"http://{peer.serves}{SNAPSHOT_PATH}"
+            try:
+                taken = fetch_snapshot(url, path, token=token)
+            except SnapshotUnavailable as error:
+                LOG.warning("no snapshot from %s: %s", peer.node, error.message)
+                continue
+            LOG.info("snapshot of %s at LSN %d taken", peer.node, taken.lsn)
+            return
+    finally:
+        reader.close()
+    if cut_off:
+        raise LogStopped(
+            f"the log begins at offset {first}, this store ends at {position.offset}, and no node"
+            " serves a snapshot now; start a replicant that has the data, then this node again"
+        )
+
+
+def stored_position(path: Path) -> LogPosition:
+    """That of the store file, or of an empty one when there is none."""
+    if not path.exists():
+        return LogPosition()
+    connection = connect(path, cache_mb=CACHE_MB, read_only=True)
+    try:
+        return read_position(connection)
+    finally:
+        connection.close()
+
+
+def _peers(reader: TopicReader, topics: Topics, node: str) -> list[Ack]:
+    """Live nodes that serve snapshots, the furthest ahead first."""
+    codec = MessagePackCodec()
+    acks = topics.acks.name
+    end = reader.end_offset(acks, 0)
+    reader.start(acks, 0, max(reader.first_offset(acks, 0), end - ACKS_LOOKED_AT))
+    newest: dict[str, Ack] = {}
+    while reader.next_offset(acks, 0) < end:
+        records = reader.read(ACKS_LOOKED_AT, READ_TIMEOUT_S)
+        if not records:
+            break
+        for record in records:
+            try:
+                ack = codec.decode(record.value or b"")
+            except MalformedRequest:
+                continue
+            if isinstance(ack, Ack):
+                newest[ack.node] = ack
+    oldest_us = unix_us() - HEARD_WITHIN_US
+    serving = [
+        ack
+        for ack in newest.values()
+        if ack.serves and ack.node != node and ack.sent_us > oldest_us
+    ]
+    return sorted(serving, key=lambda ack: ack.lsn, reverse=True)
