@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from rich.console import Console
@@ -92,8 +93,7 @@ def follow(
 def steps_of(job: Job) -> tuple[tuple[str, float, float], ...]:
     """Publish: from the intent to the descriptor in the log; drain: from there to the fence."""
     found = []
-    marks = [*job.marks]
-    for (step, phase, at_us), after in zip(marks, marks[1:], strict=False):
+    for (step, phase, at_us), after in pairwise(job.marks):
         if phase == Phase.PUBLISHING.value:
             publish_ms = (after[2] - at_us) / 1_000
         elif phase == Phase.DRAINING.value:

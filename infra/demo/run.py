@@ -79,10 +79,10 @@ class Demo:
             tables[-1] = tables[-1]._replace(rows=tables[-1].rows[: self._rows_max])
         total = sum(len(table.rows) for table in tables)
         self._say(f"loading {total:,} rows as change requests over the topic")
-        for table in flights.TABLES:
-            created = producer.submit({"sql": table.sql}).result()
+        for each in flights.TABLES:
+            created = producer.submit({"sql": each.sql}).result()
             if not created.lsn:
-                raise RuntimeError(f"{table.sql}: {created.message}")
+                raise RuntimeError(f"{each.sql}: {created.message}")
         begun = time.monotonic()
         columns = (
             TextColumn("  {task.description}"),

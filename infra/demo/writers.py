@@ -95,7 +95,7 @@ def produce(
     while not stop.wait(pause_s):
         key = flights.next()
         began = boottime_ns()
-        request = {
+        request: dict[str, Any] = {
             "table": "flights",
             "op": "update",
             "key": dict(zip(("time_hour", "carrier", "flight"), key, strict=True)),

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -66,11 +67,11 @@ def run_node(settings: NodeSettings) -> int:
     except LeaseholdError as error:
         LOG.error("%s (%s)", error.message, error.sqlstate)
         return EXIT_STOPPED
-    server = SnapshotServer(
-        path, host=cluster.listen, port=cluster.snapshot_port, token=cluster.snapshot_token
-    )
-    port = server.address.rsplit(":", 1)[1]
-    named = replace(settings, name=cluster.node, serves=f"{cluster.advertise}:{port}")
+    server = _snapshot_server(path, cluster)
+    serves = ""
+    if server is not None:
+        serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
+    named = replace(settings, name=cluster.node, serves=serves)
     node = KafkaNode(named, topics, kafka, redis, store)
     # Records are tuples without cycles, and there are tens of thousands a second: what the cycle
     # collector's scans of the young generation would cost is a stall for every request behind.
@@ -83,12 +84,28 @@ def run_node(settings: NodeSettings) -> int:
     except LeaseholdError as error:
         node.error = error
     finally:
-        server.close()
+        if server is not None:
+            server.close()
         store.close()
     if node.error is not None:
         LOG.error("%s (%s)", node.error.message, node.error.sqlstate)
         return EXIT_STOPPED
     return 0
+
+
+def _snapshot_server(path: Path, cluster: ClusterSettings) -> SnapshotServer | None:
+    """Every row of the database is in a snapshot: beyond loopback it is for whoever knows the
+    token, and without a token for nobody."""
+    if cluster.snapshot_token is None and not ip_address(cluster.listen).is_loopback:
+        LOG.warning(
+            "LEASEHOLD_LISTEN is %s and LEASEHOLD_SNAPSHOT_TOKEN is not set: this node hands out no"
+            " snapshots",
+            cluster.listen,
+        )
+        return None
+    return SnapshotServer(
+        path, host=cluster.listen, port=cluster.snapshot_port, token=cluster.snapshot_token
+    )
 
 
 def _bootstrap(
