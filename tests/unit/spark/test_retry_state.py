@@ -20,6 +20,9 @@ CODEC = MessagePackCodec()
 ID = request_id(1_700_000_000_000, bytes(10))
 NOW_MS = 1_700_000_000_000
 
+Turns = list[tuple[int, list[tuple[bytes, int]]]]
+"""(pause in ms, [(request id, attempt), …]) …"""
+
 
 def test_it_waits_for_its_back_off_and_then_goes() -> None:
     first = step((), [Arrived(ID, 6, b"c")], NOW_MS)
@@ -69,7 +72,9 @@ def test_nothing_is_lost_and_state_empties(
     turns: list[tuple[int, list[tuple[bytes, int]]]],
 ) -> None:
     """Goal: the newest attempt of every id comes out, through packing, and nothing stays."""
-    now_ms, waiting, out = NOW_MS, (), set()
+    now_ms = NOW_MS
+    waiting: tuple[Waiting, ...] = ()
+    out: set[tuple[bytes, int]] = set()
     newest: dict[bytes, int] = {}
     for pause_ms, arrivals in turns:
         now_ms += pause_ms
@@ -86,7 +91,7 @@ def test_nothing_is_lost_and_state_empties(
     rest = step(waiting, [], now_ms + BACKOFF_MAX_MS)
     assert rest.waiting == ()
     out |= {(entry.request_id, entry.attempt) for entry in rest.ready}
-    assert {(identity, attempt) for identity, attempt in newest.items()} <= out
+    assert set(newest.items()) <= out
 
 
 def test_jitter_is_the_same_for_a_replayed_batch_and_spread_over_requests() -> None:
