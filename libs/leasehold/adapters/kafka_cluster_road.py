@@ -30,7 +30,7 @@ from leasehold.model.records import (
 from leasehold.model.topics import Topics
 
 RECORDS_MAX: Final = 2_000
-LOG_TAIL_RECORDS: Final = 50
+LOG_TAIL_RECORDS: Final = 300
 """Of the log, the last few records are enough to see where it stands and who writes it."""
 ACKS_TAIL_RECORDS: Final = 2_000
 """Each node acknowledges many times a second when it works: room for every node's last one."""

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
             return ExitCode.OK
         live = live_nodes(view, now_us())
         subject = append_barrier(settings, EVERY_TABLE if args.table is None else table_ids[0])
-        output.note(f"{len(live)} live nodes check {len(table_ids)} tables …")
+        output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
         wanted = {(node, table_id) for node in live for table_id in table_ids}
         watch.wait_for(lambda seen: wanted <= _reported(seen, subject), args.timeout)
         reports = [report for report in watch.view.checks if report.subject == subject]

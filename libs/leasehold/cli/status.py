@@ -85,10 +85,9 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         STYLES.get(ledger["state"], ""),
     )
     for lane in told["lanes"]:
-        output.line(
-            f"{lane['lane']:<8} {lane['waiting']:,} waiting · "
-            f"decided to {lane['decided_through']:,}"
-        )
+        decided, waiting = lane["decided_through"], lane["waiting"]
+        words = "idle for a while" if decided is None else f"{waiting:,} waiting"
+        output.line(f"{lane['lane']:<8} {words} · next offset {lane['offset']:,}")
     if rates["dead_lettered"] or told["dead_letters"]:
         output.line(f"dead     {told['dead_letters']:,} dead letters (leasehold dead-letter list)")
     output.line()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import deque
+from collections import Counter, deque
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -22,7 +22,7 @@ from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import ConfigurationError, Refused
 from leasehold.model.ids import format_request_id
 
-TROUBLES_SHOWN_MAX: Final = 20
+TROUBLES_SHOWN_MAX: Final = 10
 TIDY_EVERY: Final = 1_000
 WAIT_STEP_S: Final = 0.2
 
@@ -83,7 +83,7 @@ class Submission:
         self._size = size
         self._sent: deque[tuple[str, Pending]] = deque()
         self._troubles: list[dict[str, Any]] = []
-        self._troubles_total = 0
+        self._by_code: Counter[str] = Counter()
         self._malformed = 0
 
     def send_all(self, requests: Any, timeout_s: float) -> None:
@@ -131,7 +131,7 @@ class Submission:
             self._trouble(place, format_request_id(pending.request_id), code, words)
 
     def _trouble(self, place: str, request_id: str, code: str, words: str) -> None:
-        self._troubles_total += 1
+        self._by_code[code] += 1
         if len(self._troubles) < TROUBLES_SHOWN_MAX:
             self._troubles.append(
                 {"place": place, "id": request_id, "code": code, "message": words}
@@ -167,7 +167,7 @@ class Submission:
                     "malformed": self._malformed,
                     "seconds": round(seconds, 3),
                     "troubles": self._troubles,
-                    "troubles_total": self._troubles_total,
+                    "troubles_by_code": dict(self._by_code),
                 }
             )
         else:
@@ -186,8 +186,10 @@ class Submission:
                 f"  {trouble['place']} {trouble['id']} {trouble['code']}: {trouble['message']}",
                 "yellow",
             )
-        if self._troubles_total > len(self._troubles):
-            self._output.line(f"  … and {self._troubles_total - len(self._troubles):,} more")
+        more = self._by_code.total() - len(self._troubles)
+        if more > 0:
+            codes = ", ".join(f"{count:,} × {code}" for code, count in self._by_code.most_common())
+            self._output.line(f"  … and {more:,} more (in all {codes})", "yellow")
 
 
 def exit_code(told: Statistics, unknown: int, malformed: int) -> ExitCode:

@@ -18,7 +18,8 @@ from leasehold.client.cluster_view import (
 )
 from leasehold.client.version_diff import column_words, index_words
 from leasehold.lease.replies import Holding
-from leasehold.model.records import CheckReport
+from leasehold.model.ids import format_request_id
+from leasehold.model.records import CheckReport, Lane
 from leasehold.schema.job import Job, Phase, Status
 
 RATE_WINDOW_SECONDS: Final = 5
@@ -313,16 +314,16 @@ def _holding_words(holding: Holding, job: Job) -> str:
 
 
 def lanes_report(view: ClusterView) -> list[dict[str, Any]]:
-    """Work that waits for the master, per lane."""
-    return [
-        {
-            "lane": lane,
-            "offset": view.ends.get(lane, 0),
-            "decided_through": view.log.decided_through.get(lane, 0),
-            "waiting": max(0, view.ends.get(lane, 0) - view.log.decided_through.get(lane, 0)),
-        }
-        for lane in ("requests", "backfill")
-    ]
+    """Work that waits for the master, per lane; None where no record seen tells of the lane."""
+    found = []
+    for lane in Lane:
+        end = view.ends.get(lane, 0)
+        decided = view.log.decided_through.get(lane, None if end else 0)
+        waiting = None if decided is None else max(0, end - decided)
+        found.append(
+            {"lane": lane.value, "offset": end, "decided_through": decided, "waiting": waiting}
+        )
+    return found
 
 
 def event_report(change: VersionChange) -> dict[str, Any]:
@@ -340,9 +341,16 @@ def event_report(change: VersionChange) -> dict[str, Any]:
     }
 
 
+def subject_words(subject: bytes) -> str:
+    """A barrier's id as a UUID; `job:7:1` as it is."""
+    if subject.startswith(b"job:"):
+        return subject.decode("ascii", "replace")
+    return format_request_id(subject) if len(subject) == 16 else subject.hex()
+
+
 def check_report(check: CheckReport) -> dict[str, Any]:
     return {
-        "subject": check.subject.decode("ascii", "backslashreplace"),
+        "subject": subject_words(check.subject),
         "node": check.node,
         "table_id": check.table_id,
         "version": check.version,

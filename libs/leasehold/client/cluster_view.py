@@ -236,8 +236,9 @@ def _log_seen(view: ClusterView, seen: LogSeen, now_us: int) -> ClusterView:
         lsn=max(seen.lsn, log.lsn),
         commit_us=seen.commit_us or log.commit_us,
         seen_us=now_us,
-        decided_through=seen.decided_through,
-        answered_through=seen.answered_through,
+        # A record tells of the lanes that it decided something of, and of no other (L3).
+        decided_through={**log.decided_through, **seen.decided_through},
+        answered_through=max(seen.answered_through, log.answered_through),
     )
     return replace(
         view,

@@ -117,6 +117,13 @@ def test_rates_are_of_whole_seconds_and_bounded() -> None:
     assert told["last_minute"][-1] == [10, 0, 0]
 
 
+def test_l3_a_record_tells_of_its_own_lanes_only() -> None:
+    ends = TopicEnds({"requests": 9, "backfill": 4})
+    view = seen(log(1, decided_through={"requests": 5}), log(2, decided_through={}), ends)
+    told = {lane["lane"]: lane["waiting"] for lane in report(view, NOW)["lanes"]}
+    assert told == {"requests": 4, "backfill": None}
+
+
 # --- nodes -----------------------------------------------------------------------------------
 
 
@@ -268,4 +275,4 @@ def test_any_order_gives_a_report_that_json_can_hold(events: list[Event]) -> Non
     told = report(view, NOW)
     assert json.loads(json.dumps(told)) == told
     assert all(0 <= one["fraction"] <= 1 for one in told["jobs"])
-    assert all(lane["waiting"] >= 0 for lane in told["lanes"])
+    assert all(lane["waiting"] is None or lane["waiting"] >= 0 for lane in told["lanes"])

@@ -1,0 +1,185 @@
+"""Tables, spans and JSON of the command; words of progress; requests from files."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import msgpack
+import pytest
+
+from leasehold.cli.check import troubles_of
+from leasehold.cli.job_watch import progress_words
+from leasehold.cli.output import Output, span
+from leasehold.cli.request_file import looks_like_json, read_requests
+from leasehold.cli.status import troubles_of as status_troubles
+from leasehold.model.records import CheckReport
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (None, "–"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_500, "1.5 s"),
+        (60_000, "1 min"),
+        (250_000, "4 min 10 s"),
+        (3_600_000, "1 h"),
+        (7_500_000, "2 h 5 min"),
+        (4 * 86_400_000, "4 d"),
+    ],
+)
+def test_spans_are_short(milliseconds: float | None, words: str) -> None:
+    assert span(milliseconds) == words
+
+
+def test_a_table_in_a_pipe_is_plain_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 300
+    Output(as_json=False).table(["name", ">rows"], [["a", 1_000], [long, None]], "nothing")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["name", "rows"]
+    assert lines[1].endswith("1,000")
+    assert long in lines[2]
+    assert "\x1b" not in "".join(lines)
+
+
+def test_an_empty_table_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).table(["name"], [], "no table yet")
+    assert capsys.readouterr().out == "no table yet\n"
+
+
+def test_json_goes_out_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(as_json=True)
+    output.note("for people")
+    output.json({"id": b"\x01", "text": "é"})
+    told = capsys.readouterr()
+    assert json.loads(told.out) == {"id": "\\x01", "text": "é"}
+    assert told.err == ""
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+def read(data: bytes) -> list[tuple[str, Any, str]]:
+    requests = read_requests(io.BytesIO(data), as_json=looks_like_json(data[:1]))
+    return [(request.place, request.fields, request.error) for request in requests]
+
+
+def test_json_lines_with_their_places() -> None:
+    found = read(b'{"a": 1}\n\n[1]\n{bad\n{"b": 2}')
+    assert [place for place, _, _ in found] == ["line 1", "line 3", "line 4", "line 5"]
+    assert [fields for _, fields, _ in found] == [{"a": 1}, None, None, {"b": 2}]
+    assert "no object" in found[1][2]
+    assert "no JSON" in found[2][2]
+
+
+def test_json_that_is_no_text_or_nested_too_deeply_is_told() -> None:
+    found = read(b'{"a": "\xff"}\n' + b'{"a":' * 100_000 + b"\n" + b'{"b": 2}')
+    assert [fields for _, fields, _ in found] == [None, None, {"b": 2}]
+
+
+def test_message_pack_one_after_another() -> None:
+    data = msgpack.packb({"a": b"\x00"}) + msgpack.packb(7) + msgpack.packb({"b": 2})
+    found = read(data)
+    assert [fields for _, fields, _ in found] == [{"a": b"\x00"}, None, {"b": 2}]
+    assert found[1][0] == "object 2"
+
+
+def test_broken_message_pack_ends_the_reading() -> None:
+    found = read(msgpack.packb({"a": 1}) + b"\xc1" + msgpack.packb({"b": 2}))
+    assert [fields for _, fields, _ in found] == [{"a": 1}, None]
+    assert "no MessagePack" in found[1][2]
+
+
+def test_nothing_holds_no_request() -> None:
+    assert read(b"") == []
+
+
+# --- words -------------------------------------------------------------------------------------
+
+JOB: dict[str, Any] = {
+    "job": 2,
+    "status": "running",
+    "step": 2,
+    "steps": 3,
+    "to": "write-only",
+    "doing": "filling rows",
+    "phase": "backfilling",
+    "rows": 500,
+    "rows_total": 1_000,
+    "rows_per_second": 250.0,
+    "eta_s": 2.0,
+    "waits_for": [],
+    "error": "",
+}
+
+
+def test_progress_in_words() -> None:
+    assert progress_words(JOB) == (
+        "step 2/3 → write-only: filling rows, 500 of about 1,000 rows, 250/s, 2.0 s left"
+    )
+    waiting = {**JOB, "phase": "draining", "doing": "waiting", "waits_for": ["a", "b"]}
+    assert progress_words(waiting) == "step 2/3 → write-only: waiting, waits: a and 1 more"
+    failed = {**JOB, "status": "failed", "error": "3 findings"}
+    assert progress_words(failed) == "failed: 3 findings"
+
+
+def told(**changes: Any) -> dict[str, Any]:
+    return {
+        "log": {"master": "m1", "master_silent_ms": 100},
+        "nodes": [{"node": "r1", "role": "replicant", "coherency": "coherent", "for_ms": 1,
+                   "lag_records": 0}],
+        "ledger": {"state": "ready"},
+        "jobs": [{"status": "running"}],
+        **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"log": {"master": "", "master_silent_ms": None}}, "no master"),
+        ({"log": {"master": "m1", "master_silent_ms": 9_000}}, "written nothing"),
+        ({"ledger": {"state": "grace"}}, "ledger is grace"),
+        ({"jobs": [{"status": "failed", "job": 7, "table": "t", "error": "e"}]}, "job 7"),
+        (
+            {"nodes": [{"node": "r9", "role": "replicant", "coherency": "silent", "for_ms": 5,
+                        "lag_records": 3}]},
+            "r9",
+        ),
+    ],
+)  # fmt: skip
+def test_status_names_what_is_not_right(changes: dict[str, Any], word: str) -> None:
+    assert status_troubles(told()) == []
+    (trouble,) = status_troubles(told(**changes))
+    assert word in trouble
+
+
+def check(node: str, *, offset: int = 9, checksum: bytes = b"a", **more: Any) -> CheckReport:
+    fields: dict[str, Any] = {"findings_total": 0, "findings": (), "error": "", **more}
+    return CheckReport(
+        b"s", node, b"", offset, 5, 1, 1, 10, {}, checksum, took_ms=1, **fields
+    )  # fmt: skip
+
+
+def test_l6_check_compares_checksums_at_equal_positions_only() -> None:
+    wanted = {("r1", 1), ("r2", 1)}
+    names = {1: "flights"}
+    assert troubles_of([check("r1"), check("r2")], wanted, names) == []
+    (differs,) = troubles_of([check("r1"), check("r2", checksum=b"b")], wanted, names)
+    assert "flights differs at log offset 9: r1 against r2" in differs
+    apart = [check("r1"), check("r2", checksum=b"b", offset=10)]
+    assert troubles_of(apart, wanted, names) == []
+
+
+def test_check_tells_of_findings_failures_and_silence() -> None:
+    names = {1: "flights"}
+    (missing,) = troubles_of([check("r1")], {("r1", 1), ("r2", 1)}, names)
+    assert "r2 has not reported" in missing
+    (found,) = troubles_of([check("r1", findings_total=3)], {("r1", 1)}, names)
+    assert "3 findings" in found
+    (failed,) = troubles_of([check("r1", error="disk")], {("r1", 1)}, names)
+    assert "disk" in failed
+    assert troubles_of([], set(), names) == ["no live node: nobody can check"]
