@@ -93,6 +93,7 @@ class World:
         self.ledger = LedgerState()
         self.run_id = RUN
         self.ledger_up = True
+        self.dead: set[int] = set()  # sessions whose agents renew no more
         self.log: list[tuple[CatalogWrite, ...]] = []
         self.catalog = Catalog()
         self.nodes = nodes
@@ -244,6 +245,8 @@ class World:
     def _renew_all(self) -> None:
         """Agents live: each has renewed since the last look, so none is counted dead (D7)."""
         for session, row in list(self.ledger.sessions.items()):
+            if session in self.dead:
+                continue
             self.ledger.sessions[session] = row._replace(counter=row.counter + 1)
 
     def _judge_call(self, command: Command) -> None:

@@ -210,6 +210,18 @@ def test_d4_lease_taken_between_the_look_and_the_fence_is_waited_for() -> None:
     assert [h.agent for h in world.coordinator.blockers(1)] == ["slow"]
 
 
+def test_d7_lease_of_a_session_that_stands_still_for_a_ttl_blocks_no_longer() -> None:
+    world = ready_world()
+    hold(world, 1)
+    world.dead.add(77)
+    world.ddl(OPTIONAL)
+    reach(world, 0, Phase.DRAINING)
+    world.until(lambda: bool(world.coordinator.blockers(1)))
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+    assert 77 not in world.ledger.sessions
+
+
 def test_polls_back_off_and_stay_bounded() -> None:
     world = ready_world()
     hold(world, 1)
@@ -413,8 +425,10 @@ def test_node_that_stops_being_coherent_is_no_longer_waited_for() -> None:
     assert world.coordinator.waiting_for(1) == "r2 to verify the element"
     world.coherent = frozenset({"m", "r1"})
     world.give(CoherentNodes(world.coherent))
-    world.settle()
+    while world.calm():
+        pass
     assert world.job().status is Status.SUCCEEDED
+    assert [p for _, p, _ in world.job().marks].count("verifying") == 1, "waited out, not let go"
 
 
 def test_without_coherent_nodes_the_masters_own_report_counts() -> None:
@@ -430,6 +444,8 @@ def test_without_coherent_nodes_the_masters_own_report_counts() -> None:
 
 def test_masters_own_report_is_always_waited_for() -> None:
     world = ready_world()
+    world.coherent = frozenset({"r1", "r2"})  # a master that serves no reads asks for no lease
+    world.give(CoherentNodes(world.coherent))
     world.ddl(INDEX)
     reach(world, 1, Phase.VERIFYING)
     world.reports = [report for report in world.reports if report.node != "m"]

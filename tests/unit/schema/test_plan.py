@@ -205,6 +205,8 @@ def test_d9_table_with_a_running_job_is_busy() -> None:
     with pytest.raises(TableBusy) as caught:
         plan(parse_ddl("alter table t add b int"), catalog)
     assert caught.value.detail["job"] == 1
+    with pytest.raises(TableBusy):
+        plan(parse_ddl("create index j on t (a)"), catalog)
     with pytest.raises(DuplicateObject):
         plan(parse_ddl("create index i on u (a)"), catalog)
     assert job_plan("create index j on u (a)", catalog).job.job_id == 2
