@@ -41,6 +41,7 @@ STEP = st.one_of(
     WRITE,
     WRITE,
     st.tuples(st.just("fill"), st.lists(KEYS, max_size=4)),
+    st.tuples(st.just("fill"), st.lists(KEYS, min_size=1, max_size=8)),
     st.tuples(st.just("remember"), st.integers(0, 3)),
     st.tuples(st.just("forget"), st.integers(0, 20), st.integers(1, 2)),
     *(
@@ -98,7 +99,7 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
 @given(
     wide_key=st.booleans(),
     rows=st.lists(WRITE, max_size=6),
-    schema_steps=st.integers(0, 14),
+    schema_steps=st.one_of(st.sampled_from([4, 8]), st.integers(0, 14)),  # 4, 8: write-only
     steps=st.lists(STEP, min_size=5, max_size=40),
 )
 def test_stores_in_lockstep_show_the_same(

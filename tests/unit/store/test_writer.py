@@ -189,35 +189,52 @@ def test_pairs_that_an_older_version_cannot_see_are_carried_along(store: SqliteS
     store.close()
 
 
-def test_a_roll_back_takes_new_columns_and_versions_with_it(store: SqliteStore) -> None:
+def test_a_savepoint_undone_leaves_nothing_and_one_released_stays(store: SqliteStore) -> None:
+    store.begin()
+    store.savepoint()
+    store.change(FLIGHTS, insert(2), 6, 0, None)
+    store.savepoint()
+    store.change(FLIGHTS, insert(3), 7, 0, None)
+    store.put_outcome(b"3", Outcome(1, 7, 1, 7, True))
+    store.rollback_to()
+    assert store.row(FLIGHTS, (3,)) is None
+    assert store.outcome(b"3") is None
+    with pytest.raises(AssertionError, match="a savepoint is open"):
+        store.commit(LogPosition(2))
+    store.release()
+    store.commit(LogPosition(2, lsn=6))
+    with store.open_snapshot() as snapshot:
+        assert snapshot.get(FLIGHTS, (2,)) is not None
+        assert snapshot.get(FLIGHTS, (3,)) is None
+    store.close()
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_roll_back_takes_new_columns_and_versions_with_it(
+    store: SqliteStore, inner: bool
+) -> None:
     """The next column under the same version number may be another one."""
-    first = replace(
-        FLIGHTS, version=2, columns=(*FLIGHTS.columns, Column(20, "first", Type("text")))
-    )
-    other = replace(
-        FLIGHTS, version=2, columns=(*FLIGHTS.columns, Column(20, "other", Type("bigint")))
-    )
-    for inner in (False, True):
-        store.begin()
-        if inner:
-            store.savepoint()
-        store.prepare(first)
-        store.put_descriptor(TABLE, 2, first.to_wire())
-        image = {NUMBER: 2, 20: "x"}
-        store.change(
-            first, RowChange(ChangeKind.INSERT, TABLE, 2, (2,), image, {}, (0,)), 6, 0, None
-        )
-        if inner:
-            store.rollback_to()
-            store.commit(store.position())
-        else:
-            store.rollback()
+    text = Column(20, "first", Type("text"))
+    number = Column(20, "other", Type("bigint"))
+    first = replace(FLIGHTS, version=2, columns=(*FLIGHTS.columns, text))
+    other = replace(FLIGHTS, version=2, columns=(*FLIGHTS.columns, number))
+    store.begin()
+    if inner:
+        store.savepoint()
+    store.prepare(first)
+    store.put_descriptor(TABLE, 2, first.to_wire())
+    image = {NUMBER: 2, 20: "x"}
+    change = RowChange(ChangeKind.INSERT, TABLE, 2, (2,), image, {}, (0,))
+    store.change(first, change, 6, 0, None)
+    if inner:
+        store.rollback_to()
+        store.commit(store.position())
+    else:
+        store.rollback()
     assert len(store.catalog().descriptors) == 1
     store.begin()
     with pytest.raises(StoreCorrupted, match=r"elements \[20\]"):
-        store.change(
-            first, RowChange(ChangeKind.INSERT, TABLE, 2, (2,), image, {}, (0,)), 6, 0, None
-        )
+        store.change(first, change, 6, 0, None)
     store.prepare(other)
     image_now = {NUMBER: 2, 20: 5}
     store.change(
