@@ -153,11 +153,14 @@ class Agent:
             self.release(use)
 
     def acquire(self, table: str, timeout_s: float = LEASE_TIMEOUT_S) -> LeaseUse:
-        """As `lease`, without the block. In-process while a lease is held."""
+        """As `lease`, without the block. In-process while a lease is held: no lock, no network."""
+        table_id = self._table_ids.get(table)
+        if table_id is not None:
+            held = self._holder.leases.acquire(table_id, self._clock_ns())
+            if held is not None:
+                return LeaseUse(self._descriptors[table_id][held.version], held)
         table_id = self._table_id(table, timeout_s)
-        held = self._holder.leases.acquire(table_id, self._clock_ns())
-        if held is None:
-            held = self._await_lease(table, table_id, timeout_s)
+        held = self._await_lease(table, table_id, timeout_s)
         return LeaseUse(self._descriptors[table_id][held.version], held)
 
     def release(self, use: LeaseUse) -> None:

@@ -68,17 +68,8 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"leasehold {__version__}\n"
     assert ended(["--help"]) == 0
     told = capsys.readouterr().out
-    for command in [
-        "status",
-        "versions",
-        "leases",
-        "jobs",
-        "submit",
-        "ddl",
-        "check",
-        "dead-letter",
-    ]:
-        assert command in told
+    commands = ("status", "versions", "leases", "jobs", "submit", "ddl", "check", "dead-letter")
+    assert all(command in told for command in commands)
 
 
 @pytest.mark.parametrize(
