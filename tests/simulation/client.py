@@ -1,0 +1,129 @@
+"""A program that sends change requests and waits for their results, as its users would."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+
+from leasehold.adapters.request_codec import MESSAGE_PACK
+from leasehold.model.records import Outcome, Result
+from tests.simulation.harm import demand
+
+if TYPE_CHECKING:
+    from tests.simulation.simulation import Simulation
+
+MS = 1_000_000
+ATTEMPTS_MAX = 12
+
+
+@dataclass(slots=True)
+class Asked:
+    """One request. `again` makes the fields of its next attempt (on_conflict replay)."""
+
+    id: bytes
+    fields: dict[str, Any]
+    asked_ns: int
+    again: Callable[[], dict[str, Any] | None] | None = None
+    done: Callable[[Outcome], None] | None = None
+    body: bytes = b""
+    attempt: int = 1
+    final: Outcome | None = None
+    answers: dict[int, Outcome] = field(default_factory=dict)  # by attempt
+
+
+class Client:
+    """`asks_again`: impatient, sends the same id once more when the answer takes long."""
+
+    def __init__(
+        self, name: str, number: int, sim: Simulation, rng: random.Random, *, asks_again: bool
+    ) -> None:
+        self.name = name
+        self.number = number
+        self._sim = sim
+        self._rng = rng
+        self._asks_again = asks_again
+        self.asked: dict[bytes, Asked] = {}
+        results = sim.cluster.topics.results.name
+        sim.cluster.bus.subscribe(results, number, 0, lambda m: self._read(m.value or b""))
+
+    @property
+    def waiting(self) -> list[Asked]:
+        return [asked for asked in self.asked.values() if asked.final is None]
+
+    def ask(
+        self,
+        fields: Mapping[str, Any],
+        *,
+        again: Callable[[], dict[str, Any] | None] | None = None,
+        done: Callable[[Outcome], None] | None = None,
+    ) -> Asked:
+        request_id = self._sim.cluster.fresh_id()
+        sent = {**fields, "id": request_id, "reply_to": self.number}
+        asked = Asked(request_id, sent, self._sim.scheduler.now_ns, again, done)
+        self.asked[request_id] = asked
+        self._send(asked)
+        return asked
+
+    def _send(self, asked: Asked) -> None:
+        asked.body = msgpack.packb({**asked.fields, "attempt": asked.attempt})
+        self._put(asked.body)
+        if self._rng.random() < 0.05:
+            self._later(lambda body=asked.body: self._put(body))  # type: ignore[misc]
+        if self._asks_again:
+            self._remind(asked)
+
+    def _put(self, body: bytes) -> None:
+        delay_ns = self._rng.randrange(MS // 10, 3 * MS)
+        self._sim.scheduler.later(delay_ns, lambda: self._arrive(body))
+
+    def _arrive(self, body: bytes) -> None:
+        self._sim.cluster.put(MESSAGE_PACK, body)
+
+    def _later(self, action: Callable[[], None]) -> None:
+        self._sim.scheduler.later(self._rng.randrange(1, 2_000) * MS, action)
+
+    def _remind(self, asked: Asked) -> None:
+        def look() -> None:
+            if asked.final is None:
+                self._put(asked.body)
+                self._remind(asked)
+
+        self._sim.scheduler.later(self._rng.randrange(300, 4_000) * MS, look)
+
+    def _read(self, data: bytes) -> None:
+        for result in self._sim.codec.decode(data).results:
+            self._answered(result)
+
+    def _answered(self, result: Result) -> None:
+        asked = self.asked.get(result.request_id)
+        demand(asked is not None, "L7", f"{self.name} got an answer to what it never asked")
+        assert asked is not None, "demanded"
+        outcome = result.outcome
+        settled = bool(outcome.lsn) or outcome.final
+        before = asked.final if settled else asked.answers.get(outcome.attempt)
+        if before is not None:
+            demand(before == outcome, "L5", f"{self.name} was told {before}, then {outcome}")
+        elif settled:
+            asked.final = outcome
+            if asked.done is not None:
+                asked.done(outcome)
+        else:
+            demand(asked.final is None, "L5", f"refused after the final answer: {outcome}")
+            asked.answers[outcome.attempt] = outcome
+            if asked.again is not None and outcome.attempt == asked.attempt:
+                self._replay(asked)
+
+    def _replay(self, asked: Asked) -> None:
+        """L5: the same id, the next attempt; a replay carries no old version pin."""
+        assert asked.again is not None, "looked at before"
+        asked.attempt += 1
+        fields = asked.again() if asked.attempt <= ATTEMPTS_MAX else None
+        if fields is None:
+            asked.fields = {**asked.fields, "give_up": True}
+        else:
+            asked.fields = {**fields, "id": asked.id, "reply_to": self.number}
+        self._sim.scheduler.later(self._rng.randrange(1, 100) * MS, lambda: self._send(asked))

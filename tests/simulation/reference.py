@@ -1,0 +1,168 @@
+"""The log as an observer reads it who sees every record at the instant it is appended.
+
+It tells what is true: which records count, what was decided, what every store must hold at which
+offset. What nodes, masters and clients say is compared with it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.memory import Message
+from leasehold.adapters.memory_check import check_contents
+from leasehold.adapters.memory_store import MemoryStore
+from leasehold.model.errors import LogStopped
+from leasehold.model.records import (
+    Barrier,
+    Claim,
+    Commit,
+    Decisions,
+    DescriptorWrite,
+    JobWrite,
+    Lane,
+    LogPosition,
+    MinVersion,
+    Outcome,
+)
+from leasehold.replication.apply import apply_record
+from leasehold.replication.log import Verdict, admit
+from leasehold.replication.outcomes import OutcomeSettings
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.job import job_from_wire
+from tests.simulation.harm import Harm, demand
+
+CODEC: Final = MessagePackCodec()
+
+
+class Reference:
+    def __init__(self, outcomes: OutcomeSettings | None = None) -> None:
+        self._outcomes = outcomes or OutcomeSettings()
+        self.position = LogPosition()
+        self.positions: dict[int, LogPosition] = {0: self.position}  # by offset
+        self.store = MemoryStore()
+        self.catalog = Catalog()
+        self.commits: dict[bytes, tuple[int, Commit]] = {}  # by request id
+        self.in_order: list[tuple[int, Commit]] = []
+        self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the lane
+        self.dead_letters = 0
+        self.refusals = 0
+        self.skipped = 0
+
+    def request_appended(self, message: Message) -> None:
+        """Ids are looked up when their offset is decided (L3)."""
+        assert message.offset == len(self.requests), "offsets are dense"
+        request = CODEC.decode_request(message.headers["content-type"], message.value or b"")
+        self.requests.append((request.id, request.attempt))
+
+    def log_appended(self, message: Message) -> str:
+        """→ words for the history, "" where nothing is worth telling."""
+        assert message.value is not None, "the log holds no tombstones"
+        record = CODEC.decode_log(message.value)
+        before = self.position
+        try:
+            verdict, after = admit(before, message.offset, record, CODEC.digest(message.value))
+        except LogStopped as error:
+            raise Harm(str(error)) from error
+        self.position = after
+        self.positions[after.offset] = after
+        words = ""
+        if verdict is Verdict.APPLY:
+            assert isinstance(record, Decisions), "only decisions are applied"
+            words = self._apply(record, before, after)
+        elif not isinstance(record, Barrier):
+            words = self._other(record, verdict, after)
+        return words
+
+    def _other(self, record: Claim | Decisions, verdict: Verdict, after: LogPosition) -> str:
+        self.store.begin()
+        self.store.commit(after)
+        offset = after.offset - 1
+        if verdict is Verdict.CLAIMED:
+            assert isinstance(record, Claim), "only claims are claimed"
+            return f"log {offset}: {record.node} claims epoch {record.epoch}"
+        self.skipped += 1
+        kind = "claim" if isinstance(record, Claim) else "record"
+        return f"log {offset}: a {kind} of epoch {record.epoch} is skipped"
+
+    def _apply(self, record: Decisions, before: LogPosition, after: LogPosition) -> str:
+        for number, commit in enumerate(record.commits):
+            self._judge_commit(commit, record.first_lsn + number)
+        self.store.begin()
+        changed = apply_record(record, after, self.catalog, self.store, self._outcomes)
+        self.store.commit(after)
+        self.refusals += len(record.refusals)
+        self._judge_lanes(before, after)
+        if not changed.catalog_changed:
+            return ""
+        self._judge_tables()
+        return f"log {after.offset - 1}: " + "; ".join(
+            words for commit in record.commits for words in self._catalog_words(commit)
+        )
+
+    def _judge_commit(self, commit: Commit, lsn: int) -> None:
+        if commit.request_id:
+            known = self.commits.get(commit.request_id)
+            demand(known is None, "R1", f"request {commit.request_id.hex()} committed twice")
+            final = self.store.outcome(commit.request_id)
+            demand(
+                final is None or not final.final,
+                "L5",
+                f"request {commit.request_id.hex()} was refused for good and then committed",
+            )
+            self.commits[commit.request_id] = (lsn, commit)
+            self.in_order.append((lsn, commit))
+        for table_id, version in commit.versions.items():
+            lowest = self.catalog.min_version(table_id)
+            demand(version >= lowest, "D5", f"LSN {lsn} used version {version} below {lowest}")
+        for write in commit.catalog:
+            if isinstance(write, DescriptorWrite) and write.version > 1:
+                lowest = self.catalog.min_version(write.table_id)
+                demand(
+                    lowest == write.version - 1,
+                    "D5",
+                    f"version {write.version} published while min_version is {lowest}",
+                )
+
+    def _judge_lanes(self, before: LogPosition, after: LogPosition) -> None:
+        """L3: what the log says is decided has an outcome, and nothing goes back."""
+        for lane, offset in after.decided_through.items():
+            first = before.decided_through.get(lane, 0)
+            demand(offset >= first, "L3", f"{lane} decided through {first}, then {offset}")
+            if lane != Lane.REQUESTS:
+                continue
+            for request_id, attempt in self.requests[first:offset]:
+                outcome = self.store.outcome(request_id)
+                demand(
+                    outcome is not None
+                    and (outcome.final or bool(outcome.lsn) or outcome.attempt >= attempt - 1),
+                    "L3",
+                    f"request {request_id.hex()} attempt {attempt} was passed over: {outcome}",
+                )
+
+    def _judge_tables(self) -> None:
+        for descriptor in self.catalog.tables():
+            report = check_contents(self.store.contents, b"", descriptor.table_id, None)
+            demand(not report.findings, "d ⊨ S", f"{descriptor.name}: {report.findings[:3]}")
+
+    def _catalog_words(self, commit: Commit) -> list[str]:
+        words = []
+        for write in commit.catalog:
+            match write:
+                case DescriptorWrite(table_id=table, version=version):
+                    words.append(f"table {table} version {version}")
+                case MinVersion(table_id=table, version=version):
+                    words.append(f"table {table} min_version {version}")
+                case JobWrite(body=body):
+                    job = job_from_wire(body)
+                    state = job.current.state.label if job.step < len(job.steps) else ""
+                    words.append(
+                        f"job {job.job_id} {job.status.value}, step {job.step} to {state},"
+                        f" {job.phase.value}, run {job.run} {job.error}".rstrip()
+                    )
+                case _:
+                    words.append(str(write))
+        return words
+
+    def outcome(self, request_id: bytes) -> Outcome | None:
+        return self.store.outcome(request_id)

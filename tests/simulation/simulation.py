@@ -1,0 +1,458 @@
+"""One run of the whole system under a seed: setup, chaos, healing, then everything is demanded."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgpack
+
+from leasehold.adapters.codec import MessagePackCodec, restore_row_key
+from leasehold.adapters.memory import Message, Scheduler
+from leasehold.adapters.memory_check import check_contents
+from leasehold.adapters.memory_cluster import ClusterShape, MemoryCluster, MemoryStores
+from leasehold.adapters.memory_node import MemoryNode
+from leasehold.adapters.memory_snapshot import MemorySnapshot
+from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.memory_subscriber import MemorySubscriber
+from leasehold.lease.agent_session import HolderLimits
+from leasehold.lease.rules import EVERY_RULE
+from leasehold.lease.rules import Rules as LeaseRules
+from leasehold.model.records import RowImage, VersionEvent
+from leasehold.replication.effects import Became, Stop
+from leasehold.replication.rules import RULES, ReplicationRules
+from leasehold.replication.schema_changes import SchemaSettings
+from leasehold.schema.coordinator import CoordinatorSettings
+from leasehold.schema.job import Status
+from leasehold.schema.ledger_side import LedgerSideSettings
+from tests.simulation.chaos import Chaos, ChaosHops, ChaosPipelineHops, Weather
+from tests.simulation.harm import Harm, demand
+from tests.simulation.reference import Reference
+from tests.simulation.workloads import Bank, Increments, Items, SchemaChanger, Workload
+
+MS: Final = 1_000_000
+SECOND: Final = 1_000 * MS
+HISTORY_LINES: Final = 40
+TTL_MS: Final = 1_200
+
+SHAPE: Final = ClusterShape(
+    database="sim",
+    candidates=2,
+    replicants=2,
+    subscribers=1,
+    election_timeout_ms=700,
+    schema=SchemaSettings(
+        CoordinatorSettings(
+            verification_ms=3_000,
+            ledger=LedgerSideSettings(session_ttl_ms=TTL_MS, look_ms=300, look_again_ms=50),
+        )
+    ),
+    leases=HolderLimits(
+        session_ttl_ns=TTL_MS * MS,
+        renew_every_ns=TTL_MS * MS // 3,
+        margin_ns=50 * MS,
+        retry_after_ns=100 * MS,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long and how rough. Times are virtual ms."""
+
+    chaos_ms: int = 6_000
+    fault_pause_ms: int = 250
+    heal_ms_max: int = 90_000
+    shape: ClusterShape = field(default_factory=lambda: SHAPE)
+    rules: ReplicationRules = RULES
+    lease_rules: LeaseRules = EVERY_RULE
+
+
+class Simulation:
+    """`run()` raises Harm; `history` tells in words what happened before."""
+
+    def __init__(self, seed: int, plan: Plan | None = None) -> None:
+        self.seed = seed
+        self.plan = plan or Plan()
+        self.codec = MessagePackCodec()
+        self.scheduler = Scheduler()
+        self.weather = Weather()
+        self.history: deque[str] = deque(maxlen=HISTORY_LINES)
+        self.reference = Reference()
+        self.stores = MemoryStores()
+        self.answered_offset = -1  # highest offset of a record of which an answer was given
+        self.reads = 0
+        self.decoded = 0
+        network = self._rng("network")
+        self.hops: dict[str, ChaosHops] = {}
+        self.cluster = MemoryCluster(
+            self.scheduler,
+            self._rng("cluster"),
+            self.plan.shape,
+            open_store=self.stores.open,
+            hops_of=lambda name: self.hops.setdefault(name, ChaosHops(network, self.weather)),
+            pipeline_hops=ChaosPipelineHops(self._rng("pipeline"), self.weather),
+            changefeed_linger_ns=lambda: network.randrange(1 * MS, 30 * MS),
+            rules=self.plan.rules,
+            lease_rules=self.plan.lease_rules,
+        )
+        self.cluster.bus.on_append = self._appended
+        self._clocks()
+        self.workloads: list[Workload] = []
+        self.chaos = Chaos(self, self._rng("chaos"), self.plan.fault_pause_ms)
+        self._reader = self._rng("reader")
+        self._told: dict[str, int] = {}
+
+    def _rng(self, name: str) -> random.Random:
+        return random.Random(f"{self.seed}/{name}")
+
+    def _clocks(self) -> None:
+        """No two machines agree; rates differ by up to 2 per mille."""
+        rng = self._rng("clocks")
+        for node in self.cluster.nodes.values():
+            node.clock.boot_ns = rng.randrange(0, 10**15)
+            node.clock.rate = rng.choice((1.0, 1.002, 0.998))
+            node.on_step = self._stepped
+        for agent in self.cluster.subscribers.values():
+            agent.clock.boot_ns = rng.randrange(0, 10**15)
+            agent.clock.rate = rng.choice((1.0, 1.002, 0.998))
+            agent.hold_ns = lambda: rng.choice((0, 20, 300, 2_000)) * MS
+            agent.on_row = self._row_decoded
+
+    def note(self, words: str) -> None:
+        self.history.append(f"{self.scheduler.now_ns / SECOND:9.4f} s  {words}")
+
+    # ------------------------------------------------------------ watching
+
+    def _appended(self, topic: str, partition: int, message: Message) -> None:
+        topics = self.cluster.topics
+        if topic == topics.log.name:
+            words = self.reference.log_appended(message)
+            if words:
+                self.note(words)
+                self._judge_leases()
+        elif topic == topics.requests.name:
+            self.reference.request_appended(message)
+        elif topic == topics.results.name:
+            for result in self.codec.decode(message.value or b"").results:
+                self._judge_answer(result.request_id, result.outcome)
+                self.answered_offset = max(self.answered_offset, result.offset)
+            self._judge_coherence()
+        elif topic == topics.conflicts.name:
+            conflict = self.codec.decode(message.value or b"")
+            self.answered_offset = max(self.answered_offset, conflict.offset)
+            self._judge_coherence()
+
+    def _judge_answer(self, request_id: bytes, told: object) -> None:
+        """L4: only what counts in the log is ever answered."""
+        true = self.reference.outcome(request_id)
+        lsn = getattr(told, "lsn", 0)
+        final = lsn or getattr(told, "final", False)
+        words = f"request {request_id.hex()} was answered {told}, the log says {true}"
+        if final:
+            demand(told == true, "L4", words)
+        else:
+            attempt = getattr(told, "attempt", 0)
+            demand(true is not None and (true.final or true.attempt >= attempt), "L4", words)
+
+    def _judge_coherence(self) -> None:
+        for node in self.cluster.replicants():
+            self._judge_coherent(node)
+
+    def _judge_coherent(self, node: MemoryNode) -> None:
+        """C1, C2: who may answer reads shows everything that was answered."""
+        if node.reads():
+            offset = node.store.position().offset
+            demand(
+                offset > self.answered_offset,
+                "C1",
+                f"{node.settings.name} reads at offset {offset}, although results of the record"
+                f" at {self.answered_offset} were given",
+            )
+
+    def _judge_leases(self) -> None:
+        for agent in self.cluster.subscribers.values():
+            for lease in agent.in_use():
+                self._judge_lease(agent, lease.table, lease.version)
+
+    def _judge_lease(self, agent: MemorySubscriber, table: int, version: int) -> None:
+        newest = self.reference.catalog.newest(table).version
+        demand(
+            version >= newest - 1,
+            "D1",
+            f"{agent.name} uses version {version} of table {table} under a lease; newest {newest}",
+        )
+
+    def _row_decoded(self, agent: MemorySubscriber, _row: object, lease: object) -> None:
+        self.decoded += 1
+        self._judge_lease(agent, lease.table, lease.version)  # type: ignore[attr-defined]
+
+    def _stepped(self, node: MemoryNode) -> None:
+        name = node.settings.name
+        told = self._told.get(name, 0)
+        for event in node.history[told:]:
+            if isinstance(event, Became):
+                self.note(f"{name} becomes {event.role} (epoch {event.epoch}): {event.why}")
+        self._told[name] = len(node.history)
+        for event in node.history[told:]:
+            if isinstance(event, Stop):
+                raise Harm(f"L2: {name} stops: {event.error}")
+        if node.node is None:
+            return
+        position = node.node.position
+        true = self.reference.positions.get(position.offset)
+        demand(position == true, "L1", f"{name} is at {position}, the log says {true}")
+        if node.settings.serving:
+            self._judge_coherent(node)
+
+    def read(self) -> MemorySnapshot | None:
+        """A snapshot of a replicant that is coherent now, by chance which."""
+        able = [node for node in self.cluster.replicants() if node.reads()]
+        if not able:
+            return None
+        node = self._reader.choice(able)
+        self.reads += 1
+        snapshot: MemorySnapshot = node.store.open_snapshot()  # type: ignore[attr-defined]
+        for workload in self.workloads:
+            try_check(lambda w=workload: w.check(snapshot, f"at {node.settings.name}"))  # type: ignore[misc]
+        return snapshot
+
+    # ------------------------------------------------------------ faults' other half
+
+    def restart(self, name: str) -> None:
+        node = self.cluster.nodes[name]
+        if not node.up:
+            self.note(f"{name} starts")
+            node.start()
+
+    def restore(self, name: str, source: str) -> None:
+        """A new disk: empty, or with a snapshot of another node's committed store."""
+        store = self.stores.get(source).copy() if source else MemoryStore()
+        self.note(f"{name} will start from {f'a snapshot of {source}' if source else 'nothing'}")
+        self.stores.put(name, store)
+
+    def restart_rest(self) -> None:
+        cluster = self.cluster
+        for part in (cluster.changefeed, cluster.backfill, cluster.retry):
+            if not part.up:
+                part.start()
+        for agent in cluster.subscribers.values():
+            if not agent.up:
+                agent.start()
+
+    def ledger_back(self) -> None:
+        self.cluster.ledger.reachable = True
+
+    def heal(self) -> None:
+        self.note("everything is healed")
+        self.chaos.stop()
+        self.weather.calm_down()
+        for hops in self.hops.values():
+            hops.slow = 1
+        for name, node in self.cluster.nodes.items():
+            node.heal()
+            node.clock.wall_shift_us = 0
+            self.restart(name)
+        for agent in self.cluster.subscribers.values():
+            agent.heal()
+        self.restart_rest()
+        self.ledger_back()
+
+    # ------------------------------------------------------------ the run
+
+    def run(self) -> None:
+        self.setup()
+        self.chaos.start()
+        for workload in self.workloads:
+            workload.start()
+        self._pass(self.plan.chaos_ms)
+        for workload in self.workloads:
+            workload.stop()
+        self.heal()
+        self.demand_liveness()
+        self.demand_end()
+
+    def setup(self) -> None:
+        self.cluster.start()
+        kinds = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600))
+        for number, (kind, pause_ms) in enumerate(kinds):
+            workload = kind(self, self._rng(kind.__name__), number, pause_ms)
+            self.workloads.append(workload)
+        self._pass(300)
+        for workload in self.workloads:
+            workload.setup()
+        self._wait(lambda: not self._waiting(), 20_000, "L7", self._waiting_words)
+        for workload in self.workloads:
+            workload.fill()
+        self._wait(lambda: not self._waiting(), 20_000, "L7", self._waiting_words)
+
+    def _pass(self, virtual_ms: int) -> None:
+        self.scheduler.run_until(self.scheduler.now_ns + virtual_ms * MS)
+
+    def _wait(
+        self,
+        until: Callable[[], bool],
+        virtual_ms: int,
+        invariant: str,
+        words: Callable[[], str],
+    ) -> None:
+        end_ns = self.scheduler.now_ns + virtual_ms * MS
+        while not until():
+            demand(self.scheduler.now_ns < end_ns, invariant, words())
+            self._pass(100)
+
+    def _waiting(self) -> list[object]:
+        return [asked for w in self.workloads for asked in w.client.waiting]
+
+    def _waiting_words(self) -> str:
+        waiting = self._waiting()
+        return f"{len(waiting)} requests have no final answer, the first: {waiting[:1]}"
+
+    def demand_liveness(self) -> None:
+        most_ms = self.plan.heal_ms_max
+        self._wait(lambda: not self._waiting(), most_ms, "L7", self._waiting_words)
+        self._wait(self._jobs_ended, most_ms, "jobs", self._job_words)
+        self._wait(lambda: not self._waiting(), most_ms, "L7", self._waiting_words)
+        self._wait(self._caught_up, 20_000, "L6", self._behind_words)
+
+    def _jobs_ended(self) -> bool:
+        return all(job.status.ended for job in self.reference.catalog.jobs.values())
+
+    def _job_words(self) -> str:
+        master = self.cluster.master()
+        words = []
+        for job in self.reference.catalog.jobs.values():
+            if not job.status.ended:
+                changes = master.node.master._changes if master and master.node else None  # type: ignore[union-attr]
+                waits = changes.coordinator.waiting_for(job.job_id) if changes else "a master"
+                words.append(
+                    f"job {job.job_id} ({job.sql}) is {job.status}, {job.phase}: waits for {waits}"
+                )
+        return "; ".join(words)
+
+    def _committed(self, name: str) -> int:
+        return self.stores.get(name).contents.position.lsn
+
+    def _caught_up(self) -> bool:
+        lsn = self.reference.position.lsn
+        return (
+            all(self._committed(name) == lsn for name in self.cluster.nodes)
+            and self.cluster.changefeed.position.lsn == lsn
+            and all(node.reads() for node in self.cluster.replicants())
+            and self.cluster.retry.idle
+        )
+
+    def _behind_words(self) -> str:
+        at = {name: self._committed(name) for name in self.cluster.nodes}
+        coherent = [n.settings.name for n in self.cluster.replicants() if n.reads()]
+        return (
+            f"the log ends at LSN {self.reference.position.lsn}; nodes {at}, coherent {coherent},"
+            f" changefeed {self.cluster.changefeed.position.lsn}"
+        )
+
+    # ------------------------------------------------------------ the end
+
+    def demand_end(self) -> None:
+        reference = self.reference
+        true = reference.store
+        for name in self.cluster.nodes:
+            store = self.stores.get(name)
+            self._demand_equal(name, store, true)
+            for descriptor in reference.catalog.tables():
+                report = check_contents(store.contents, b"", descriptor.table_id, None)
+                demand(not report.findings, "d ⊨ S", f"{name}: {report.findings[:3]}")
+        for job in reference.catalog.jobs.values():
+            demand(job.status is not Status.FAILED, "jobs", f"{job.sql} failed: {job.error}")
+        snapshot = true.open_snapshot()
+        for workload in self.workloads:
+            workload.check(snapshot, "at the end")
+            workload.check_end(snapshot)
+        self._demand_outcomes()
+        self._demand_feed(true)
+
+    def _demand_equal(self, name: str, store: MemoryStore, true: MemoryStore) -> None:
+        mine, theirs = store.contents, true.contents
+        for what in ("exists", "pairs", "entries", "descriptors", "min_versions", "jobs"):
+            a, b = getattr(mine, what), getattr(theirs, what)
+            if what in ("descriptors", "jobs"):  # as written: a tuple and a list are one thing
+                a, b = _as_written(a), _as_written(b)
+            demand(a == b, "L6", f"{name} differs in {what}: {_difference(a, b)}")
+        demand(mine.ledger_run == theirs.ledger_run, "L6", f"{name} differs in the ledger's run")
+        a, b = _as_written(mine.outcomes), _as_written(theirs.outcomes)
+        demand(a == b, "L5", f"{name} remembers others: {_difference(a, b)}")
+
+    def _demand_outcomes(self) -> None:
+        """R1: submitted = committed + refused + dead-lettered, each once."""
+        dead = [m.key for m in self.cluster.bus.read(self.cluster.topics.dead_letter.name)]
+        demand(len(dead) == len(set(dead)), "R1", "a request is dead-lettered twice")
+        for workload in self.workloads:
+            for asked in workload.client.asked.values():
+                outcome = self.reference.outcome(asked.id)
+                settled = outcome is not None and (outcome.lsn or outcome.final)
+                demand(bool(settled), "R1", f"{asked.fields} ended as {outcome}")
+                assert outcome is not None, "demanded"
+                demand(
+                    outcome.dead_lettered == (asked.id in dead),
+                    "R1",
+                    f"{asked.fields} ended as {outcome}, dead-lettered: {asked.id in dead}",
+                )
+
+    def _demand_feed(self, true: MemoryStore) -> None:
+        topics, bus = self.cluster.topics, self.cluster.bus
+        for descriptor in self.reference.catalog.tables():
+            table = descriptor.table_id
+            topic = topics.rows(table)
+            newest: dict[bytes, bytes | None] = {}
+            for partition in range(topic.partitions):
+                newest.update((m.key, m.value) for m in bus.read(topic.name, partition))
+            images = {
+                restore_row_key(key): self.codec.decode_as(RowImage, value)
+                for key, value in newest.items()
+                if value is not None
+            }
+            held = true.contents
+            rows = {key: stamp for (t, key), stamp in held.exists.items() if t == table}
+            demand(images.keys() == rows.keys(), "changefeed", f"rows of {descriptor.name} differ")
+            for key, (genids, lsn) in rows.items():
+                image = images[key]
+                pairs = {e: v for e, v in image.values.items() if v is not None}
+                demand(
+                    (dict(image.genids), image.lsn, pairs)
+                    == (dict(genids), lsn, held.pairs.get((table, key), {})),
+                    "changefeed",
+                    f"{descriptor.name} {key}: {image}, the store has {genids} {lsn}"
+                    f" {held.pairs.get((table, key))}",
+                )
+            published = [
+                self.codec.decode_as(VersionEvent, m.value).version
+                for m in bus.read(topics.versions_history.name)
+                if m.key == b"%d" % table and m.value is not None
+            ]
+            dense = list(range(1, descriptor.version + 1))
+            demand(published == dense, "D2", f"{descriptor.name}: versions {published}")
+
+
+def try_check(check: Callable[[], None]) -> None:
+    """Before its table exists a workload has nothing to check."""
+    from leasehold.model.errors import UnknownTable
+
+    try:
+        check()
+    except UnknownTable:
+        return
+
+
+def _as_written(bodies: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: msgpack.packb(body) for key, body in bodies.items()}
+
+
+def _difference(a: object, b: object) -> str:
+    if isinstance(a, dict) and isinstance(b, dict):
+        keys = [k for k in {**a, **b} if a.get(k) != b.get(k)]
+        return "; ".join(f"{k}: {a.get(k)} / {b.get(k)}" for k in keys[:3])
+    if isinstance(a, set) and isinstance(b, set):
+        return f"only here {list(a - b)[:3]}, only there {list(b - a)[:3]}"
+    return f"{a} / {b}"
