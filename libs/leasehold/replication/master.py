@@ -160,6 +160,10 @@ class Master:
 
     def _wake_ns(self, now: Now) -> int:
         wake = self._appended_ns + self._settings.heartbeat_ms * NS_PER_MS
+        if self.in_flight:
+            # Its read-back (or the failure of its append) wakes; a heartbeat that is overdue
+            # meanwhile would have this node tick without a pause.
+            wake = now.mono_ns + self._settings.heartbeat_ms * NS_PER_MS
         if self._answers.waiting():
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
         return wake
