@@ -1,0 +1,188 @@
+"""Coherency leases: who may read, and whom an answer waits for (C1–C5).
+
+Times are in ms here, made ns for the code; nothing waits for a real clock.
+"""
+
+from __future__ import annotations
+
+from leasehold.model.records import Ack, Grant
+from leasehold.replication.coherency import (
+    ASKS_REMEMBERED_MAX,
+    GIVEN_UP,
+    CoherencyLease,
+    CoherencyRules,
+    CoherencySettings,
+    CoherencyWatch,
+)
+
+SETTINGS = CoherencySettings()
+MS = 1_000_000
+ME = b"incarnation"
+
+
+def ack(node: str, offset: int, asked_ms: int = 0, incarnation: bytes = ME) -> Ack:
+    asked = asked_ms * MS if asked_ms > 0 else asked_ms
+    return Ack(node, incarnation, "replicant", offset, 1, 0, asked, False, "", 0)
+
+
+def watch(longest_grant_ms: int = 0) -> CoherencyWatch:
+    return CoherencyWatch(SETTINGS, 0, longest_grant_ms)
+
+
+def test_c3_the_lease_runs_from_the_asks_own_send_time() -> None:
+    lease = CoherencyLease("r1", ME)
+    asked = lease.ask(1_000 * MS)
+    # However late the grant comes, the lease ends where the asker can be sure of it.
+    assert lease.granted(Grant("r1", ME, asked, 500))
+    assert lease.holds(1_499 * MS)
+    assert not lease.holds(1_500 * MS)
+
+
+def test_c3_a_delayed_grant_grants_nothing() -> None:
+    lease = CoherencyLease("r1", ME)
+    lease.granted(Grant("r1", ME, lease.ask(1_000 * MS), 500))
+    assert not lease.holds(2_000 * MS)
+
+
+def test_c3_a_grant_counts_only_for_an_ask_of_this_incarnation() -> None:
+    """A boot-time clock begins anew: an echo from before lies days in the future (races 4)."""
+    lease = CoherencyLease("r1", ME)
+    lease.ask(40_000 * MS)
+    assert not lease.granted(Grant("r1", b"before the reboot", 950_400_000 * MS, 500))
+    assert not lease.granted(Grant("r1", ME, 950_400_000 * MS, 500))
+    assert not lease.holds(40_001 * MS)
+
+
+def test_c3_off_an_old_incarnations_grant_is_taken() -> None:
+    lease = CoherencyLease("r1", ME, CoherencyRules(grant_names_an_ask=False))
+    lease.granted(Grant("r1", b"before the reboot", 950_400_000 * MS, 500))
+    assert lease.holds(40_001 * MS)
+
+
+def test_c3_another_nodes_grant_is_not_ours_and_asks_are_bounded() -> None:
+    lease = CoherencyLease("r1", ME)
+    first = lease.ask(1)
+    assert not lease.granted(Grant("r2", ME, first, 500))
+    for at in range(2, ASKS_REMEMBERED_MAX + 2):
+        lease.ask(at)
+    assert not lease.granted(Grant("r1", ME, first, 500))
+
+
+def test_c2_a_lease_given_up_is_over_at_once() -> None:
+    lease = CoherencyLease("r1", ME)
+    lease.granted(Grant("r1", ME, lease.ask(10 * MS), 500))
+    lease.give_up()
+    assert not lease.holds(11 * MS)
+
+
+def test_c1_an_answer_waits_for_every_coherent_node() -> None:
+    master = watch()
+    for node in ("r1", "r2"):
+        master.acked(ack(node, 5, asked_ms=1), 5, 1 * MS)
+    assert {g.node for g in master.grants(5, 2 * MS)} == {"r1", "r2"}
+    assert not master.may_answer(5, 3 * MS)
+    master.acked(ack("r1", 6), 6, 4 * MS)
+    assert not master.may_answer(5, 5 * MS)
+    master.acked(ack("r2", 6), 6, 6 * MS)
+    assert master.may_answer(5, 7 * MS)
+
+
+def test_c1_a_node_counts_from_the_append_of_its_grant() -> None:
+    master = watch()
+    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    assert master.may_answer(5, 1 * MS)
+    master.grants(5, 2 * MS)
+    assert master.coherent(2 * MS) == {"r1"}
+    assert not master.may_answer(5, 2 * MS)
+
+
+def test_c4_a_silent_node_is_waited_for_until_its_lease_is_surely_over() -> None:
+    master = watch()
+    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.grants(5, 10 * MS)
+    over_ms = 10 + SETTINGS.duration_ms + SETTINGS.defer_ms
+    assert not master.may_answer(5, (over_ms - 1) * MS)
+    assert master.may_answer(5, over_ms * MS)
+    assert master.coherent(over_ms * MS) == frozenset()
+
+
+def test_c4_a_new_master_waits_out_the_longest_grant_of_the_log() -> None:
+    master = watch(longest_grant_ms=900)
+    assert not master.may_answer(0, 999 * MS)
+    assert master.may_answer(0, 1_000 * MS)
+
+
+def test_c4_a_log_without_a_grant_needs_no_wait() -> None:
+    assert watch().may_answer(0, 0)
+
+
+def test_c4_off_a_new_master_answers_while_old_leases_run() -> None:
+    rules = CoherencyRules(takeover_waits=False)
+    assert CoherencyWatch(SETTINGS, 0, 900, rules).may_answer(0, 0)
+
+
+def test_c4_a_restarted_node_does_not_shorten_the_wait_for_its_old_lease() -> None:
+    master = watch()
+    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.grants(5, 10 * MS)
+    master.acked(ack("r1", 9, incarnation=b"again"), 9, 20 * MS)
+    assert not master.may_answer(5, 21 * MS)
+
+
+def test_c4_a_node_that_gives_its_lease_back_is_not_waited_for() -> None:
+    master = watch()
+    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.grants(5, 10 * MS)
+    master.acked(ack("r1", 5, asked_ms=GIVEN_UP), 5, 11 * MS)
+    assert master.may_answer(5, 12 * MS)
+
+
+def test_c5_one_that_is_far_behind_gets_no_grant() -> None:
+    master = watch()
+    behind = SETTINGS.behind_records_max + 1
+    master.acked(ack("r1", 5, asked_ms=1), 5 + behind, 1 * MS)
+    assert master.grants(5 + behind, 2 * MS) == ()
+    master.acked(ack("r1", 6, asked_ms=3), 5 + behind, 3 * MS)
+    assert [g.node for g in master.grants(5 + behind, 4 * MS)] == ["r1"]
+
+
+def test_c5_slow_but_alive_is_left_out_for_a_cool_down_that_doubles() -> None:
+    """It acknowledges everything, always late: it must not slow every write for ever (races 25)."""
+    master = watch()
+    now = 0
+    offset = 1
+    rests = []
+    for _ in range(2):
+        for _ in range(SETTINGS.slow_acks_max):
+            master.acked(ack("r1", offset, asked_ms=now + 1), offset, now * MS)
+            assert master.grants(offset, now * MS)
+            master.read_back(offset, now * MS)
+            now += SETTINGS.lag_ms_max + 50
+            offset += 1
+            master.acked(ack("r1", offset), offset, now * MS)
+        refused_at = now
+        while not master.grants(offset, now * MS):
+            now += 100
+            master.acked(ack("r1", offset, asked_ms=now), offset, now * MS)
+        rests.append(now - refused_at)
+    assert rests[0] >= SETTINGS.cool_down_ms
+    assert rests[1] >= 2 * SETTINGS.cool_down_ms
+
+
+def test_c5_a_fast_node_is_never_left_out() -> None:
+    master = watch()
+    for number in range(100):
+        now = number * 10
+        master.acked(ack("r1", number, asked_ms=now + 1), number, now * MS)
+        assert master.grants(number, now * MS)
+        master.read_back(number, now * MS)
+        master.acked(ack("r1", number + 1), number + 1, (now + 5) * MS)
+
+
+def test_the_dead_are_forgotten() -> None:
+    master = watch()
+    for number in range(50):
+        master.acked(ack("r1", 1, incarnation=bytes([number])), 1, 0)
+    master.sweep(3_600_000 * MS)
+    master.acked(ack("r1", 1, asked_ms=3_600_001), 1, 3_600_001 * MS)
+    assert len(master.grants(1, 3_600_001 * MS)) == 1
