@@ -351,9 +351,16 @@ class Batch:
 
 
 def _plain(detail: Mapping[str, object]) -> dict[str, Any]:
-    """Detail as it may travel: plain values only."""
-    plain = (str, int, float, bool, bytes, list, tuple, type(None))
-    return {k: v if isinstance(v, plain) else str(v) for k, v in detail.items()}
+    """Detail as it comes back from the log, so that the first answer and a repeat are equal."""
+    plain = (str, int, float, bool, bytes, tuple, type(None))
+    return {
+        name: tuple(value)
+        if isinstance(value, list)
+        else value
+        if isinstance(value, plain)
+        else str(value)
+        for name, value in detail.items()
+    }
 
 
 def _peeked_id(error: LeaseholdError) -> bytes:

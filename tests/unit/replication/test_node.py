@@ -1,0 +1,360 @@
+"""A master and a follower stepped by hand, records passed between them as bytes.
+
+Goal: the rules of the master's loop (L3, L4, L5, L7, L8, D5, T0, T1) where they are decided. The
+log is a list; nothing arrives unless a test hands it over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.memory_store import MemoryStore
+from leasehold.model.ids import format_request_id, genid, request_id
+from leasehold.model.ports import Now
+from leasehold.model.records import ChangeKind, Commit, Decisions, Lane, Outcome
+from leasehold.replication.batch import BatchSettings
+from leasehold.replication.effects import (
+    Append,
+    AppendFailed,
+    AskLogEnd,
+    Became,
+    Effect,
+    LaneRead,
+    LogEnd,
+    LogRead,
+    ReadLane,
+    Send,
+    Stop,
+    Tick,
+    Topic,
+)
+from leasehold.replication.master import MasterSettings
+from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.rules import ReplicationRules
+from leasehold.transaction.verify import VerifyRules
+
+CODEC = MessagePackCodec()
+WALL_MS = 1_700_000_000_000
+TABLE = "create table t (id bigint primary key, a integer, b text)"
+
+
+class World:
+    """One candidate and one follower; `pump` hands the log to both."""
+
+    def __init__(
+        self, batch: BatchSettings | None = None, rules: ReplicationRules | None = None
+    ) -> None:
+        self.ms = 1_000
+        self.log: list[bytes] = []
+        self.offset = itertools.count()
+        self.sent: list[Send] = []
+        self.effects: list[Effect] = []
+        self.lost = False
+        settings = MasterSettings(batch=batch or BatchSettings())
+        self.rules = rules or ReplicationRules()
+        self.master_settings = settings
+        self.node = self.make("m1", candidate=True)
+        self.follower = self.make("r1", candidate=False)
+        self.tick()
+        self.pump()
+        assert self.node.role == "master"
+
+    def make(self, name: str, *, candidate: bool) -> Node:
+        settings = NodeSettings(
+            name, candidate=candidate, serving=False, master=self.master_settings
+        )
+        incarnation = f"{name}-{self.ms}".encode()
+        return Node(
+            settings, MemoryStore(), CODEC, incarnation, itertools.count(1), self.now(), self.rules
+        )
+
+    def now(self) -> Now:
+        return Now(self.ms * 1_000_000, (WALL_MS + self.ms) * 1_000)
+
+    def perform(self, effects: list[Effect]) -> None:
+        self.effects += effects
+        for effect in effects:
+            if isinstance(effect, Append) and not self.lost:
+                self.log.append(effect.data)
+            elif isinstance(effect, AskLogEnd):
+                self.perform(self.node.step(LogEnd(len(self.log)), self.now()))
+            elif isinstance(effect, Send):
+                self.sent.append(effect)
+
+    def tick(self) -> None:
+        self.ms += 1
+        self.perform(self.node.step(Tick(), self.now()))
+
+    def pump(self) -> None:
+        while self.node.position.offset < len(self.log):
+            offset = self.node.position.offset
+            self.perform(self.node.step(self.read(offset), self.now()))
+        while self.follower.position.offset < len(self.log):
+            self.follower.step(self.read(self.follower.position.offset), self.now())
+        self.follower.step(Tick(), self.now())
+
+    def read(self, offset: int) -> LogRead:
+        data = self.log[offset]
+        return LogRead(offset, CODEC.decode_log(data), CODEC.digest(data))
+
+    def fresh_id(self) -> bytes:
+        return request_id(WALL_MS + self.ms, next(self.randoms))
+
+    randoms = (n.to_bytes(10, "big") for n in itertools.count(1))
+
+    def put(self, request: Mapping[str, Any], number: bytes | None = None) -> bytes:
+        """Queue a request at the master; → its id."""
+        number = number or self.fresh_id()
+        body = {"id": format_request_id(number), "reply_to": 1, **request}
+        self.raw(json.dumps(body).encode())
+        return number
+
+    def raw(self, body: bytes) -> None:
+        lane = LaneRead(Lane.REQUESTS, next(self.offset), "application/json", body)
+        self.perform(self.node.step(lane, self.now()))
+
+    def ask(self, request: Mapping[str, Any], number: bytes | None = None) -> Outcome:
+        """Put a request, let it be decided, → its outcome as the asker gets it."""
+        number = self.put(request, number)
+        self.tick()
+        self.pump()
+        self.tick()
+        return self.answers(number)[-1]
+
+    def answers(self, number: bytes) -> list[Outcome]:
+        return [
+            result.outcome
+            for send in self.sent
+            if send.topic == Topic.RESULTS
+            for result in send.record.results
+            if result.request_id == number
+        ]
+
+    def decided(self) -> list[Decisions]:
+        records = [CODEC.decode_log(data) for data in self.log]
+        return [record for record in records if isinstance(record, Decisions)]
+
+    def commits(self) -> list[Commit]:
+        return [commit for record in self.decided() for commit in record.commits]
+
+    def row(self, node: Node, key: int) -> dict[int, Any] | None:
+        found = node._store.row(node.catalog.newest(1), (key,))
+        return None if found is None else dict(found.values)
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    assert made.ask({"sql": TABLE}).lsn == 1
+    return made
+
+
+def insert(key: int, **values: Any) -> dict[str, Any]:
+    return {"table": "t", "op": "insert", "key": {"id": key}, "values": values}
+
+
+def update(key: int, expect: int | None = None, **values: Any) -> dict[str, Any]:
+    made = {"table": "t", "op": "update", "key": {"id": key}, "values": values}
+    return made if expect is None else {**made, "expect": expect}
+
+
+def test_l5_the_same_id_gets_the_same_answer_and_is_applied_once(world: World) -> None:
+    first = world.ask(insert(1, a=5))
+    number = world.put(update(1, a={"expr": "a + 1"}))
+    world.tick()
+    world.pump()
+    world.tick()
+    again = world.ask(update(1, a={"expr": "a + 1"}), number)
+    assert again == world.answers(number)[0]
+    assert again.rows_affected == 1
+    assert world.row(world.node, 1) == {1: 1, 2: 6}
+    assert first.lsn + 1 == again.lsn
+
+
+def test_l5_twice_in_one_batch_is_once(world: World) -> None:
+    number = world.fresh_id()
+    world.put(insert(1, a=1), number)
+    world.put(insert(1, a=1), number)
+    world.tick()
+    world.pump()
+    world.tick()
+    first, second = world.answers(number)
+    assert first == second
+    assert first.lsn == 2
+
+
+def test_l5_a_refused_attempt_is_followed_only_by_the_next(world: World) -> None:
+    world.ask(insert(1, a=1))
+    number = world.fresh_id()
+    stale = {**update(1, expect=99, a=2), "on_conflict": "retry"}
+    assert world.ask(stale, number).attempt == 1
+    assert world.ask({**stale, "attempt": 3}, number).attempt == 1
+    assert world.ask({**update(1, a=2), "attempt": 2}, number).lsn == 3
+
+
+def test_r1_giving_up_is_decided_and_final(world: World) -> None:
+    world.ask(insert(1, a=1))
+    number = world.fresh_id()
+    world.ask({**update(1, expect=99, a=2), "on_conflict": "retry"}, number)
+    given_up = world.ask({**update(1, a=2), "attempt": 2, "give_up": True}, number)
+    assert (given_up.final, given_up.dead_lettered, given_up.code) == (True, True, "40001")
+    assert world.ask({**update(1, a=2), "attempt": 3}, number) == given_up
+    assert world.row(world.node, 1) == {1: 1, 2: 1}
+
+
+def test_l3_refusals_are_in_the_log_and_lanes_go_on_behind_them(world: World) -> None:
+    world.raw(b"not json")
+    world.put(insert(1, a="wrong type"))
+    good = world.put(insert(2, a=2))
+    world.tick()
+    world.pump()
+    world.tick()
+    record = world.decided()[-1]
+    assert [refusal.code for refusal in record.refusals] == ["08P01", "22P02"]
+    assert record.decided_through == {"requests": 4}
+    assert world.answers(good)[0].lsn == 2
+
+
+def test_l3_a_new_master_begins_where_the_log_says(world: World) -> None:
+    world.ask(insert(1, a=1))
+    heir = world.make("m2", candidate=True)
+    for offset in range(len(world.log)):
+        heir.step(world.read(offset), world.now())
+    world.node = heir
+    world.ms += 10_000
+    world.tick()
+    world.pump()
+    starts = {e.lane: e.offset for e in world.effects[-8:] if isinstance(e, ReadLane)}
+    assert starts == {Lane.REQUESTS: 2, Lane.BACKFILL: 0}
+    assert heir.role == "master"
+
+
+def test_l4_an_append_of_unknown_fate_ends_the_epoch_and_nothing_is_applied(world: World) -> None:
+    world.lost = True
+    number = world.put(insert(1, a=1))
+    world.tick()
+    world.lost = False
+    world.perform(world.node.step(AppendFailed("time-out"), world.now()))
+    world.pump()
+    assert world.node.position.epoch == 2
+    assert world.answers(number) == []
+    assert world.row(world.node, 1) is None
+    # The lane is read again from where the log stands, and decided once.
+    assert world.ask(insert(1, a=1), number).lsn == 2
+
+
+def test_l4_a_record_that_arrives_after_it_was_given_up_counts_for_nobody(world: World) -> None:
+    world.put(insert(1, a=1))
+    world.lost = True
+    before = len(world.effects)
+    world.tick()
+    (late,) = [e.data for e in world.effects[before:] if isinstance(e, Append)]
+    world.lost = False
+    world.perform(world.node.step(AppendFailed("time-out"), world.now()))
+    world.pump()
+    world.log.append(late)
+    world.pump()
+    assert world.row(world.node, 1) is None
+    assert world.row(world.follower, 1) is None
+    assert not any(isinstance(effect, Stop) for effect in world.effects)
+
+
+def test_l8_what_does_not_fit_waits_for_the_next_record() -> None:
+    world = World(BatchSettings(record_bytes_max=8_000))
+    world.ask({"sql": TABLE})
+    numbers = [world.put(insert(n, b="x" * 2_500)) for n in range(5)]
+    for _ in range(4):
+        world.tick()
+        world.pump()
+    world.tick()
+    assert [world.answers(n)[0].lsn for n in numbers] == [2, 3, 4, 5, 6]
+    sizes = [len(data) for data in world.log]
+    assert max(sizes) <= 8_000
+    assert len([record for record in world.decided() if record.commits]) == 4
+
+
+def test_l8_what_can_never_fit_is_refused_and_holds_nobody_up() -> None:
+    world = World(BatchSettings(record_bytes_max=8_000))
+    world.ask({"sql": TABLE})
+    too_large = world.put(insert(1, b="x" * 9_000))
+    good = world.put(insert(2, b="x"))
+    for _ in range(3):
+        world.tick()
+        world.pump()
+    world.tick()
+    assert world.answers(too_large)[0].code == "54000"
+    assert world.answers(good)[0].lsn == 2
+
+
+def test_t0_the_master_composes_from_its_own_row(world: World) -> None:
+    """A writer of one column does not revert another's, whatever it has seen."""
+    world.ask(insert(1, a=1, b="one"))
+    world.ask(update(1, b="two"))
+    world.ask(update(1, a=2))
+    assert world.row(world.node, 1) == {1: 1, 2: 2, 3: "two"}
+    assert world.row(world.follower, 1) == world.row(world.node, 1)
+
+
+def test_t1_a_row_that_is_not_the_one_seen_refuses(world: World) -> None:
+    lsn = world.ask(insert(1, a=1)).lsn
+    world.ask(update(1, a=2))
+    refused = world.ask({**update(1, expect=genid(lsn, 0), a=3), "on_conflict": "fail"})
+    assert (refused.code, refused.final) == ("40001", True)
+    assert world.row(world.node, 1) == {1: 1, 2: 2}
+
+
+def test_t1_off_a_stale_writer_overwrites() -> None:
+    world = World(rules=ReplicationRules(verify=VerifyRules(genids_are_verified=False)))
+    world.ask({"sql": TABLE})
+    lsn = world.ask(insert(1, a=1)).lsn
+    world.ask(update(1, a=2))
+    assert world.ask(update(1, expect=genid(lsn, 0), a=3)).lsn
+    assert world.row(world.node, 1) == {1: 1, 2: 3}
+
+
+def test_one_request_is_all_or_nothing_and_sees_its_own_changes(world: World) -> None:
+    many = [insert(1, a=1), update(1, a={"expr": "a + 1"}), insert(2, a=2)]
+    assert world.ask({"transaction": many}).rows_affected == 3
+    assert world.row(world.follower, 1) == {1: 1, 2: 2}
+    twice = world.ask({"transaction": [insert(3, a=3), insert(1, a=9)]})
+    assert twice.code == "23505"
+    assert world.row(world.node, 3) is None
+    kinds = [change.kind for change in world.commits()[-1].changes]
+    assert kinds == [ChangeKind.INSERT, ChangeKind.UPDATE, ChangeKind.INSERT]
+
+
+def test_an_update_or_delete_of_no_row_affects_none(world: World) -> None:
+    assert world.ask(update(9, a=1)).rows_affected == 0
+    gone = {"table": "t", "op": "delete", "key": {"id": 9}, "values": {}}
+    assert world.ask(gone).rows_affected == 0
+
+
+def test_upsert_is_either(world: World) -> None:
+    upsert = {**insert(1, a=1), "op": "upsert"}
+    world.ask(upsert)
+    world.ask({**upsert, "values": {"b": "x"}})
+    assert world.row(world.follower, 1) == {1: 1, 2: 1, 3: "x"}
+
+
+def test_l6_master_and_follower_are_equal_at_equal_positions(world: World) -> None:
+    for n in range(20):
+        world.put(insert(n, a=n))
+        world.put(update(n // 2, a={"expr": "a + 1"}))
+    for _ in range(3):
+        world.tick()
+        world.pump()
+    assert world.node.position == world.follower.position
+    assert [world.row(world.node, n) for n in range(20)] == [
+        world.row(world.follower, n) for n in range(20)
+    ]
+
+
+def test_a_role_change_is_told(world: World) -> None:
+    became = [effect for effect in world.effects if isinstance(effect, Became)]
+    assert [(b.role, b.epoch) for b in became] == [("master", 1)]
