@@ -357,3 +357,33 @@ def test_d3_without_a_valid_lease_nothing_is_decoded_until_there_is_one_again(
         nudge(agent)
         seen = until(subscriber, lambda news: len(news) >= 2)
         assert [event.key for event in seen] == [{"id": 2}, {"id": 3}]
+
+
+def test_d3_a_lease_that_runs_out_in_a_batch_stops_it_there(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    """Decoding the second of three rows takes until after the lease's expiry."""
+
+    class Slow(dict[int, Any]):
+        def get(self, key: int, default: Any = None) -> Any:
+            clock.ns = max(clock.ns, expiry_ns)
+            return super().get(key, default)
+
+    rows = Rows()
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights"], road=rows) as subscriber,
+    ):
+        rows.records.append(row(1, "A1"))
+        until(subscriber, lambda news: len(news) >= 2)
+        expiry_ns = agent.expires_ns
+        ledger.inner.reachable = False
+        slow = RowImage(1, (3,), {0: 1}, 9, 1, 1, Slow({1: 3}))
+        rows.records += [row(2, "A2"), RowRecord(1, (3,), slow), row(4, "A4")]
+        assert [event.key for event in until(subscriber, bool)] == [{"id": 2}]
+        assert subscriber.poll(0.05) == []
+        ledger.inner.reachable = True
+        clock.ns += 1_000_000_000
+        nudge(agent)
+        seen = until(subscriber, lambda news: len(news) >= 2)
+        assert [event.key for event in seen] == [{"id": 3}, {"id": 4}]
