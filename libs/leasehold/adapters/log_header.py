@@ -51,7 +51,7 @@ def read_header(data: bytes) -> LogHeader | Claim | None:
         if tag == _CLAIM:
             return Claim(*(unpacker.unpack() for _ in range(min(fields - 2, 4))))
         return _header(unpacker) if tag == _DECISIONS else None
-    except UNREADABLE as error:
+    except (*UNREADABLE, msgpack.UnpackException) as error:
         raise LogStopped(f"{len(data)} bytes are no log record: {error}") from error
 
 
