@@ -1,0 +1,57 @@
+"""The groups by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from tests.bench import commit, rate, read, step, takeover
+from tests.bench.bench_settings import BenchSettings
+from tests.bench.figure import Figure
+from tests.bench.index import LoadedRows, loaded_stand, measure_index, measure_stall
+
+GROUPS: Final = {
+    "commit": ("commit_p50_1r", "commit_p99_1r", "commit_p50", "commit_p99"),
+    "rate": ("txn_rate_64", "txn_rate_1000"),
+    "step": ("step_p50_3", "step_p50_10", "add_column_e2e", "step_p50_100"),
+    "index": ("bulk_rate", "index_rows_rate", "backfill_rate"),
+    "stall": (
+        "write_p50_before",
+        "write_p99_before",
+        "write_stall_before",
+        "write_p50_during",
+        "write_p99_during",
+        "write_stall_during",
+    ),
+    "read": ("held_lease", "point_read"),
+    "takeover": ("takeover",),
+}
+"""Group → its metrics, in the order in which they are printed."""
+
+_ALONE: Final = {
+    "commit": commit.measure,
+    "rate": rate.measure,
+    "step": step.measure,
+    "read": read.measure,
+    "takeover": takeover.measure,
+}
+_ON_ROWS: Final = {"index": measure_index, "stall": measure_stall}
+
+
+def measure(names: list[str], settings: BenchSettings) -> Iterator[Figure]:
+    """Every figure of the named groups as soon as it is known."""
+    assert set(names) <= GROUPS.keys(), names
+    for name in names:
+        if name in _ALONE:
+            yield from _ALONE[name](settings)
+        elif name == next(each for each in names if each in _ON_ROWS):
+            on_rows = [_ON_ROWS[each] for each in names if each in _ON_ROWS]
+            with _loaded(settings) as loaded:
+                for group in on_rows:
+                    yield from group(loaded)
+
+
+@contextmanager
+def _loaded(settings: BenchSettings) -> Iterator[LoadedRows]:
+    yield from loaded_stand(settings)

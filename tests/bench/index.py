@@ -1,0 +1,86 @@
+"""Groups index and stall, on the same rows: bulk load, CREATE INDEX, writers beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from infra.demo.changes import rows_per_second
+from leasehold.adapters.clock import boottime_ns
+from tests.bench import bulk_loader
+from tests.bench.bench_settings import BenchSettings
+from tests.bench.child import Child
+from tests.bench.figure import Figure, percentile
+from tests.bench.jobs_reader import Ended
+from tests.bench.pacing import Write, due_between
+from tests.bench.stand import Stand, replicants, say, stand
+
+JOB_TIMEOUT_S: Final = 900.0
+MARKER_TIMEOUT_S: Final = 600.0
+WRITES_PER_S: Final = 200
+WARM_UP_S: Final = 3.0
+BEFORE_S: Final = 10.0
+
+
+class LoadedRows:
+    """The stand with the rows on it; made for the first group that asks, shared by both."""
+
+    def __init__(self, where: Stand, rows: int) -> None:
+        self.where = where
+        self.rows = rows
+        where.submit({"sql": bulk_loader.CREATE})
+        where.submit({"sql": "CREATE TABLE marker (id bigint PRIMARY KEY)"})
+        say(f"loading {rows} rows")
+        loader = where.child("loader", "bulk_loader", rows)
+        self.seconds = loader.answer(stop=False)["seconds"]
+        self._wait_for_changefeed()
+
+    def _wait_for_changefeed(self) -> None:
+        """What it publishes of a later change stands behind all the rows."""
+        begin = time.monotonic()
+        self.where.change("ALTER TABLE marker ADD COLUMN seen text", MARKER_TIMEOUT_S)
+        say(f"the changefeed had the rows {time.monotonic() - begin:.1f} s later")
+
+
+def loaded_stand(settings: BenchSettings) -> Iterator[LoadedRows]:
+    services = ["m1", *replicants(settings.replicants), "changefeed", "spark"]
+    with stand(services) as where:
+        yield LoadedRows(where, settings.rows)
+
+
+def measure_index(loaded: LoadedRows) -> Iterator[Figure]:
+    yield Figure("bulk_rate", loaded.rows / loaded.seconds, "rows/s")
+    say("CREATE INDEX")
+    ended = loaded.where.change(bulk_loader.INDEX, JOB_TIMEOUT_S)
+    yield Figure("index_rows_rate", loaded.rows / ended.took_ms * 1e3, "rows/s")
+    yield Figure("backfill_rate", rows_per_second(ended.job), "rows/s")
+
+
+def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
+    where = loaded.where
+    writer = where.child("writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S)
+    writer.wait_ready()
+    time.sleep(WARM_UP_S)
+    say(f"{WRITES_PER_S} writes/s for {BEFORE_S:g} s, then CREATE INDEX beside them")
+    before_ns = boottime_ns()
+    time.sleep(BEFORE_S)
+    begin_ns = boottime_ns()
+    ended: Ended = where.change(
+        f"CREATE INDEX rows_words ON {bulk_loader.TABLE} (words)", JOB_TIMEOUT_S
+    )
+    end_ns = boottime_ns()
+    say(f"CREATE INDEX took {ended.took_ms / 1e3:.1f} s beside the writes")
+    writes = _writes(writer)
+    yield from _figures("before", due_between(writes, before_ns, begin_ns))
+    yield from _figures("during", due_between(writes, begin_ns, end_ns))
+
+
+def _writes(writer: Child) -> list[Write]:
+    return [Write(due, answered) for due, answered in writer.answer(stop=True)]
+
+
+def _figures(when: str, latencies: list[float]) -> Iterator[Figure]:
+    yield Figure(f"write_p50_{when}", percentile(latencies, 0.5), "ms")
+    yield Figure(f"write_p99_{when}", percentile(latencies, 0.99), "ms")
+    yield Figure(f"write_stall_{when}", max(latencies), "ms")

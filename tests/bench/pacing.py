@@ -1,0 +1,44 @@
+"""Open-loop pacing: when each request is meant to be sent, whatever became of those before. Pure.
+
+A writer that waits for an answer before it sends the next request sends least while the system is
+slow, and so measures the good times only (Gil Tene calls it coordinated omission). Here request n
+is due at a time fixed at the start, and its latency counts from then even if it was sent later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+NS_PER_S = 1_000_000_000
+
+
+class Schedule(NamedTuple):
+    """Requests 0, 1, 2 … of a steady writer; times in ns of one clock."""
+
+    start_ns: int
+    per_second: int
+
+    def due_ns(self, number: int) -> int:
+        # From the number, not from the one before: no rounding error adds up.
+        return self.start_ns + number * NS_PER_S // self.per_second
+
+    def wait_s(self, number: int, now_ns: int) -> float:
+        """0 for a request that is late already: it is sent at once, not left out."""
+        return max(0, self.due_ns(number) - now_ns) / NS_PER_S
+
+
+class Write(NamedTuple):
+    """A write by the time it was due and the time its answer was there."""
+
+    due_ns: int
+    answered_ns: int
+
+    @property
+    def latency_ms(self) -> float:
+        return (self.answered_ns - self.due_ns) / 1e6
+
+
+def due_between(writes: Iterable[Write], begin_ns: int, end_ns: int) -> list[float]:
+    """Latencies in ms of the writes that were due in [begin, end)."""
+    return [write.latency_ms for write in writes if begin_ns <= write.due_ns < end_ns]

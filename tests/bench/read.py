@@ -1,0 +1,57 @@
+"""Group read: what a service pays in its own process, without a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from leasehold.client.replica import open_replica
+from tests.bench.bench_settings import BenchSettings
+from tests.bench.figure import Figure, percentile
+from tests.bench.stand import say, stand
+
+ROUNDS: Final = 9
+LEASE_CALLS: Final = 50_000
+READ_CALLS: Final = 5_000
+ROWS: Final = 1_000
+
+
+def measure(settings: BenchSettings) -> Iterator[Figure]:
+    del settings
+    with stand(["m1", "r1", "changefeed"]) as where:
+        where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, name text, n bigint)"})
+        for key in range(ROWS):
+            values = {"name": f"name {key}", "n": key}
+            where.producer.submit({"table": "t", "op": "insert", "key": [key], "values": values})
+        where.producer.wait(60)
+        agent = where.agent("bench-agent")
+        agent.release(agent.acquire("t"))
+        acquire, release = agent.acquire, agent.release
+
+        def leases() -> None:
+            for _ in range(LEASE_CALLS):
+                release(acquire("t"))
+
+        say(f"{ROUNDS} × {LEASE_CALLS} leases")
+        yield Figure("held_lease", _each_s(leases, LEASE_CALLS) * 1e9, "ns")
+        with open_replica(where.named("bench-replica")) as replica:
+            get = replica.get
+            assert get("t", 7) is not None, "the replica is coherent and has the rows"
+
+            def reads() -> None:
+                for number in range(READ_CALLS):
+                    get("t", number % ROWS)
+
+            say(f"{ROUNDS} × {READ_CALLS} reads")
+            yield Figure("point_read", _each_s(reads, READ_CALLS) * 1e6, "µs")
+
+
+def _each_s(work: Callable[[], None], calls: int) -> float:
+    """The median round's seconds per call; the first round is the warm-up."""
+    took = []
+    for _ in range(ROUNDS + 1):
+        begin = time.perf_counter()
+        work()
+        took.append((time.perf_counter() - begin) / calls)
+    return percentile(took[1:], 0.5)

@@ -1,0 +1,98 @@
+"""The real parts for one group: Kafka, Redis and services as processes on free ports."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from infra.local_cluster import LocalCluster
+from infra.ports import Ports
+from leasehold.client.agent import Agent
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.model.records import Outcome
+from tests.bench.child import Child
+from tests.bench.jobs_reader import Ended, JobsReader
+
+REQUEST_TIMEOUT_S: Final = 60.0
+
+
+class BenchFailure(Exception):
+    """A measurement that could not be made, as a sentence."""
+
+
+def say(words: str) -> None:
+    """Progress: standard output carries the figures alone."""
+    print(f"bench: {words}", file=sys.stderr, flush=True)
+
+
+class Stand:
+    """A running cluster with one producer; everything ends with the block that made it."""
+
+    def __init__(self, cluster: LocalCluster, stack: ExitStack) -> None:
+        self.cluster = cluster
+        self.settings = ClientSettings.read(cluster.env("bench"))
+        self._stack = stack
+        self.producer = stack.enter_context(ChangeProducer(self.settings))
+        self._jobs: JobsReader | None = None
+
+    def named(self, name: str) -> ClientSettings:
+        """Settings of another agent or replica in this process."""
+        return replace(self.settings, cluster=replace(self.settings.cluster, node=name))
+
+    def agent(self, name: str) -> Agent:
+        return self._stack.enter_context(Agent(self.named(name)))
+
+    def submit(self, request: dict[str, Any]) -> Outcome:
+        """Raises BenchFailure for a refusal."""
+        outcome = self.producer.submit(request).result(REQUEST_TIMEOUT_S)
+        if not outcome.lsn:
+            raise BenchFailure(f"{request} was refused: {outcome.message}")
+        return outcome
+
+    def change(self, sql: str, timeout_s: float) -> Ended:
+        """Submit a schema change and follow it to its success. Raises BenchFailure otherwise."""
+        if self._jobs is None:
+            self._jobs = JobsReader(self.settings)
+            self._stack.callback(self._jobs.close)
+        begin_ns = time.monotonic_ns()
+        number = self.submit({"sql": sql}).answer["job"]
+        ended = self._jobs.wait_ended(number, begin_ns, timeout_s)
+        if ended is None:
+            raise BenchFailure(f"{sql}: job {number} did not end in {timeout_s:g} s")
+        if ended.job.status.value != "succeeded":
+            raise BenchFailure(f"{sql}: job {number} {ended.job.status.value}: {ended.job.error}")
+        return ended
+
+    def child(self, name: str, module: str, *arguments: object) -> Child:
+        """Another process of the bench; killed with this stand unless it has ended."""
+        command = [sys.executable, "-m", f"tests.bench.{module}", *map(str, arguments)]
+        child = Child(name, command, self.cluster.env(name))
+        self._stack.callback(child.kill)
+        return child
+
+
+@contextmanager
+def stand(services: Sequence[str]) -> Iterator[Stand]:
+    """Raises ProcessFailure when a part does not start."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-bench-"))
+        cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free()))
+        say(f"starting Kafka, Redis, {', '.join(services)}")
+        cluster.start_servers()
+        cluster.create_topics()
+        if "spark" in services:  # its JVM takes longest and needs Kafka only
+            cluster.start("spark", wait=False)
+        for name in services:
+            cluster.start(name)
+        yield Stand(cluster, stack)
+
+
+def replicants(count: int) -> list[str]:
+    return [f"r{number}" for number in range(1, count + 1)]

@@ -1,0 +1,82 @@
+"""A steady open-loop writer: `python -m tests.bench.steady_writer table rows per_second`.
+
+It ends with its standard input; its answer is [[due ns, answered ns], …] by CLOCK_BOOTTIME, the
+clock that the measuring process reads too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Final
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.pending import Pending
+from tests.bench.pacing import Schedule
+
+TIMEOUT_S: Final = 120.0
+STRIDE: Final = 7_919  # a prime: consecutive writes are far apart in the table
+
+
+class Collector(threading.Thread):
+    """Notes when each answer is there. Requests of one lane are answered in their order."""
+
+    def __init__(self) -> None:
+        super().__init__(name="answers", daemon=True)
+        self.queue: SimpleQueue[tuple[int, Pending] | None] = SimpleQueue()
+        self.times: list[tuple[int, int]] = []
+        self.refused = ""
+
+    def run(self) -> None:
+        while (sent := self.queue.get()) is not None:
+            due_ns, pending = sent
+            outcome = pending.result(TIMEOUT_S)
+            self.times.append((due_ns, boottime_ns()))
+            if not outcome.lsn:
+                self.refused = outcome.message
+
+
+def _numbers() -> Iterator[int]:
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+def main(table: str, rows: int, per_second: int) -> None:
+    stop = threading.Event()
+    with ChangeProducer(ClientSettings.read()) as producer:
+        collector = Collector()
+        collector.start()
+        print("ready", flush=True)
+
+        def end_of_input() -> None:
+            sys.stdin.read()
+            stop.set()
+
+        threading.Thread(target=end_of_input, name="input", daemon=True).start()
+        schedule = Schedule(boottime_ns(), per_second)
+        for number in _numbers():
+            if stop.wait(schedule.wait_s(number, boottime_ns())):
+                break
+            request = {
+                "table": table,
+                "op": "update",
+                "key": [number * STRIDE % rows],
+                "values": {"n": number},
+            }
+            collector.queue.put((schedule.due_ns(number), producer.submit(request)))
+        collector.queue.put(None)
+        collector.join()
+    if collector.refused:
+        raise SystemExit(f"a write was refused: {collector.refused}")
+    print(json.dumps(collector.times))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
