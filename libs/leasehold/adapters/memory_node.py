@@ -129,7 +129,7 @@ class MemoryNode:
         self._life = 0
         self._subscriptions: dict[str, Subscription] = {}
         self._produced_ns: dict[str, int] = {}
-        self._wakes: set[int] = set()
+        self._wake_ns = 0
         self._tick_due = False
         self.node: Node | None = None
         self.clock = NodeClock()
@@ -149,7 +149,7 @@ class MemoryNode:
     def start(self) -> None:
         assert self.node is None
         self._life += 1
-        self._wakes.clear()
+        self._wake_ns = 0
         self._tick_due = False
         self._held.clear()
         self._cut_off.clear()
@@ -271,15 +271,17 @@ class MemoryNode:
         self.step(Tick())
 
     def _wake(self, at_ns: int) -> None:
-        if at_ns in self._wakes:
+        """The earliest is enough: every tick asks anew for all that is still wanted."""
+        due_ns = max(self.clock.virtual_ns(at_ns), self._scheduler.now_ns + 1)
+        if self._scheduler.now_ns < self._wake_ns <= due_ns:
             return
-        self._wakes.add(at_ns)
+        self._wake_ns = due_ns
 
         def woken() -> None:
-            self._wakes.discard(at_ns)
-            self._tick()
+            if self._wake_ns == due_ns:
+                self._wake_ns = 0
+                self._tick()
 
-        due_ns = max(self.clock.virtual_ns(at_ns), self._scheduler.now_ns + 1)
         self._scheduler.at(due_ns, self._guarded(woken))
 
     def _subscribe(self, topic: str, offset: int, read: Callable[[Message], None]) -> None:
