@@ -133,6 +133,7 @@ def _configuration(settings: SparkSettings, jars: list[str], scratch: Path) -> d
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_MAX),
         "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "spark_streaming.worker_daemon",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
