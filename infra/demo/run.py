@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.console import Console
@@ -26,6 +27,7 @@ REPLICA_RATE: Final = 120.0
 WRITER_KEYS: Final = 3_000
 MASTER_DIES_AT: Final = 0.3
 OUTCOMES_TIMEOUT_S: Final = 180.0
+LOAD_IN_FLIGHT_MAX: Final = 400
 
 
 class Demo:
@@ -41,7 +43,9 @@ class Demo:
     def run(self) -> bool:
         """→ whether everything is right."""
         self._start()
-        with ChangeProducer(self._settings) as producer, ClusterWatch(self._settings) as watch:
+        # Few requests in flight: each holds many rows, and the bar shows what was decided.
+        steady = replace(self._settings, in_flight_max=LOAD_IN_FLIGHT_MAX)
+        with ChangeProducer(steady) as producer, ClusterWatch(self._settings) as watch:
             self._load(producer)
             printer = EventPrinter(self._settings, self._console)
             crews = [
@@ -88,24 +92,31 @@ class Demo:
             TextColumn("  {task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
+            TextColumn("rows decided, {task.fields[rate]:,.0f} rows/s"),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self._console) as progress:
+            task = progress.add_task("all tables", total=total, rate=0.0)
+
+            def draw() -> None:
+                done = min(total, (decided() - created) * flights.ROWS_PER_REQUEST)
+                rate = done / max(time.monotonic() - begun, 1e-3)
+                progress.update(task, completed=done, rate=rate)
+
+            def decided() -> int:
+                told = producer.statistics
+                return told.submitted - told.in_flight
+
+            created = decided()
             for table in tables:
-                task = progress.add_task(table.table.name, total=len(table.rows), rate="")
-                began = time.monotonic()
-                sent = 0
                 for request in flights.requests(table):
                     producer.submit(request)
-                    sent += len(request["transaction"])
-                    progress.update(
-                        task,
-                        completed=sent,
-                        rate=f"{sent / max(time.monotonic() - began, 1e-3):,.0f} rows/s",
-                    )
-            if not producer.wait(OUTCOMES_TIMEOUT_S):
-                raise RuntimeError("the load has requests without an outcome")
+                    draw()
+            while not producer.wait(0.2):
+                draw()
+                if time.monotonic() - begun > OUTCOMES_TIMEOUT_S:
+                    raise RuntimeError("the load has requests without an outcome")
+            progress.update(task, completed=total)
         seconds = time.monotonic() - begun
         self._load_rate = total / seconds
         self._console.print(f"  {total:,} rows in {seconds:.1f} s, {self._load_rate:,.0f} rows/s")

@@ -16,8 +16,8 @@ from leasehold.model.records import Result, ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
 LOG: Final = logging.getLogger("leasehold.results")
-LINGER_MS: Final = 1
-"""Gathers the requests of a bulk load into batches; a single request waits so much longer."""
+LINGER_MS: Final = 0
+"""librdkafka gathers what queues up while a batch is on its way; a single request never waits."""
 RESULTS_MAX: Final = 5_000
 QUEUE_FULL_WAIT_S: Final = 0.02
 SEND_TIMEOUT_S: Final = 30.0

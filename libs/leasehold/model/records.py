@@ -37,6 +37,10 @@ class OperationKind(StrEnum):
     UPSERT = "upsert"
 
 
+ANY_GENID = 0
+"""As `expect`: the row must be there, whatever its genid (no row ever has genid 0)."""
+
+
 class Operation(NamedTuple):
     """One row operation of a change request, as asked, names not yet resolved.
 

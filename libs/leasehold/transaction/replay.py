@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from leasehold.model.errors import Refused
-from leasehold.model.records import ChangeRequest, OnConflict, Operation, RowImage
+from leasehold.model.records import ANY_GENID, ChangeRequest, OnConflict, Operation, RowImage
 from leasehold.schema.descriptor import Descriptor
 from leasehold.transaction.binding import binding
 
@@ -31,10 +31,13 @@ def recompute(
 ) -> ChangeRequest:
     """The next attempt of a refused `request`, in view of the row that refused it.
 
-    Where the row is still there, its operation now expects the genid of `image`; expressions stay
-    expressions, since the master evaluates them on its own row. `image` None: the row is gone, or
-    an old version was pinned. Pins are dropped first; a row that was expected and is gone is a
-    final refusal: nothing computed from it means anything now.
+    Where the row is still there, its operation now expects *the row*, not a genid of it
+    (ANY_GENID): values and expressions are what the sender wrote, and the master evaluates them on
+    its own newest row, so nothing depends on the image and there is nothing left to verify. To
+    expect the image's genid would verify the stream's own delay: a row that changes faster than a
+    micro-batch takes would use all attempts up (in the demo a third of such requests did).
+    `image` None: the row is gone, or an old version was pinned. Pins are dropped first; a row that
+    was expected and is gone is a final refusal: nothing meant for it means anything now.
 
     `table` is the name of the image's table (needed only when the request touches several),
     `descriptor` any version of it, by which keys are compared as they are stored; without one,
@@ -63,9 +66,8 @@ def recompute(
         refused = [n for n, operation in enumerate(unpinned) if operation.expect is not None]
     if len(refused) != 1:
         return gives_up
-    seen = max(image.genids.values())
     operations = list(unpinned)
-    operations[refused[0]] = operations[refused[0]]._replace(expect=seen)
+    operations[refused[0]] = operations[refused[0]]._replace(expect=ANY_GENID)
     return following._replace(operations=tuple(operations))
 
 

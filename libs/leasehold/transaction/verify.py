@@ -15,6 +15,7 @@ from leasehold.model.errors import DuplicateKey, MalformedRequest, VerifyError
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid
 from leasehold.model.ports import Row
 from leasehold.model.records import (
+    ANY_GENID,
     ChangeKind,
     ChangeRequest,
     Key,
@@ -88,6 +89,7 @@ def verify(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
         )
         versions[descriptor.table_id] = descriptor.version
+        operation = _with_key(operation, descriptor)
         key = binding(descriptor).key(operation.key)
         row = rows(descriptor, key)
         change = _decide(operation, descriptor, key, row, rules)
@@ -118,6 +120,7 @@ def _verify_many(
                 f"operation {number} uses version {descriptor.version} of table"
                 f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
             )
+        operation = _with_key(operation, descriptor)
         key = binding(descriptor).key(operation.key)
         name = (descriptor.table_id, key)
         row = overlay[name] if name in overlay else rows(descriptor, key)
@@ -128,6 +131,16 @@ def _verify_many(
         changes.append(change)
         before.append(row)
     return Decided(tuple(changes), tuple(before), versions, len(changes))
+
+
+def _with_key(operation: Operation, descriptor: Descriptor) -> Operation:
+    """An insert or upsert may hold its key among its values."""
+    if operation.key or operation.kind not in (OperationKind.INSERT, OperationKind.UPSERT):
+        return operation
+    names = [column.name for column in descriptor.key_columns]
+    values = dict(operation.values)
+    key = {name: values.pop(name) for name in names if name in values}
+    return operation._replace(key=key, values=values)
 
 
 def _after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row | None:
@@ -151,7 +164,9 @@ def _decide(
     if kind is OperationKind.INSERT:
         return _insert(operation, bound, key, row)
     seen = operation.expect if rules.genids_are_verified else None
-    if seen is not None and (row is None or max(row.genids.values()) != seen):
+    if seen is not None and (
+        row is None or (seen != ANY_GENID and max(row.genids.values()) != seen)
+    ):
         raise _verify_error(operation, descriptor, key, row)
     if row is None:
         return None

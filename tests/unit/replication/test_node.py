@@ -335,6 +335,18 @@ def test_an_update_or_delete_of_no_row_affects_none(world: World) -> None:
     assert world.ask(gone).rows_affected == 0
 
 
+def test_expect_zero_means_the_row_whatever_its_genid(world: World) -> None:
+    world.ask(insert(1, a=1))
+    assert world.ask(update(1, expect=0, a=2)).lsn
+    assert world.ask({**update(9, expect=0, a=2), "on_conflict": "fail"}).code == "40001"
+
+
+def test_an_insert_may_hold_its_key_among_its_values(world: World) -> None:
+    assert world.ask({"table": "t", "op": "insert", "values": {"id": 4, "a": 4}}).lsn
+    assert world.row(world.follower, 4) == {1: 4, 2: 4}
+    assert world.ask({"table": "t", "op": "insert", "values": {"a": 4}}).code == "08P01"
+
+
 def test_upsert_is_either(world: World) -> None:
     upsert = {**insert(1, a=1), "op": "upsert"}
     world.ask(upsert)

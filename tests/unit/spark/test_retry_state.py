@@ -10,7 +10,14 @@ from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.request_codec import encode_request
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import request_id
-from leasehold.model.records import ChangeRequest, Conflict, Operation, OperationKind, RowImage
+from leasehold.model.records import (
+    ANY_GENID,
+    ChangeRequest,
+    Conflict,
+    Operation,
+    OperationKind,
+    RowImage,
+)
 from leasehold.transaction.replay import BACKOFF_MAX_MS
 from spark_streaming import retry_state
 from spark_streaming.retry_state import EARLY_MS, Arrived, Waiting, jitter, pack, step, unpack
@@ -112,7 +119,7 @@ def conflict(attempt: int) -> bytes:
 def test_the_next_attempt_expects_the_row_that_refused_it() -> None:
     request = next_attempt(CODEC, Waiting(ID, 1, 0, conflict(1)), attempts_max=3)
     assert (request.id, request.attempt, request.give_up) == (ID, 2, False)
-    assert request.operations[0].expect == 77
+    assert request.operations[0].expect == ANY_GENID
 
 
 def test_after_the_last_attempt_it_gives_up_as_a_decided_attempt() -> None:
