@@ -84,9 +84,9 @@ class Demo:
         total = sum(len(table.rows) for table in tables)
         self._say(f"loading {total:,} rows as change requests over the topic")
         for each in flights.TABLES:
-            created = producer.submit({"sql": each.sql}).result()
-            if not created.lsn:
-                raise RuntimeError(f"{each.sql}: {created.message}")
+            made = producer.submit({"sql": each.sql}).result()
+            if not made.lsn:
+                raise RuntimeError(f"{each.sql}: {made.message}")
         begun = time.monotonic()
         columns = (
             TextColumn("  {task.description}"),
