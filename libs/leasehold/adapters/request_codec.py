@@ -28,6 +28,7 @@ from leasehold.model.records import (
     Operation,
     OperationKind,
 )
+from leasehold.model.topics import MESSAGE_BYTES_MAX
 
 JSON: Final = "application/json"
 MESSAGE_PACK: Final = "application/msgpack"
@@ -69,10 +70,16 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
     """`content_type` is the record's header, "" = none (then JSON).
 
     Raises MalformedRequest or RequestTooLarge; both carry `field` in their detail where one field
-    is at fault.
+    is at fault, and `request_id` and `reply_to` where the bytes still show who asked.
     """
-    fields = _fields(content_type, data)
-    return _request(fields)
+    try:
+        return _request(_fields(content_type, data))
+    except (MalformedRequest, RequestTooLarge) as error:
+        request_id = peek_id(content_type, data)
+        if request_id is not None:
+            asker = {"request_id": request_id, "reply_to": peek_reply_to(content_type, data)}
+            error.detail = {**error.detail, **asker}
+        raise
 
 
 def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
@@ -108,7 +115,7 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
 def peek_id(content_type: str, data: bytes) -> bytes | None:
     """The id of a request that may be malformed otherwise; None when it can't be found."""
     try:
-        return _request_id(_fields(content_type, data).get("id"))
+        return _request_id(_fields(content_type, data, MESSAGE_BYTES_MAX).get("id"))
     except (MalformedRequest, RequestTooLarge):
         return None
 
@@ -116,7 +123,8 @@ def peek_id(content_type: str, data: bytes) -> bytes | None:
 def peek_reply_to(content_type: str, data: bytes) -> int:
     """Where the asker of a malformed request listens; -1 when that can't be found."""
     try:
-        return _whole(_fields(content_type, data).get("reply_to"), "reply_to", -1, PARTITION_MAX)
+        fields = _fields(content_type, data, MESSAGE_BYTES_MAX)
+        return _whole(fields.get("reply_to"), "reply_to", -1, PARTITION_MAX)
     except (MalformedRequest, RequestTooLarge):
         return -1
 
@@ -124,10 +132,10 @@ def peek_reply_to(content_type: str, data: bytes) -> int:
 # ---------------------------------------------------------------- bytes → fields
 
 
-def _fields(content_type: str, data: bytes) -> dict[str, Any]:
-    if len(data) > REQUEST_BYTES_MAX:
+def _fields(content_type: str, data: bytes, bytes_max: int = REQUEST_BYTES_MAX) -> dict[str, Any]:
+    if len(data) > bytes_max:
         raise RequestTooLarge(
-            f"the request has {len(data)} bytes; at most {REQUEST_BYTES_MAX} are taken. "
+            f"the request has {len(data)} bytes; at most {bytes_max} are taken. "
             "Send fewer operations in one transaction."
         )
     if content_type == MESSAGE_PACK:

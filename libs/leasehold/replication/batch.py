@@ -135,18 +135,19 @@ class Batch:
         try:
             request = self._codec.decode_request(message.content_type, message.body)
         except Refused as error:
-            self._refuse(message, None, error, Disposition.DEAD_LETTER)
+            self._refuse_unreadable(message, error)
             return None
-        try:
-            check_age(request.id, self._wall_us, self._outcomes)
-        except Refused as error:
-            self._refuse(message, request, error, self._final(request))
-            return None
+        # Before its age: what is still remembered is repeated, never decided a second time.
         remembered = self._store.outcome(request.id)
         if asked_again(remembered, request.attempt) is Asked.REPEAT:
             assert remembered is not None
             self.repeats.append(Repeat(request.id, request.reply_to, remembered))
             self.decided_through[message.lane] = message.offset + 1
+            return None
+        try:
+            check_age(request.id, self._wall_us, self._outcomes)
+        except Refused as error:
+            self._refuse(message, request, error, self._final(request))
             return None
         if request.give_up:
             why = f": {remembered.message}" if remembered else ""
@@ -229,24 +230,45 @@ class Batch:
         """Refuse DDL or job control for good. Raises Full."""
         self._refuse(message, request, error, self._final(request))
 
+    def _refuse_unreadable(self, message: LaneMessage, error: Refused) -> None:
+        """Answered where its bytes show who asked; a dead letter in any case. Raises Full."""
+        detail = dict(error.detail)
+        request_id, reply_to = detail.pop("request_id", b""), detail.pop("reply_to", -1)
+        assert isinstance(request_id, bytes), request_id
+        assert isinstance(reply_to, int), reply_to
+        error.detail = detail
+        asker = ChangeRequest(request_id, reply_to=reply_to)
+        try:
+            if request_id:
+                check_age(request_id, self._wall_us, self._outcomes)
+        except Refused:
+            asker = ChangeRequest(b"")  # an id that no outcome may be remembered for
+        remembered = self._store.outcome(request_id) if request_id else None
+        if remembered is not None:
+            # L5: an id has one outcome; these bytes are another request under a used id.
+            asker = ChangeRequest(b"")
+        self._refuse(message, asker, error, Disposition.DEAD_LETTER)
+        if remembered is not None:
+            self.repeats.append(Repeat(request_id, reply_to, remembered))
+
     def _refuse(
         self,
         message: LaneMessage,
-        request: ChangeRequest | None,
+        request: ChangeRequest,
         error: LeaseholdError,
         disposition: Disposition,
     ) -> None:
         image: RowImage | None = error.image if isinstance(error, RowRefused) else None
         kept = disposition in (Disposition.CONFLICT, Disposition.DEAD_LETTER)
         refusal = Refusal(
-            request_id=request.id if request else _peeked_id(error),
-            attempt=request.attempt if request else 1,
+            request_id=request.id,
+            attempt=request.attempt,
             disposition=disposition,
             code=error.sqlstate,
             message=error.message,
             detail=_plain(error.detail),
             decided_us=max(self._commit_us, self._wall_us),
-            reply_to=request.reply_to if request else _peeked_reply_to(error),
+            reply_to=request.reply_to,
             lane=message.lane,
             offset=message.offset,
             content_type=message.content_type,
@@ -266,9 +288,8 @@ class Batch:
             )
             packed = self._codec.pack_refusal(refusal)
         if refusal.request_id:
-            remembered = self._store.outcome(refusal.request_id)
-            if remembered is None or not (remembered.lsn or remembered.final):
-                self._store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
+            # L5, L6: as every node does when it applies this record.
+            self._store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
         self._bytes += len(packed)
         self.refusals.append(refusal)
         self.packed_refusals.append(packed)
@@ -361,14 +382,3 @@ def _plain(detail: Mapping[str, object]) -> dict[str, Any]:
         else str(value)
         for name, value in detail.items()
     }
-
-
-def _peeked_id(error: LeaseholdError) -> bytes:
-    """The id of a request that could not be decoded, where its bytes still showed one."""
-    found = error.detail.get("request_id", b"")
-    return found if isinstance(found, bytes) else b""
-
-
-def _peeked_reply_to(error: LeaseholdError) -> int:
-    found = error.detail.get("reply_to", -1)
-    return found if isinstance(found, int) else -1
