@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.bench.bench_settings import BenchSettings
+from tests.bench.cpu import cpu_seconds, per_unit
 from tests.bench.figure import Figure
 from tests.bench.stand import Stand, replicants, say, stand
 
@@ -40,12 +41,15 @@ def _rate(where: Stand, settings: BenchSettings, in_flight: int) -> float:
     for client in clients:
         client.wait_ready()
     say(f"{in_flight} transactions in flight for {WARM_UP_S} + {settings.seconds} s")
+    processes = ["kafka", "m1", *replicants(settings.replicants)]
+    before = cpu_seconds(where.cluster, processes)
     for client in clients:
         client.go()
-    rate = 0.0
-    for client in clients:
-        answer = client.answer(stop=False)
-        rate += answer["committed"] / answer["seconds"]
-        busy = answer["cpu_s"] / answer["seconds"]
-        say(f"{client.name} used {busy:.0%} of a core")
-    return rate
+    answers = [client.answer(stop=False) for client in clients]
+    after = cpu_seconds(where.cluster, processes)
+    committed = sum(answer["committed"] for answer in answers)
+    everything = sum(answer["all"] for answer in answers)
+    client_us = sum(answer["cpu_s"] for answer in answers) / everything * 1e6
+    spent = per_unit(before, after, everything)
+    say(f"processor time per transaction, µs: clients {client_us:.0f}, {spent}")
+    return committed / settings.seconds
