@@ -22,6 +22,8 @@ from leasehold.model.ids import format_request_id
 from leasehold.model.records import CheckReport, Lane
 from leasehold.schema.job import Job, Phase, Status
 
+BEHIND_LSN_SAID: Final = 1_000
+"""Acks come several times a second, so a node that keeps up is seen a little behind."""
 RATE_WINDOW_SECONDS: Final = 5
 _WORK: Final = {
     Phase.PUBLISHING: "publishing the next version",
@@ -280,9 +282,9 @@ def blockers(view: ClusterView, job: Job) -> list[str]:
         return [f"a person paused it (leasehold jobs resume {job.job_id})"]
     if job.phase is Phase.VERIFYING:
         return [
-            f"node {n.ack.node} has caught up {view.log.end - n.ack.offset} records less"
+            f"node {n.ack.node} is {view.log.lsn - n.ack.lsn:,} transactions behind"
             for n in _by_name(view)
-            if n.ack.coherent and n.ack.lsn < view.log.lsn
+            if n.ack.coherent and view.log.lsn - n.ack.lsn > BEHIND_LSN_SAID
         ]
     if job.phase not in (Phase.PUBLISHING, Phase.DRAINING):
         return []

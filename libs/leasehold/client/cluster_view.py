@@ -22,6 +22,7 @@ from leasehold.model.records import (
     LeaseAck,
     VersionEvent,
 )
+from leasehold.replication.coherency import GIVEN_UP
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.job import Job, job_from_wire
 
@@ -289,6 +290,9 @@ def _ack(view: ClusterView, ack: Ack) -> ClusterView:
     known = view.nodes.get(ack.node)
     if known is not None and ack.sent_us < known.ack.sent_us:
         return view
+    if ack.asked_ns == GIVEN_UP:
+        # It has said goodbye: nobody need wait for it, and nothing is wrong with it.
+        return replace(view, nodes={n: node for n, node in view.nodes.items() if n != ack.node})
     same = known is not None and known.ack.coherent == ack.coherent
     since_us = known.since_us if known is not None and same else ack.sent_us
     view = replace(view, nodes={**view.nodes, ack.node: NodeView(ack, since_us)})

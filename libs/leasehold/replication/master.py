@@ -51,12 +51,15 @@ RESUME_BELOW: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class MasterSettings:
-    """`heartbeat_ms` between records when there is nothing to decide (also carries grants)."""
+    """`heartbeat_ms` between records when there is nothing to decide. Asks for coherency leases
+    alone gather for `grants_gather_ms`, so that an idle log does not get a record per node and
+    renewal; that and the renewal together stay well below a lease's duration."""
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     outcomes: OutcomeSettings = field(default_factory=OutcomeSettings)
     heartbeat_ms: int = 200
+    grants_gather_ms: int = 120
     delete_every_ms: int = 5_000
 
 
@@ -159,7 +162,10 @@ class Master:
         return lambda offset: self.watch.may_answer(offset, now.mono_ns)
 
     def _wake_ns(self, now: Now) -> int:
-        wake = self._appended_ns + self._settings.heartbeat_ms * NS_PER_MS
+        pause_ms = self._settings.heartbeat_ms
+        if self.watch.has_asks():
+            pause_ms = self._settings.grants_gather_ms
+        wake = self._appended_ns + pause_ms * NS_PER_MS
         if self.in_flight:
             # Its read-back (or the failure of its append) wakes; a heartbeat that is overdue
             # meanwhile would have this node tick without a pause.
@@ -170,7 +176,7 @@ class Master:
 
     def _start(self, position: LogPosition, now: Now) -> list[Effect]:
         due = now.mono_ns - self._appended_ns >= self._settings.heartbeat_ms * NS_PER_MS
-        if not (due or self._has_work()):
+        if not (due or self._has_work(now)):
             return []
         batch = Batch(
             position,
@@ -188,14 +194,18 @@ class Master:
         except BaseException:
             self._store.rollback()
             raise
-        if batch.empty and not due and not self.watch.has_asks():
+        if batch.empty and not due and not self._grants_due(now):
             self._store.rollback()
             return []
         return self._append(batch, position, now)
 
-    def _has_work(self) -> bool:
+    def _has_work(self, now: Now) -> bool:
         waiting = self._requests or self._chunks or self._chunk is not None
-        return bool(waiting) or self._changes.has_write() or self.watch.has_asks()
+        return bool(waiting) or self._changes.has_write() or self._grants_due(now)
+
+    def _grants_due(self, now: Now) -> bool:
+        gathered = now.mono_ns - self._appended_ns >= self._settings.grants_gather_ms * NS_PER_MS
+        return gathered and self.watch.has_asks()
 
     def _take(self, batch: Batch, now: Now) -> None:
         """Requests first, then backfill rows (bounded), then catalog writes, which close it."""
@@ -286,6 +296,9 @@ class Master:
         self._batch = batch
         self._record = header._replace(commits=tuple(batch.commits), refusals=tuple(batch.refusals))
         self._appended_ns = now.mono_ns
+        if not self._rules.repeats_wait_too:
+            repeats, batch.repeats = batch.repeats, []
+            return [Append(data), *self._answers.given_at_once(repeats)]
         return [Append(data)]
 
     # ------------------------------------------------------------ read-back
@@ -297,6 +310,8 @@ class Master:
 
     def is_own(self, record: Decisions, digest: bytes) -> bool:
         """L4 ⚠: epoch, incarnation, sequence and content, not just the LSN."""
+        if not self._rules.own_record_by_incarnation:
+            return self._batch is not None and record.first_lsn == self._batch.first_lsn
         own = (
             self._batch is not None
             and record.epoch == self._epoch
@@ -332,6 +347,12 @@ class Master:
         if changed:
             effects += self._changes.catalog_changed(after.lsn, now)
         return effects
+
+    def append_again(self) -> None:
+        """What L4 forbids, for models: another record in the place of one whose fate is unknown."""
+        if self._batch is not None:
+            self._store.rollback()
+            self._batch = None
 
     def passed_over(self, after: LogPosition) -> None:
         """A record that changes nothing here (barrier, skipped) moved the log's end."""

@@ -359,6 +359,7 @@ class Node:
             self._election.lost(now.mono_ns)
             return []
         if not self._rules.epoch_given_up_after_error:
+            self.master.append_again()
             return []
         effects = self._step_down(f"an append failed: {reason}", self.position)
         return effects + self._bid(self._election.again(now.mono_ns))
