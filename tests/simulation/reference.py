@@ -43,6 +43,7 @@ class Reference:
         self.store = MemoryStore()
         self.catalog = Catalog()
         self.commits: dict[bytes, tuple[int, Commit]] = {}  # by request id
+        self.decided_at: dict[tuple[bytes, int], int] = {}  # (request id, attempt) → offset
         self.in_order: list[tuple[int, Commit]] = []
         self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the lane
         self.dead_letters = 0
@@ -92,6 +93,9 @@ class Reference:
         changed = apply_record(record, after, self.catalog, self.store, self._outcomes)
         self.store.commit(after)
         self.refusals += len(record.refusals)
+        offset = after.offset - 1
+        self.decided_at.update(((c.request_id, c.attempt), offset) for c in record.commits)
+        self.decided_at.update(((r.request_id, r.attempt), offset) for r in record.refusals)
         self._judge_lanes(before, after)
         if not changed.catalog_changed:
             return ""

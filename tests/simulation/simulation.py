@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgpack
@@ -21,6 +21,7 @@ from leasehold.adapters.memory_subscriber import MemorySubscriber
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
+from leasehold.model.errors import UnknownTable
 from leasehold.model.records import RowImage, VersionEvent
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -71,12 +72,29 @@ class Plan:
     lease_rules: LeaseRules = EVERY_RULE
 
 
+def plan_of(seed: int) -> Plan:
+    """Runs differ in shape and pace too, not only in their faults."""
+    rng = random.Random(f"{seed}/plan")
+    shape = replace(
+        SHAPE,
+        candidates=rng.choice((2, 2, 3)),
+        replicants=rng.choice((1, 2, 3)),
+        subscribers=rng.choice((1, 1, 2)),
+        election_timeout_ms=rng.choice((300, 700, 1_500)),
+    )
+    return Plan(
+        chaos_ms=rng.choice((3_000, 6_000, 10_000)),
+        fault_pause_ms=rng.choice((80, 250, 600)),
+        shape=shape,
+    )
+
+
 class Simulation:
     """`run()` raises Harm; `history` tells in words what happened before."""
 
     def __init__(self, seed: int, plan: Plan | None = None) -> None:
         self.seed = seed
-        self.plan = plan or Plan()
+        self.plan = plan or plan_of(seed)
         self.codec = MessagePackCodec()
         self.scheduler = Scheduler()
         self.weather = Weather()
@@ -140,7 +158,9 @@ class Simulation:
         elif topic == topics.results.name:
             for result in self.codec.decode(message.value or b"").results:
                 self._judge_answer(result.request_id, result.outcome)
-                self.answered_offset = max(self.answered_offset, result.offset)
+                decided = (result.request_id, result.outcome.attempt)
+                decided_at = self.reference.decided_at[decided]
+                self.answered_offset = max(self.answered_offset, result.offset, decided_at)
             self._judge_coherence()
         elif topic == topics.conflicts.name:
             conflict = self.codec.decode(message.value or b"")
@@ -438,8 +458,6 @@ class Simulation:
 
 def try_check(check: Callable[[], None]) -> None:
     """Before its table exists a workload has nothing to check."""
-    from leasehold.model.errors import UnknownTable
-
     try:
         check()
     except UnknownTable:
