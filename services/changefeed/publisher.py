@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.clock import boottime_ns, unix_us
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import TopicReader, read_compacted
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
-from leasehold.adapters.kafka_writer import BY_KEY
+from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import JobEvent, LogPosition
+from leasehold.model.records import Ack, JobEvent, LogPosition
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import (
     Changefeed,
@@ -29,6 +30,7 @@ from leasehold.replication.changefeed import (
     Publication,
     RowPublication,
 )
+from leasehold.replication.truncation import CHANGEFEED_ROLE
 from services.changefeed.changefeed_settings import ChangefeedSettings
 
 CLIENT_ID: Final = "changefeed"
@@ -36,6 +38,7 @@ POSITION_KEY: Final = b"position"
 READ_RECORDS_MAX: Final = 500
 IDLE_WAIT_S: Final = 0.1
 RESEND_MAX: Final = 100
+ACK_EVERY_NS: Final = 5_000_000_000
 LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
@@ -71,6 +74,8 @@ class Publisher:
         self._messages: list[Message] = []
         self._since_ns = 0  # when the first of _messages came
         self._stored_ns = 0
+        self._acks = TopicWriter(kafka, f"{CLIENT_ID}-acks")
+        self._acked_ns = 0
         self._stored = LogPosition()
         self._feeds = {
             Feed.VERSIONS: (topics.versions.name, topics.versions_history.name),
@@ -124,6 +129,7 @@ class Publisher:
 
     def close(self) -> None:
         self._writer.close()
+        self._acks.close(1.0)
         self._reader.close()
 
     def _take(self) -> bool:
@@ -194,3 +200,18 @@ class Publisher:
         self._messages.clear()
         self._stored = position
         self._stored_ns = boottime_ns()
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        """Tell the master now and then how far the log is published, so that it may be deleted
+        below that. An ack that is lost only delays a deletion."""
+        if self._stored_ns - self._acked_ns < ACK_EVERY_NS:
+            return
+        self._acked_ns = self._stored_ns
+        at = self._stored
+        ack = Ack(
+            CLIENT_ID, b"", CHANGEFEED_ROLE, at.offset, at.epoch, at.lsn, 0, False, "", unix_us()
+        )
+        self._acks.deliveries()
+        with suppress(BusUnavailable):
+            self._acks.send(self._topics.acks.name, 0, CLIENT_ID.encode(), self._codec.encode(ack))

@@ -41,6 +41,7 @@ from leasehold.replication.effects import (
     Became,
     CallLedger,
     DeleteBelow,
+    DeleteLogBelow,
     Effect,
     Event,
     LaneRead,
@@ -269,6 +270,8 @@ class KafkaNode:
                     self._reader.stop(topic, 0)
             case DeleteBelow(lane, offset):
                 self._admin.delete_below_soon(self._lane_topics[lane], 0, offset)
+            case DeleteLogBelow(offset):
+                self._admin.delete_below_soon(self._log, 0, offset)
             case Became(role, epoch, why):
                 LOG.info("now %s of epoch %d: %s", role, epoch, why)
             case Stop(error):

@@ -26,6 +26,7 @@ from leasehold.replication.effects import (
     Became,
     CallLedger,
     DeleteBelow,
+    DeleteLogBelow,
     Effect,
     Event,
     LaneRead,
@@ -358,6 +359,8 @@ class MemoryNode:
                 self._call_ledger(token, command)
             case DeleteBelow(lane, offset):
                 self._bus.delete_below(self._lane_topic(lane), 0, offset)
+            case DeleteLogBelow(offset):
+                self._bus.delete_below(self._topics.log.name, 0, offset)
             case Wake(at_ns):
                 self._wake(at_ns)
             case Became():

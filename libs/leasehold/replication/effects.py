@@ -135,6 +135,12 @@ class DeleteBelow(NamedTuple):
     offset: int
 
 
+class DeleteLogBelow(NamedTuple):
+    """Every reader of the log has what lies below this offset, or begins from a snapshot."""
+
+    offset: int
+
+
 class Wake(NamedTuple):
     """Call step(Tick) at this CLOCK_BOOTTIME or soon after."""
 
@@ -166,6 +172,7 @@ Effect: TypeAlias = (
     | Send
     | CallLedger
     | DeleteBelow
+    | DeleteLogBelow
     | Wake
     | Stop
     | Became

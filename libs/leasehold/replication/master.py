@@ -33,6 +33,7 @@ from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
 from leasehold.replication.effects import (
     Append,
     DeleteBelow,
+    DeleteLogBelow,
     Effect,
     PauseLane,
     ReadLane,
@@ -42,6 +43,7 @@ from leasehold.replication.effects import (
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaChanges
+from leasehold.replication.truncation import LogTruncation, TruncationSettings
 from leasehold.schema.catalog import Catalog
 
 NS_PER_MS: Final = 1_000_000
@@ -58,6 +60,7 @@ class MasterSettings:
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     outcomes: OutcomeSettings = field(default_factory=OutcomeSettings)
+    truncation: TruncationSettings = field(default_factory=TruncationSettings)
     heartbeat_ms: int = 200
     grants_gather_ms: int = 120
     delete_every_ms: int = 5_000
@@ -108,6 +111,7 @@ class Master:
         self._sequence = position.sequence
         self._appended_ns = 0
         self._deleted_ns = now.mono_ns
+        self._truncation = LogTruncation(settings.truncation, now.mono_ns)
 
     @property
     def in_flight(self) -> bool:
@@ -133,6 +137,7 @@ class Master:
     def acknowledged(self, record: Acknowledgement, now: Now) -> list[Effect]:
         if isinstance(record, Ack):
             self.watch.acked(record, self._log_end, now.mono_ns)
+            self._truncation.acked(record, now.mono_ns)
             return []
         if isinstance(record, LeaseAck):
             return self._changes.lease_acked(record, now)
@@ -373,11 +378,14 @@ class Master:
         if now.mono_ns - self._deleted_ns < self._settings.delete_every_ms * NS_PER_MS:
             return []
         self._deleted_ns = now.mono_ns
-        return [
+        self.watch.sweep(now.mono_ns)
+        effects: list[Effect] = [
             DeleteBelow(Lane(lane), offset)
             for lane, offset in position.decided_through.items()
             if offset
         ]
+        floor = self._truncation.floor(position, now.mono_ns)
+        return effects if floor is None else [*effects, DeleteLogBelow(floor)]
 
     def close(self) -> list[Answers]:
         """The epoch is lost: what was decided and not read back never happened here.

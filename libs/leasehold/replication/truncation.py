@@ -1,0 +1,67 @@
+"""How far the log may be deleted: below what everybody who reads it has, with a margin.
+
+Who was away for longer than `away_ms` begins from a snapshot instead of being waited for, so one
+forgotten node can't fill the broker's disk. Without a changefeed heard of, or a node that serves
+snapshots, nothing is deleted: then somebody may need every record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from leasehold.model.records import Ack, LogPosition
+
+NS_PER_MS: Final = 1_000_000
+CHANGEFEED_ROLE: Final = "changefeed"
+READERS_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationSettings:
+    """`kept_records` of the log are kept in any case."""
+
+    kept_records: int = 100_000
+    away_ms: int = 3_600_000
+    every_ms: int = 30_000
+
+
+class LogTruncation:
+    """Kept by the master from acknowledgements; a new master begins knowing nothing, and deletes
+    nothing before it has heard for `away_ms` who is there."""
+
+    def __init__(self, settings: TruncationSettings, now_ns: int) -> None:
+        self._settings = settings
+        self._begun_ns = now_ns
+        self._readers: dict[str, tuple[int, int, str, bool]] = {}
+        self._done_ns = now_ns
+        self._floor = 0
+
+    def acked(self, ack: Ack, now_ns: int) -> None:
+        known = ack.node in self._readers
+        if known or len(self._readers) < READERS_MAX:
+            self._readers[ack.node] = (ack.offset, now_ns, ack.role, bool(ack.serves))
+
+    def floor(self, position: LogPosition, now_ns: int) -> int | None:
+        """The offset to delete below now, or None. `position` is the master's own."""
+        if now_ns - self._done_ns < self._settings.every_ms * NS_PER_MS:
+            return None
+        self._done_ns = now_ns
+        away_ns = self._settings.away_ms * NS_PER_MS
+        if now_ns - self._begun_ns < away_ns:
+            return None
+        self._readers = {
+            name: reader for name, reader in self._readers.items() if now_ns - reader[1] < away_ns
+        }
+        roles = {role for _, _, role, _ in self._readers.values()}
+        if CHANGEFEED_ROLE not in roles or not any(r[3] for r in self._readers.values()):
+            return None
+        floor = min(
+            position.offset - self._settings.kept_records,
+            position.answered_through,
+            *(offset for offset, _, _, _ in self._readers.values()),
+        )
+        if floor <= self._floor:
+            return None
+        self._floor = floor
+        return floor
