@@ -23,13 +23,14 @@ class Scheduler:
     Virtual: `run_until` jumps from event to event. `leasehold dev` steps it along the real clock.
     """
 
-    def __init__(self, start_ns: int = 1_000_000_000) -> None:
+    def __init__(self, start_ns: int = 1_000_000_000, wall_us_at_zero: int = EPOCH_WALL_US) -> None:
         self.now_ns = start_ns
+        self._wall_us_at_zero = wall_us_at_zero
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
 
     def now(self) -> Now:
-        return Now(self.now_ns, EPOCH_WALL_US + self.now_ns // NS_PER_US)
+        return Now(self.now_ns, self._wall_us_at_zero + self.now_ns // NS_PER_US)
 
     def at(self, at_ns: int, action: Callable[[], None]) -> None:
         self._count += 1

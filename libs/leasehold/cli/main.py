@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from leasehold import __version__
-from leasehold.cli import check, ddl, dead_letter, jobs, leases, status, submit, versions
+from leasehold.cli import check, ddl, dead_letter, dev, jobs, leases, status, submit, versions
 from leasehold.cli.exit_code import ExitCode, exit_code_of
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"leasehold {__version__}")
     subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (status, versions, leases, jobs, submit, ddl, check, dead_letter):
+    for command in (status, versions, leases, jobs, submit, ddl, check, dead_letter, dev):
         command.register(subparsers)
     return root
 

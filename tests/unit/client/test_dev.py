@@ -1,0 +1,107 @@
+"""A database inside this process: requests, schema changes, coherent reads, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.client.dev import DevDatabase
+from leasehold.model.errors import InvalidText, UnknownTable
+from leasehold.model.ids import format_request_id
+from leasehold.schema.job import Status
+
+TABLE = {"sql": "create table t (id bigint primary key, n bigint not null)"}
+
+
+def insert(key: int, n: int = 0) -> dict[str, object]:
+    return {"table": "t", "op": "insert", "key": {"id": key}, "values": {"n": n}}
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def database(tmp_path: Path, told: list[str]) -> Iterator[DevDatabase]:
+    dev = DevDatabase(tmp_path, told.append)
+    try:
+        dev.wait_ready()
+        yield dev
+    finally:
+        dev.close()
+
+
+def test_requests_are_answered_and_read(database: DevDatabase) -> None:
+    assert database.ask(TABLE).committed
+    assert database.ask(insert(1, 5)).committed
+    assert database.get("t", (1,)) == {"id": 1, "n": 5}
+    assert database.get("t", {"id": 2}) is None
+    again = database.ask(insert(1, 6))
+    assert (again.committed, again.outcome.code) == (False, "23505")
+    with pytest.raises(UnknownTable):
+        database.get("nope", (1,))
+
+
+def test_the_same_id_gets_the_same_answer(database: DevDatabase) -> None:
+    database.ask(TABLE)
+    request_id = format_request_id(database.cluster.fresh_id())
+    first = database.ask({**insert(1), "id": request_id})
+    second = database.ask({**insert(1), "id": request_id})
+    assert first == second
+    assert first.request_id == request_id
+    with pytest.raises(InvalidText):
+        database.ask({**insert(1), "id": "7"})
+
+
+def test_a_conflict_is_retried_by_the_pipeline(database: DevDatabase) -> None:
+    database.ask(TABLE)
+    database.ask(insert(1, 5))
+    added = {"table": "t", "op": "update", "key": {"id": 1}, "values": {"n": {"expr": "n + 1"}}}
+    answer = database.ask({**added, "expect": 1})
+    assert answer.committed
+    assert answer.outcome.attempt == 2
+    assert database.get("t", (1,)) == {"id": 1, "n": 6}
+
+
+def test_a_schema_change_is_told_step_by_step(database: DevDatabase, told: list[str]) -> None:
+    database.ask(TABLE)
+    for key in range(20):
+        database.ask(insert(key, key))
+    answer = database.ask({"sql": "alter table t add column gate text not null default 'x'"})
+    job = database.wait_job(answer.outcome.answer["job"])
+    assert job is not None
+    assert job.status is Status.SUCCEEDED
+    assert job.rows_applied == 20
+    assert database.get("t", (3,)) == {"id": 3, "n": 3, "gate": "x"}
+    assert [line for line in told if "gate" in line] == [
+        "t version 2: column gate added, delete-only (text not null default 'x')",
+        "t version 3: column gate: delete-only → write-only",
+        "t version 4: column gate: write-only → public",
+    ]
+    assert told[-1] == "job 1 succeeded, 20 rows"
+
+
+def test_a_check_compares_every_node(database: DevDatabase) -> None:
+    database.ask(TABLE)
+    database.ask(insert(1, 5))
+    assert database.check() == (3, 1, 1, ())
+    damaged = database._stores["r2"]
+    with database._pace.held():
+        damaged._connection.execute("update t1 set c2 = 6")
+    found = database.check()
+    assert found.differences == ("t: m1 and r2 hold different rows",) or (
+        found.differences == ("t: r1 and r2 hold different rows",)
+    )
+
+
+def test_what_ends_the_thread_reaches_the_caller(database: DevDatabase) -> None:
+    def fails() -> None:
+        raise RuntimeError("for this test")
+
+    with database._pace.held():
+        database.cluster.scheduler.later(0, fails)
+    with pytest.raises(RuntimeError, match="for this test"):
+        database.ask(TABLE)
