@@ -262,8 +262,8 @@ class Replica:
             self.wait_coherent(timeout_s)
             try:
                 value, outcome = self._attempt(work, request_id, submitted + 1, timeout_s)
-            except StaleVersion:
-                continue  # a schema change passed this transaction by; nothing was sent
+            except (StaleVersion, NotCoherent):
+                continue  # a schema change or the lease's end passed it by; nothing was sent
             if outcome is None:
                 return Transacted(value, 0, run)
             if outcome.lsn:

@@ -23,15 +23,17 @@ GIVEN_UP: Final = -1  # `asked_ns` of an ack by which a node returns its lease
 @dataclass(frozen=True, slots=True)
 class CoherencySettings:
     """Times in ms. A node whose acknowledgements of fresh records take longer than `lag_ms_max`
-    `slow_acks_max` times in a row is left without a lease for a cool-down, which doubles."""
+    `slow_acks_max` times in a row is left without a lease for a cool-down, which doubles each time
+    until `fast_acks_forgive` quick ones in a row."""
 
     duration_ms: int = 500
     renewal_ms: int = 200
     defer_ms: int = 100
-    lag_ms_max: int = 150
+    lag_ms_max: int = 200
     slow_acks_max: int = 8
-    cool_down_ms: int = 2_000
-    cool_down_ms_max: int = 60_000
+    fast_acks_forgive: int = 50
+    cool_down_ms: int = 1_000
+    cool_down_ms_max: int = 30_000
     behind_records_max: int = 64
 
 
@@ -100,6 +102,7 @@ class _Node:
     heard_ns: int = 0
     wait_until_ns: int = 0
     slow_acks: int = 0
+    fast_acks: int = 0
     cool_down_until_ns: int = 0
     cool_down_ms: int = 0
     waited_since: dict[int, int] = field(default_factory=dict)
@@ -154,7 +157,11 @@ class CoherencyWatch:
             return
         if slowest <= self._settings.lag_ms_max * NS_PER_MS:
             node.slow_acks = 0
+            node.fast_acks += 1
+            if node.fast_acks >= self._settings.fast_acks_forgive:
+                node.cool_down_ms = 0
             return
+        node.fast_acks = 0
         node.slow_acks += 1
         if node.slow_acks >= self._settings.slow_acks_max:
             node.slow_acks = 0

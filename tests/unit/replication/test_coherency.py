@@ -169,6 +169,37 @@ def test_c5_slow_but_alive_is_left_out_for_a_cool_down_that_doubles() -> None:
     assert rests[1] >= 2 * SETTINGS.cool_down_ms
 
 
+def test_c5_a_node_that_is_fast_again_is_forgiven() -> None:
+    master = watch()
+    now = 0
+    offset = 1
+
+    def serve(lag_ms: int) -> bool:
+        nonlocal now, offset
+        now += 10
+        master.acked(ack("r1", offset, asked_ms=now), offset, now * MS)
+        granted = bool(master.grants(offset, now * MS))
+        master.read_back(offset, now * MS)
+        now += lag_ms
+        offset += 1
+        master.acked(ack("r1", offset), offset, now * MS)
+        return granted
+
+    def rest_ms() -> int:
+        """Of being slow until it is left out, and then until the next grant."""
+        while serve(SETTINGS.lag_ms_max + 50):
+            pass
+        begun = now
+        while not serve(1):
+            pass
+        return now - begun
+
+    first = rest_ms()
+    for _ in range(SETTINGS.fast_acks_forgive):
+        serve(1)
+    assert rest_ms() <= first + SETTINGS.lag_ms_max
+
+
 def test_c5_a_fast_node_is_never_left_out() -> None:
     master = watch()
     for number in range(100):
