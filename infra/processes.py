@@ -19,7 +19,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -220,7 +220,10 @@ class Processes:
     def _forget(self, record: Record) -> None:
         child = self._children.pop(record.identity.pid, None)
         if child is not None:
-            child.poll()
+            # Its first thread is gone (that is what "ended" looks at), others may still be ending;
+            # until then the kernel does not give the exit code out.
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(KILL_DEADLINE_S)
         (self.folder / f"{record.name}.json").unlink(missing_ok=True)
 
     def _token(self) -> str:
