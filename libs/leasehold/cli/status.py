@@ -14,8 +14,9 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import SILENT_AFTER_US
 
-SETTLE_S = 1.0
-"""A master writes several records a second even when idle; so long one waits for the next one."""
+SETTLE_S = SILENT_AFTER_US / 1e6 + 0.1
+"""A master writes several records a second even when idle. When none comes in so long, it is
+silent: how old the newest one is can't be told from reading it."""
 
 
 def register(subparsers: Subparsers) -> None:
