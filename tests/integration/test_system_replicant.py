@@ -1,0 +1,220 @@
+"""Replicants killed, paused, and new ones that begin from a snapshot; no Spark.
+
+Goal: a replicant that was away is right again by itself, and never answers a read that is not
+current while it is not (C1–C5).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer, open_replica
+from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_watch import ClusterWatch
+from tests.integration.system_cluster import (
+    assert_consistent,
+    command,
+    logged,
+    named,
+    running,
+    seen,
+    settings_of,
+    until,
+)
+from tests.integration.system_load import Load
+from tests.integration.system_reader import REFUSED, Reader
+
+NODES = ("m1", "r1", "r2")
+KEYS = range(6)
+ALONE = 100
+"""A row that no load changes, only the test itself."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with running(tmp_path_factory.mktemp("replicant"), (*NODES, "changefeed")) as made:
+        with ChangeProducer(settings_of(made, "setup")) as producer:
+            sql = "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0)"
+            assert producer.submit({"sql": sql}).result().lsn
+            for key in (*KEYS, ALONE):
+                made_row = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
+                assert producer.submit(made_row).result().lsn
+        yield made
+
+
+@pytest.fixture(scope="module")
+def settings(cluster: LocalCluster) -> ClientSettings:
+    return settings_of(cluster, "tester")
+
+
+@pytest.fixture(scope="module")
+def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
+    with ClusterWatch(settings) as made:
+        made.first_look(30)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
+    with ChangeProducer(settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def load(settings: ClientSettings) -> Iterator[Load]:
+    """Writers that go on through every test of this module."""
+    with Load(settings, "t", KEYS) as made:
+        made.more(50)
+        yield made
+
+
+def add_one(producer: ChangeProducer) -> int:
+    """Add one to the row that only tests change, wait for the answer; → its LSN."""
+    values = {"n": {"expr": "n + 1"}}
+    request = {"table": "t", "op": "update", "key": {"id": ALONE}, "values": values}
+    outcome = producer.submit(request).result(90)
+    assert outcome.lsn, outcome
+    return outcome.lsn
+
+
+def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
+    def coherent(_: object) -> bool:
+        found = watch.view.nodes.get(node)
+        return found is not None and found.ack.coherent and found.ack.lsn >= lsn
+
+    seen(watch, coherent, f"{node} coherent at LSN {lsn} or later")
+
+
+def test_c5_a_killed_replicant_catches_up_and_is_coherent_again(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, load: Load
+) -> None:
+    """Writes go on while it is away (C4), and it has each of them when it answers reads again."""
+    cluster.kill("r1")
+    load.more(100)
+    until(lambda: names_silent(cluster, "r1"), "a status that names the silent node")
+    missed = add_one(producer)
+    cluster.start("r1")
+    await_coherent(watch, "r1", missed)
+    load.more(50)
+    assert_consistent(cluster, NODES)
+
+
+def names_silent(cluster: LocalCluster, node: str) -> bool:
+    said = command(cluster, "status", "--json")
+    assert said.code == 1, said
+    return any(f"node {node} " in words and "silent" in words for words in said.json["troubles"])
+
+
+def test_c2_c4_a_paused_replica_delays_no_write_for_long_and_refuses_reads_when_it_wakes(
+    cluster: LocalCluster, producer: ChangeProducer, load: Load
+) -> None:
+    """Its lease runs out on its own clock, which went on while it stood still: the read that it
+    was asked for during the pause is refused, or current; old it is never."""
+    with Reader(cluster, "sleeper", "t", ALONE) as reader:
+        assert int(reader.read()) >= 0
+        os.kill(reader.pid, signal.SIGSTOP)
+        try:
+            add_one(producer)  # answered only after the lease of the sleeper has run out (C4)
+            load.more(50)
+            current = add_one(producer)
+            assert current
+            value = current_value(cluster)
+            reader.ask()
+        finally:
+            os.kill(reader.pid, signal.SIGCONT)
+        assert reader.answer() in (REFUSED, str(value))
+        again: list[str] = []
+
+        def answers() -> bool:
+            again.append(reader.read())
+            return again[-1] != REFUSED
+
+        until(answers, "a read that is answered again")
+        assert again[-1] == str(value)
+
+
+def current_value(cluster: LocalCluster) -> int:
+    with open_replica(settings_of(cluster, "looker")) as replica:
+        row = replica.get("t", ALONE)
+        assert row is not None
+        return int(row["n"])
+
+
+def test_c4_a_paused_replicant_is_left_out_and_comes_back(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, load: Load
+) -> None:
+    cluster.kill("r2", signal.SIGSTOP)
+    try:
+        missed = add_one(producer)
+        load.more(100)
+    finally:
+        cluster.kill("r2", signal.SIGCONT)
+    await_coherent(watch, "r2", missed)
+
+
+def test_l6_a_new_replicant_begins_from_a_snapshot_where_the_log_is_cut(
+    cluster: LocalCluster,
+    settings: ClientSettings,
+    watch: ClusterWatch,
+    producer: ChangeProducer,
+    load: Load,
+) -> None:
+    """The log no longer reaches back to its beginning, so a copy is the only way: for a new
+    replicant (r3), and for an embedded replica in a service."""
+    lsn = add_one(producer)
+    for node in ("r1", "r2"):
+        await_coherent(watch, node, lsn)
+    cut_log(settings, watch.view.nodes["r1"].ack.offset - 1)
+    cluster.start("r3")
+    assert "snapshot of" in logged(cluster, "r3")
+    await_coherent(watch, "r3", add_one(producer))
+    with open_replica(named(settings, "newcomer")) as replica:
+        assert replica.lsn > lsn
+        row = replica.get("t", ALONE)
+        assert row is not None
+        assert row["n"] == current_value(cluster)
+    load.more(50)
+    assert_consistent(cluster, (*NODES, "r3"))
+
+
+def cut_log(settings: ClientSettings, offset: int) -> None:
+    """Delete the records below `offset`, as truncation below the oldest snapshot does."""
+    partition = TopicPartition(settings.topics.log.name, 0, offset)
+    admin = AdminClient(settings.kafka.librdkafka())
+    for future in admin.delete_records([partition]).values():
+        future.result(30)
+    reader = TopicReader(settings.kafka, "cut")
+    try:
+        assert reader.first_offset(settings.topics.log.name, 0) == offset
+    finally:
+        reader.close()
+
+
+def test_l6_a_replicant_that_lost_its_store_gets_another_one(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, load: Load
+) -> None:
+    cluster.kill("r2")
+    for path in (cluster.data / "r2").iterdir():
+        path.unlink()
+    cluster.start("r2")
+    await_coherent(watch, "r2", add_one(producer))
+
+
+def test_l3_l5_no_write_was_lost_or_doubled_and_all_nodes_are_equal(
+    cluster: LocalCluster, settings: ClientSettings, load: Load
+) -> None:
+    load.stop()
+    with open_replica(named(settings, "last")) as replica:
+        load.assert_exact(replica)
+    load.assert_same_answers(settings)
+    assert_consistent(cluster, (*NODES, "r3"))
+    for name in (*NODES, "r3", "changefeed"):
+        assert "Traceback" not in logged(cluster, name)
