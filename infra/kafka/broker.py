@@ -85,6 +85,9 @@ class Broker:
             "-XX:+ExitOnOutOfMemoryError",
             # Short pauses matter more than throughput: a commit waits for the broker.
             "-XX:MaxGCPauseMillis=20",
+            # The optimising compiler works for minutes after the start and takes as much processor
+            # time as the broker itself: 82 µs per transaction with it, 40 without (make bench).
+            "-XX:TieredStopAtLevel=1",
             f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
             "-cp",
             f"{self.jars}/*",
