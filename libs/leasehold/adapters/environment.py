@@ -262,6 +262,12 @@ class ClusterSettings:
         default=1,
         parse=integer(1, 9),
     )
+    session_ttl_ms: int = setting(
+        "LEASEHOLD_SESSION_TTL_MS",
+        "how long the ledger counts a silent agent as alive; the same for all processes",
+        default=15_000,
+        parse=integer(1_500, 600_000),
+    )
     ready_file: Path | None = setting(
         "LEASEHOLD_READY_FILE",
         "file that the process writes once it is ready for work",

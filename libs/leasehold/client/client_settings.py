@@ -12,6 +12,7 @@ from leasehold.adapters.environment import (
     RedisSettings,
     from_environment,
 )
+from leasehold.lease.agent_session import MARGINS_PER_TTL, RENEWALS_PER_TTL
 from leasehold.model.topics import Topics
 
 
@@ -42,10 +43,14 @@ class ClientSettings:
     def read(cls, environ: Mapping[str, str] | None = None) -> ClientSettings:
         """From the environment. Raises ConfigurationError, which names the variable."""
         source = os.environ if environ is None else environ
+        cluster = from_environment(ClusterSettings, source)
         return cls(
             kafka=from_environment(KafkaSettings, source),
             redis=from_environment(RedisSettings, source),
-            cluster=from_environment(ClusterSettings, source),
+            cluster=cluster,
+            session_ttl_ms=cluster.session_ttl_ms,
+            renew_every_ms=cluster.session_ttl_ms // RENEWALS_PER_TTL,
+            lease_margin_ms=cluster.session_ttl_ms // MARGINS_PER_TTL,
         )
 
     @property

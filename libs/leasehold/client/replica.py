@@ -91,7 +91,9 @@ class Replica:
         self._producer_lock = threading.Lock()
         try:
             self._node = KafkaNode(
-                NodeSettings(cluster.node, candidate=False, serving=True),
+                NodeSettings(cluster.node, candidate=False, serving=True).with_session_ttl(
+                    settings.session_ttl_ms
+                ),
                 settings.topics,
                 settings.kafka,
                 settings.redis,

@@ -6,10 +6,14 @@ them, so the cost of staying alive does not grow with the tables.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final, Self
 
 from leasehold.lease.commands import SESSION_ID_MAX, Command, Lease, OpenSession, Register, Renew
 from leasehold.lease.replies import RefusalReason
 from leasehold.lease.rules import Rules
+
+RENEWALS_PER_TTL: Final = 3
+MARGINS_PER_TTL: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,12 @@ class HolderLimits:
     def __post_init__(self) -> None:
         assert 0 < self.retry_after_ns <= self.renew_every_ns
         assert self.renew_every_ns + self.margin_ns < self.session_ttl_ns
+
+    @classmethod
+    def of_ttl(cls, session_ttl_ms: int) -> Self:
+        """With the renewals and the margin that suit a session of so many ms."""
+        ttl_ns = session_ttl_ms * 1_000_000
+        return cls(ttl_ns, ttl_ns // RENEWALS_PER_TTL, ttl_ns // MARGINS_PER_TTL)
 
 
 class AgentSession:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from leasehold.lease.agent_session import HolderLimits
@@ -78,6 +78,14 @@ class NodeSettings:
     election: ElectionSettings = field(default_factory=ElectionSettings)
     schema: SchemaSettings = field(default_factory=SchemaSettings)
     leases: HolderLimits = field(default_factory=HolderLimits)
+
+    def with_session_ttl(self, session_ttl_ms: int) -> NodeSettings:
+        """Both sides of the ledger by one figure: what its agent keeps to, and after which the
+        master counts a session as dead (D7) and waits when the ledger has lost its state (D6)."""
+        coordinator = self.schema.coordinator
+        ledger = replace(coordinator.ledger, session_ttl_ms=session_ttl_ms)
+        schema = replace(self.schema, coordinator=replace(coordinator, ledger=ledger))
+        return replace(self, schema=schema, leases=HolderLimits.of_ttl(session_ttl_ms))
 
 
 class Node:
