@@ -23,7 +23,9 @@ from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import RowImage, VersionEvent
+from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import Became, Stop
+from leasehold.replication.master import MasterSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaSettings
 from leasehold.schema.coordinator import CoordinatorSettings
@@ -81,6 +83,15 @@ def plan_of(seed: int) -> Plan:
         replicants=rng.choice((1, 2, 3)),
         subscribers=rng.choice((1, 1, 2)),
         election_timeout_ms=rng.choice((300, 700, 1_500)),
+        master=MasterSettings(
+            # Small bounds make records close early and chunks be decided in parts.
+            batch=BatchSettings(
+                record_bytes_max=rng.choice((3_500, 900_000)),
+                requests_max=rng.choice((1, 3, 2_000)),
+                rows_filled_max=rng.choice((1, 4, 2_000)),
+            ),
+            delete_every_ms=rng.choice((300, 5_000)),
+        ),
     )
     return Plan(
         chaos_ms=rng.choice((3_000, 6_000, 10_000)),
@@ -338,7 +349,9 @@ class Simulation:
         self._wait(self._jobs_ended, most_ms, "jobs", self._job_words)
         self._wait(lambda: not self._waiting(), most_ms, "L7", self._waiting_words)
         self._goal = self.reference.position.offset
-        self._wait(self._caught_up, 20_000, "L6", self._behind_words)
+        # C5: one that was slow may have to wait for the longest cool-down.
+        cool_down_ms = self.plan.shape.master.coherency.cool_down_ms_max
+        self._wait(self._caught_up, cool_down_ms + 10_000, "L6", self._behind_words)
 
     def _jobs_ended(self) -> bool:
         return all(job.status.ended for job in self.reference.catalog.jobs.values())

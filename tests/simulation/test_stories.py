@@ -1,0 +1,89 @@
+"""Interleavings that once did harm, or that a rule without a switch is there for."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.adapters.memory_node import MemoryNode
+from leasehold.model.records import Decisions
+from tests.simulation.harm import Harm, demand
+from tests.simulation.simulation import MS
+from tests.simulation.stage import Stage
+
+
+def test_l4_a_record_passed_over_is_not_answered_after_a_restart() -> None:
+    """m1's append is late: its epoch is over when it lands, so everybody skips it. m1 restarts
+    and reads again from `answered_through` on, where that record stands among those that count."""
+    stage = Stage()
+    stage.scripted["m1"].fates = ["unknown"]
+    stage.scripted["m1"].late_ms = 20
+    stage.node("r1").isolate(stage.scheduler.now_ns + 3_000 * MS)  # so that nothing is answered
+    first = stage.ask(stage.update(1, 11))
+    stage.until(lambda: stage.reference.skipped > 0, "the late record")
+    stage.until(lambda: stage.row(1)[2] == 11, "the same request, decided anew")
+    stage.passing(250)  # a heartbeat behind it is committed, so it is read again
+    assert first not in stage.results, "C1: r1 has not applied it"
+    stage.node("m1").crash()
+    stage.node("m2").crash()
+    stage.node("m1").start()
+    # A wrong answer is a Harm (L4); the right one comes when r1's lease is over.
+    assert stage.answer(first).lsn == stage.reference.commits[first][0]
+
+
+def test_l7_answers_are_given_again_after_both_candidates_died() -> None:
+    stage = Stage()
+    stage.node("r1").isolate(stage.scheduler.now_ns + 2_000 * MS)
+    asked = [stage.ask(stage.update(key, 20 + key)) for key in (1, 2)]
+    stage.until(lambda: stage.row(2)[2] == 22, "the decision")
+    assert not stage.results.keys() & set(asked), "C1"
+    for name in ("m1", "m2"):
+        stage.node(name).crash()
+    stage.passing(100)
+    stage.node("m2").start()
+    for request_id in asked:
+        assert stage.answer(request_id).lsn
+
+
+def test_a_master_does_not_spin_while_its_record_is_overdue() -> None:
+    """It once ticked without a pause until the record was read back."""
+    stage = Stage()
+    stage.scripted["m1"].deliver_ms = 2_000  # it reads its own records back late
+    steps = 0
+
+    def counted(_: MemoryNode) -> None:
+        nonlocal steps
+        steps += 1
+        demand(steps < 300, "liveness", f"{steps} steps in less than 1.5 s")
+
+    stage.node("m1").on_step = counted
+    stage.ask(stage.update(1, 11))
+    stage.passing(1_500)
+    assert steps > 0
+
+
+def test_l2_a_broker_that_lost_an_acknowledged_tail_is_noticed() -> None:
+    """races 24: r1 has not read what was lost, and reads what was written in its place."""
+    stage = Stage()
+    bus, log = stage.cluster.bus, stage.cluster.topics.log.name
+    stage.node("r1").isolate(stage.scheduler.now_ns + 60_000 * MS)
+    stage.settle(stage.update(1, 11))
+    end = bus.end(log)
+    lost = bus._messages[log, 0].pop()
+    r1 = stage.node("r1")
+    before = r1.node.position if r1.node else None
+    r1.crash()
+    # The master goes on where it believes the log to end: its next record follows a lost one.
+    bus.on_append = lambda *_: None  # the observer has read what the others have not
+    stage.ask(stage.update(2, 22))
+    stage.passing(400)
+    assert bus.end(log) >= end
+    assert lost.value is not None
+    replaced = bus.read(log, 0, lost.offset)[0]
+    assert replaced.value is not None
+    assert isinstance(stage.codec.decode_log(replaced.value), Decisions)
+    r1.heal()
+    r1.start()
+    with pytest.raises(Harm, match=r"^L2: r1 stops: L2: .*has lost"):
+        stage.passing(100)
+    assert before is not None
+    assert stage.stores.get("r1").contents.position.offset <= lost.offset
