@@ -18,7 +18,7 @@ from tests.simulation.simulation import Plan, Simulation
 FIXED: Final = (1, 2, 6, 24, 44, 171)
 """6: a deposed master's record was answered after a restart. 171: a late call of an agent left a
 lease that nobody gave back."""
-FRESH: Final = 16
+FRESH: Final = 36
 
 
 def seeds() -> list[int]:
@@ -47,11 +47,21 @@ def run(seed: int, plan: Plan | None = None) -> Simulation:
 @pytest.mark.parametrize("seed", seeds())
 def test_everything_holds(seed: int) -> None:
     simulation = run(seed)
-    assert simulation.chaos.count > 5, "a run without faults proves nothing"
-    assert len(simulation.reference.commits) > 50
-    assert simulation.reads > 20
-    assert simulation.decoded > 20
-    assert simulation.reference.position.decided_through[Lane.REQUESTS] > 100
+    assert simulation.chaos.count > 0, "a run without faults proves nothing"
+    assert simulation.reference.in_order, "nothing was committed"
+
+
+def test_a_run_does_what_it_is_for() -> None:
+    simulation = run(1)
+    reference = simulation.reference
+    assert simulation.chaos.count > 10
+    assert len(reference.commits) > 100
+    assert reference.refusals > 20
+    assert simulation.reads > 100
+    assert simulation.decoded > 100
+    assert reference.position.epoch > 1
+    assert reference.position.decided_through[Lane.REQUESTS] > 100
+    assert any(job.rows_applied for job in reference.catalog.jobs.values()), "no backfill"
 
 
 def test_a_seed_replays_exactly() -> None:
