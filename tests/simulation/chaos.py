@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from leasehold.adapters.memory_node import Hops
+from leasehold.adapters.memory_hops import Hops
 from leasehold.adapters.memory_pipeline import PipelineHops
 
 if TYPE_CHECKING:

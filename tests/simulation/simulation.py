@@ -6,13 +6,10 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
-import msgpack
-
-from leasehold.adapters.codec import MessagePackCodec, restore_row_key
+from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import Message, Scheduler
-from leasehold.adapters.memory_check import check_contents
 from leasehold.adapters.memory_cluster import ClusterShape, MemoryCluster, MemoryStores
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.memory_snapshot import MemorySnapshot
@@ -22,16 +19,15 @@ from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records import RowImage, VersionEvent
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaSettings
 from leasehold.schema.coordinator import CoordinatorSettings
-from leasehold.schema.job import Status
 from leasehold.schema.ledger_side import LedgerSideSettings
 from tests.simulation.chaos import Chaos, ChaosHops, ChaosPipelineHops, Weather
+from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand
 from tests.simulation.reference import Reference
 from tests.simulation.workloads import Bank, Increments, Items, SchemaChanger, Workload
@@ -307,6 +303,9 @@ class Simulation:
         self.demand_liveness()
         self.demand_end()
 
+    def demand_end(self) -> None:
+        demand_end(self)
+
     def setup(self) -> None:
         self.cluster.start()
         kinds = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600))
@@ -387,87 +386,6 @@ class Simulation:
             f" changefeed {self.cluster.changefeed.position.offset}"
         )
 
-    # ------------------------------------------------------------ the end
-
-    def demand_end(self) -> None:
-        reference = self.reference
-        true = reference.store
-        for name in self.cluster.nodes:
-            store = self.stores.get(name)
-            self._demand_equal(name, store, true)
-            for descriptor in reference.catalog.tables():
-                report = check_contents(store.contents, b"", descriptor.table_id, None)
-                demand(not report.findings, "d ⊨ S", f"{name}: {report.findings[:3]}")
-        for job in reference.catalog.jobs.values():
-            demand(job.status is not Status.FAILED, "jobs", f"{job.sql} failed: {job.error}")
-        snapshot = true.open_snapshot()
-        for workload in self.workloads:
-            workload.check(snapshot, "at the end")
-            workload.check_end(snapshot)
-        self._demand_outcomes()
-        self._demand_feed(true)
-
-    def _demand_equal(self, name: str, store: MemoryStore, true: MemoryStore) -> None:
-        mine, theirs = store.contents, true.contents
-        for what in ("exists", "pairs", "entries", "descriptors", "min_versions", "jobs"):
-            a, b = getattr(mine, what), getattr(theirs, what)
-            if what in ("descriptors", "jobs"):  # as written: a tuple and a list are one thing
-                a, b = _as_written(a), _as_written(b)
-            demand(a == b, "L6", f"{name} differs in {what}: {_difference(a, b)}")
-        demand(mine.ledger_run == theirs.ledger_run, "L6", f"{name} differs in the ledger's run")
-        a, b = _as_written(mine.outcomes), _as_written(theirs.outcomes)
-        demand(a == b, "L5", f"{name} remembers others: {_difference(a, b)}")
-
-    def _demand_outcomes(self) -> None:
-        """R1: submitted = committed + refused + dead-lettered, each once."""
-        dead = [m.key for m in self.cluster.bus.read(self.cluster.topics.dead_letter.name)]
-        demand(len(dead) == len(set(dead)), "R1", "a request is dead-lettered twice")
-        for workload in self.workloads:
-            for asked in workload.client.asked.values():
-                outcome = self.reference.outcome(asked.id)
-                settled = outcome is not None and (outcome.lsn or outcome.final)
-                demand(bool(settled), "R1", f"{asked.fields} ended as {outcome}")
-                assert outcome is not None, "demanded"
-                demand(
-                    outcome.dead_lettered == (asked.id in dead),
-                    "R1",
-                    f"{asked.fields} ended as {outcome}, dead-lettered: {asked.id in dead}",
-                )
-
-    def _demand_feed(self, true: MemoryStore) -> None:
-        topics, bus = self.cluster.topics, self.cluster.bus
-        for descriptor in self.reference.catalog.tables():
-            table = descriptor.table_id
-            topic = topics.rows(table)
-            newest: dict[bytes, bytes | None] = {}
-            for partition in range(topic.partitions):
-                newest.update((m.key, m.value) for m in bus.read(topic.name, partition))
-            images = {
-                restore_row_key(key): self.codec.decode_as(RowImage, value)
-                for key, value in newest.items()
-                if value is not None
-            }
-            held = true.contents
-            keys = {key for t, key in held.exists if t == table}
-            demand(images.keys() == keys, "changefeed", f"rows of {descriptor.name} differ")
-            for key in keys:
-                row, image = held.row(table, key), images[key]
-                assert row is not None, "it exists"
-                dead = held.dead_elements(table)
-                pairs = {e: v for e, v in image.values.items() if v is not None and e not in dead}
-                demand(
-                    (dict(image.genids), image.lsn, pairs) == (row.genids, row.lsn, row.values),
-                    "changefeed",
-                    f"{descriptor.name} {key}: {image}, the store has {row}",
-                )
-            published = [
-                self.codec.decode_as(VersionEvent, m.value).version
-                for m in bus.read(topics.versions_history.name)
-                if m.key == b"%d" % table and m.value is not None
-            ]
-            dense = list(range(1, descriptor.version + 1))
-            demand(published == dense, "D2", f"{descriptor.name}: versions {published}")
-
 
 def try_check(check: Callable[[], None]) -> None:
     """Before its table exists a workload has nothing to check."""
@@ -475,16 +393,3 @@ def try_check(check: Callable[[], None]) -> None:
         check()
     except UnknownTable:
         return
-
-
-def _as_written(bodies: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: msgpack.packb(body) for key, body in bodies.items()}
-
-
-def _difference(a: object, b: object) -> str:
-    if isinstance(a, dict) and isinstance(b, dict):
-        keys = [k for k in {**a, **b} if a.get(k) != b.get(k)]
-        return "; ".join(f"{k}: {a.get(k)} / {b.get(k)}" for k in keys[:3])
-    if isinstance(a, set) and isinstance(b, set):
-        return f"only here {list(a - b)[:3]}, only there {list(b - a)[:3]}"
-    return f"{a} / {b}"

@@ -15,8 +15,9 @@ import msgpack
 
 from leasehold.adapters.memory import MemoryBus, Scheduler
 from leasehold.adapters.memory_changefeed import MemoryChangefeed
+from leasehold.adapters.memory_hops import Hops
 from leasehold.adapters.memory_ledger import MemoryLedger
-from leasehold.adapters.memory_node import Hops, MemoryNode
+from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.memory_pipeline import MemoryBackfill, MemoryRetry, PipelineHops
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.adapters.memory_subscriber import MemorySubscriber

@@ -10,8 +10,8 @@ from typing import Final
 
 from leasehold.adapters.codec import MessagePackCodec, restore_row_key
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
+from leasehold.adapters.memory_hops import Hops, NodeClock
 from leasehold.adapters.memory_ledger import MemoryLedger
-from leasehold.adapters.memory_node import Hops, NodeClock
 from leasehold.client.row_decode import RowEvent, RowRecord, decode_row
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.held_leases import HeldLease

@@ -1,0 +1,113 @@
+"""What must hold when everything is healed, answered and caught up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+
+from leasehold.adapters.codec import restore_row_key
+from leasehold.adapters.memory_check import check_contents
+from leasehold.adapters.memory_store import MemoryStore
+from leasehold.model.records import RowImage, VersionEvent
+from leasehold.schema.job import Status
+from tests.simulation.harm import demand
+
+if TYPE_CHECKING:
+    from tests.simulation.simulation import Simulation
+
+
+def demand_end(sim: Simulation) -> None:
+    reference = sim.reference
+    true = reference.store
+    for name in sim.cluster.nodes:
+        store = sim.stores.get(name)
+        _demand_equal(sim, name, store, true)
+        for descriptor in reference.catalog.tables():
+            report = check_contents(store.contents, b"", descriptor.table_id, None)
+            demand(not report.findings, "d ⊨ S", f"{name}: {report.findings[:3]}")
+    for job in reference.catalog.jobs.values():
+        demand(job.status is not Status.FAILED, "jobs", f"{job.sql} failed: {job.error}")
+    snapshot = true.open_snapshot()
+    for workload in sim.workloads:
+        workload.check(snapshot, "at the end")
+        workload.check_end(snapshot)
+    _demand_outcomes(sim)
+    _demand_feed(sim, true)
+
+
+def _demand_equal(sim: Simulation, name: str, store: MemoryStore, true: MemoryStore) -> None:
+    mine, theirs = store.contents, true.contents
+    for what in ("exists", "pairs", "entries", "descriptors", "min_versions", "jobs"):
+        a, b = getattr(mine, what), getattr(theirs, what)
+        if what in ("descriptors", "jobs"):  # as written: a tuple and a list are one thing
+            a, b = _as_written(a), _as_written(b)
+        demand(a == b, "L6", f"{name} differs in {what}: {_difference(a, b)}")
+    demand(mine.ledger_run == theirs.ledger_run, "L6", f"{name} differs in the ledger's run")
+    a, b = _as_written(mine.outcomes), _as_written(theirs.outcomes)
+    demand(a == b, "L5", f"{name} remembers others: {_difference(a, b)}")
+
+
+def _demand_outcomes(sim: Simulation) -> None:
+    """R1: submitted = committed + refused + dead-lettered, each once."""
+    dead = [m.key for m in sim.cluster.bus.read(sim.cluster.topics.dead_letter.name)]
+    demand(len(dead) == len(set(dead)), "R1", "a request is dead-lettered twice")
+    for workload in sim.workloads:
+        for asked in workload.client.asked.values():
+            outcome = sim.reference.outcome(asked.id)
+            settled = outcome is not None and (outcome.lsn or outcome.final)
+            demand(bool(settled), "R1", f"{asked.fields} ended as {outcome}")
+            assert outcome is not None, "demanded"
+            demand(
+                outcome.dead_lettered == (asked.id in dead),
+                "R1",
+                f"{asked.fields} ended as {outcome}, dead-lettered: {asked.id in dead}",
+            )
+
+
+def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
+    topics, bus = sim.cluster.topics, sim.cluster.bus
+    for descriptor in sim.reference.catalog.tables():
+        table = descriptor.table_id
+        topic = topics.rows(table)
+        newest: dict[bytes, bytes | None] = {}
+        for partition in range(topic.partitions):
+            newest.update((m.key, m.value) for m in bus.read(topic.name, partition))
+        images = {
+            restore_row_key(key): sim.codec.decode_as(RowImage, value)
+            for key, value in newest.items()
+            if value is not None
+        }
+        held = true.contents
+        keys = {key for t, key in held.exists if t == table}
+        demand(images.keys() == keys, "changefeed", f"rows of {descriptor.name} differ")
+        for key in keys:
+            row, image = held.row(table, key), images[key]
+            assert row is not None, "it exists"
+            dead = held.dead_elements(table)
+            pairs = {e: v for e, v in image.values.items() if v is not None and e not in dead}
+            demand(
+                (dict(image.genids), image.lsn, pairs) == (row.genids, row.lsn, row.values),
+                "changefeed",
+                f"{descriptor.name} {key}: {image}, the store has {row}",
+            )
+        published = [
+            sim.codec.decode_as(VersionEvent, m.value).version
+            for m in bus.read(topics.versions_history.name)
+            if m.key == b"%d" % table and m.value is not None
+        ]
+        dense = list(range(1, descriptor.version + 1))
+        demand(published == dense, "D2", f"{descriptor.name}: versions {published}")
+
+
+def _as_written(bodies: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: msgpack.packb(body) for key, body in bodies.items()}
+
+
+def _difference(a: object, b: object) -> str:
+    if isinstance(a, dict) and isinstance(b, dict):
+        keys = [k for k in {**a, **b} if a.get(k) != b.get(k)]
+        return "; ".join(f"{k}: {a.get(k)} / {b.get(k)}" for k in keys[:3])
+    if isinstance(a, set) and isinstance(b, set):
+        return f"only here {list(a - b)[:3]}, only there {list(b - a)[:3]}"
+    return f"{a} / {b}"
