@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 
 from infra.processes import ProcessFailure
 from leasehold.adapters.setting import from_environment
@@ -19,7 +22,15 @@ from tests.bench.figure import Figure, table
 from tests.bench.groups import GROUPS, measure
 from tests.bench.stand import BenchFailure
 
-FAILURES = (BenchFailure, ChildFailure, ProcessFailure, LeaseholdError, OSError)
+FAILURES = (
+    BenchFailure,
+    ChildFailure,
+    ProcessFailure,
+    LeaseholdError,
+    OSError,
+    subprocess.SubprocessError,
+    ValueError,  # a percentile of nothing
+)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -33,6 +44,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"there is no group {unknown[0]!r}; the groups are {', '.join(GROUPS)}")
     wanted.only = [name for name in GROUPS if not wanted.only or name in wanted.only]
     return wanted
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM as Ctrl-C: every block that started something ends it."""
+    raise KeyboardInterrupt
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -62,4 +78,5 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupted)
     sys.exit(main(sys.argv[1:], os.environ))

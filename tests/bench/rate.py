@@ -47,8 +47,8 @@ def _rate(where: Stand, settings: BenchSettings, in_flight: int) -> float:
         client.go()
     answers = [client.answer(stop=False) for client in clients]
     after = cpu_seconds(where.cluster, processes)
-    committed = sum(answer["committed"] for answer in answers)
-    everything = sum(answer["all"] for answer in answers)
+    committed: int = sum(answer["committed"] for answer in answers)
+    everything: int = sum(answer["all"] for answer in answers)
     client_us = sum(answer["cpu_s"] for answer in answers) / everything * 1e6
     spent = per_unit(before, after, everything)
     say(f"processor time per transaction, µs: clients {client_us:.0f}, {spent}")
