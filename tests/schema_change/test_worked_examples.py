@@ -35,7 +35,7 @@ THROUGH_PUBLIC = (*THROUGH_WRITE_ONLY, int(PUBLIC))
 INSERT = Write(OperationKind.INSERT, ((A, 0), (B, 0)))
 UPDATE = Write(OperationKind.UPDATE, ((A, 1),))
 DELETE = Write(OperationKind.DELETE)
-OLD_GENID = 0  # every stored row of the model has genid 1
+OLD_GENID = 2  # every stored row of the model has genid 1, and 0 means any
 
 
 def consistent(model: Model, row: Row, *states: State) -> bool:
