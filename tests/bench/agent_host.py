@@ -62,7 +62,9 @@ def _share_out(
 def main(table: str, count: int) -> None:
     settings = ClientSettings.read()
     topics = settings.topics
-    road = KafkaVersionRoad(settings.kafka, topics.versions.name, topics.acks.name)
+    road = KafkaVersionRoad(
+        settings.kafka, topics.versions.name, topics.notices.name, topics.acks.name
+    )
     lock = threading.Lock()
     ends = [SharedRoad(road, lock) for _ in range(count)]
     stopping = threading.Event()

@@ -65,7 +65,9 @@ from leasehold.replication.node import Node, NodeSettings
 CODEC: Final = MessagePackCodec()
 RECORDS_PER_READ_MAX: Final = 2_000
 IDLE_NS: Final = 100_000_000
-LEDGER_POLL_NS: Final = 2_000_000
+LEDGER_POLL_NS: Final = 1_000_000
+"""librdkafka waits in whole milliseconds: less would be a loop that keeps the interpreter from the
+ledger's thread."""
 DEFAULT_CONTENT_TYPE: Final = "application/json"
 LOG: Final = logging.getLogger("leasehold.node")
 
@@ -106,6 +108,7 @@ class KafkaNode:
             Topic.RESULTS: topics.results.name,
             Topic.CONFLICTS: topics.conflicts.name,
             Topic.ACKS: self._acks,
+            Topic.NOTICES: topics.notices.name,
         }
         self._wake_ns = 0
         self._own_settings = settings

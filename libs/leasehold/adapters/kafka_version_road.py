@@ -19,9 +19,12 @@ EVENTS_MAX: Final = 1_000
 class KafkaVersionRoad:
     """Connects when first read, so that an agent starts without a broker."""
 
-    def __init__(self, settings: KafkaSettings, versions: str, acks: str) -> None:
+    def __init__(self, settings: KafkaSettings, versions: str, notices: str, acks: str) -> None:
+        """`versions` is read from its beginning; `notices`, which says the same sooner, from now
+        on."""
         self._settings = settings
         self._versions = versions
+        self._notices = notices
         self._acks = acks
         self._codec = MessagePackCodec()
         self._reader: TopicReader | None = None
@@ -36,8 +39,10 @@ class KafkaVersionRoad:
         if self._begin_again.is_set():
             reader = self._reader
             first = once_led(lambda: reader.first_offset(self._versions, 0))
+            newest = once_led(lambda: reader.end_offset(self._notices, 0))
             self._begin_again.clear()
             self._reader.start(self._versions, 0, first)
+            self._reader.start(self._notices, 0, newest)
         found = []
         for record in self._read(timeout_s):
             if record is None:

@@ -371,6 +371,7 @@ class MemoryNode:
             Topic.RESULTS: self._topics.results,
             Topic.CONFLICTS: self._topics.conflicts,
             Topic.ACKS: self._topics.acks,
+            Topic.NOTICES: self._topics.notices,
         }[send.topic].name
         data = CODEC.encode(send.record)
         partition = max(send.partition, 0)

@@ -76,6 +76,7 @@ def run_node(settings: NodeSettings) -> int:
     node = KafkaNode(named, topics, kafka, redis, store)
     # Records are tuples without cycles, and there are tens of thousands a second: what the cycle
     # collector's scans of the young generation would cost is a stall for every request behind.
+    sys.setswitchinterval(0.001)  # the ledger's thread waits for the loop no longer than that
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     announcer = Thread(target=_announce, args=(node, cluster, stop), name="ready", daemon=True)

@@ -411,4 +411,6 @@ def _kafka_road(settings: ClientSettings) -> VersionRoad:
     from leasehold.adapters.kafka_version_road import KafkaVersionRoad
 
     topics = settings.topics
-    return KafkaVersionRoad(settings.kafka, topics.versions.name, topics.acks.name)
+    return KafkaVersionRoad(
+        settings.kafka, topics.versions.name, topics.notices.name, topics.acks.name
+    )

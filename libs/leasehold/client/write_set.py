@@ -9,7 +9,7 @@ from leasehold.model.errors import DuplicateKey, MalformedRequest
 from leasehold.model.ports import Row
 from leasehold.model.records import Expression, Key, Operation, OperationKind
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.types import from_storage, to_json
+from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json
 from leasehold.transaction.binding import binding
 
 if TYPE_CHECKING:
@@ -162,6 +162,28 @@ def named(descriptor: Descriptor, row: Row) -> dict[str, Any]:
     """Public columns by name, as Python values."""
     values = row.values
     return {
-        name: from_storage(column.type, values.get(column.element_id))
-        for name, column in descriptor.by_name.items()
+        name: values.get(element_id) if plain else from_storage(kind, values.get(element_id))
+        for name, element_id, kind, plain in _shape(descriptor)
     }
+
+
+_SHAPES: dict[int, tuple[Descriptor, list[tuple[str, int, Type, bool]]]] = {}
+_SHAPES_MAX: Final = 1_000
+
+
+def _shape(descriptor: Descriptor) -> list[tuple[str, int, Type, bool]]:
+    """(name, element id, type, whether storage and Python value are the same) per public column.
+
+    By identity, which is one look-up; the descriptor is kept, so no id comes twice."""
+    found = _SHAPES.get(id(descriptor))
+    if found is None:
+        if len(_SHAPES) >= _SHAPES_MAX:
+            _SHAPES.clear()
+        found = _SHAPES[id(descriptor)] = (
+            descriptor,
+            [
+                (name, column.element_id, column.type, column.type.name in STORED_AS_THEY_ARE)
+                for name, column in descriptor.by_name.items()
+            ],
+        )
+    return found[1]

@@ -124,6 +124,14 @@ class Topics:
         return self._topic("versions-history", 1, _deleted_after(-1))
 
     @property
+    def notices(self) -> Topic:
+        """Version events, sent by the master as soon as it has read them back: agents that follow
+        a schema change need not wait for the changefeed's transaction (15 to 60 ms of each step).
+        Facts of the log, so a repeat or a late one harms nobody; whoever missed one finds it on
+        `versions`."""
+        return self._topic("notices", 1, _deleted_after(_HOUR_MS))
+
+    @property
     def jobs(self) -> Topic:
         """Newest state and progress per job, and what blocks it."""
         return self._topic("jobs", 1, _compacted())
@@ -170,6 +178,7 @@ class Topics:
             self.results,
             self.versions,
             self.versions_history,
+            self.notices,
             self.jobs,
             self.conflicts,
             self.dead_letter,

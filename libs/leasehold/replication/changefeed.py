@@ -171,25 +171,27 @@ class Changefeed:
         return True
 
     def _version_event(self, write: DescriptorWrite, commit: Commit, lsn: int) -> VersionEvent:
-        body: Mapping[str, Any] = {**write.body, "modified_us": commit.commit_us}
-        job = self._job_of(write.table_id, write.version)
-        return VersionEvent(
-            table_id=write.table_id,
-            name=body["name"],
-            version=write.version,
-            lsn=lsn,
-            commit_us=commit.commit_us,
-            body=body,
-            job_id=0 if job is None else job.job_id,
-            step="" if job is None else job.current.state.label,
-        )
+        return version_event(write, commit, lsn, self._jobs.values())
 
-    def _job_of(self, table_id: int, version: int) -> Job | None:
-        """The job whose current step publishes this version (at most one changes a table, D9)."""
-        for job in self._jobs.values():
-            if not job.status.ended and job.versions.get(table_id) == version:
-                return job
-        return None
+
+def version_event(
+    write: DescriptorWrite, commit: Commit, lsn: int, jobs: Iterable[Job]
+) -> VersionEvent:
+    """What subscribers are told of a descriptor; `jobs` as of this commit or before it."""
+    body: Mapping[str, Any] = {**write.body, "modified_us": commit.commit_us}
+    # At most one job changes a table (D9).
+    running = (job for job in jobs if not job.status.ended)
+    job = next((j for j in running if j.versions.get(write.table_id) == write.version), None)
+    return VersionEvent(
+        table_id=write.table_id,
+        name=body["name"],
+        version=write.version,
+        lsn=lsn,
+        commit_us=commit.commit_us,
+        body=body,
+        job_id=0 if job is None else job.job_id,
+        step="" if job is None else job.current.state.label,
+    )
 
 
 def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> None:

@@ -111,6 +111,7 @@ class Topic:
     RESULTS = "results"
     CONFLICTS = "conflicts"
     ACKS = "acks"
+    NOTICES = "notices"
 
 
 class Send(NamedTuple):

@@ -21,7 +21,9 @@ from leasehold.model.records import (
     Chunk,
     ChunkDecided,
     ChunksEnd,
+    Commit,
     Decisions,
+    DescriptorWrite,
     Lane,
     LeaseAck,
     LogPosition,
@@ -29,6 +31,7 @@ from leasehold.model.records import (
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.apply import apply_catalog, collect
 from leasehold.replication.batch import Batch, BatchSettings, Full, LaneMessage
+from leasehold.replication.changefeed import version_event
 from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
 from leasehold.replication.effects import (
     Append,
@@ -38,6 +41,8 @@ from leasehold.replication.effects import (
     PauseLane,
     ReadLane,
     ResumeLane,
+    Send,
+    Topic,
     Wake,
 )
 from leasehold.replication.outcomes import OutcomeSettings
@@ -340,15 +345,17 @@ class Master:
         self._sequence = record.sequence
         self._log_end = after.offset
         changed = False
+        notices: list[Effect] = []
         lsn = batch.first_lsn
         for commit in batch.commits:
             changed |= apply_catalog(commit, lsn, self._catalog, self._store)
+            notices += self._notices(commit, lsn)
             lsn += 1
         collect(after, self._store, self._settings.outcomes)
         self._store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._answers.add(answers_of(record, offset, batch.repeats))
-        effects: list[Effect] = list(self._answers.release(self._may_answer(now)))
+        effects = [*self._answers.release(self._may_answer(now)), *notices]
         if changed:
             effects += self._changes.catalog_changed(after.lsn, now)
         return effects
@@ -358,6 +365,16 @@ class Master:
         if self._batch is not None:
             self._store.rollback()
             self._batch = None
+
+    def _notices(self, commit: Commit, lsn: int) -> list[Effect]:
+        """Agents without a store hear of a version at once; `versions` tells it for good."""
+        jobs = self._catalog.jobs.values()
+        return [
+            Send(Topic.NOTICES, 0, str(write.table_id).encode(), event, 0)
+            for write in commit.catalog
+            if isinstance(write, DescriptorWrite)
+            for event in (version_event(write, commit, lsn, jobs),)
+        ]
 
     def passed_over(self, after: LogPosition) -> None:
         """A record that changes nothing here (barrier, skipped) moved the log's end."""

@@ -111,9 +111,7 @@ class Catalog:
     def min_version(self, table_id: int) -> int:
         return self._min_versions.get(table_id, 1)
 
-    def resolve(
-        self, name: str, version: int | None = None, *, fenced: bool = True
-    ) -> Descriptor:
+    def resolve(self, name: str, version: int | None = None, *, fenced: bool = True) -> Descriptor:
         """The descriptor under which a request runs (D5); `fenced` is off in models only.
 
         Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or

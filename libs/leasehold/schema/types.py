@@ -53,6 +53,11 @@ KNOWN: Final = (
     "timestamptz",
     "uuid",
 )
+STORED_AS_THEY_ARE: Final = frozenset(
+    {"smallint", "integer", "bigint", "double precision", "text", "varchar", "bytea"}
+)
+"""Types whose storage value is the Python value."""
+
 TEXT_BYTES_MAX: Final = 262_144
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -19,6 +19,7 @@ def test_names_and_partitions_are_those_of_the_protocol() -> None:
         "air.results": 8,
         "air.versions": 1,
         "air.versions-history": 1,
+        "air.notices": 1,
         "air.jobs": 1,
         "air.conflicts": 2,
         "air.dead-letter": 1,
