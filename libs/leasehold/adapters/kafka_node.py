@@ -68,6 +68,7 @@ IDLE_NS: Final = 100_000_000
 LEDGER_POLL_NS: Final = 1_000_000
 """librdkafka waits in whole milliseconds: less would be a loop that keeps the interpreter from the
 ledger's thread."""
+BROKER_RETRY_S: Final = 0.5
 DEFAULT_CONTENT_TYPE: Final = "application/json"
 LOG: Final = logging.getLogger("leasehold.node")
 
@@ -141,9 +142,11 @@ class KafkaNode:
             try:
                 first = self._reader.first_offset(self._log, 0)
                 end = self._reader.end_offset(self._log, 0)
+                acks = self._reader.end_offset(self._acks, 0)
                 break
             except BusUnavailable as error:
                 LOG.warning("waiting for Kafka: %s", error.message)
+                stop.wait(BROKER_RETRY_S)
         else:
             return 0
         wanted = self.node.position.offset
@@ -158,7 +161,7 @@ class KafkaNode:
                 " it lost acknowledged records, or this store belongs to another log"
             )
         if self._own_settings.candidate:
-            self._reader.start(self._acks, 0, self._reader.end_offset(self._acks, 0))
+            self._reader.start(self._acks, 0, acks)
         for effect in self.node.start():
             if isinstance(effect, ReadLog):
                 self._reader.start(self._log, 0, max(effect.offset, first))

@@ -22,7 +22,7 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
-from leasehold.adapters.kafka_node import KafkaNode
+from leasehold.adapters.kafka_node import BROKER_RETRY_S, KafkaNode
 from leasehold.adapters.readiness import announce_ready
 from leasehold.adapters.snapshot_http import SnapshotServer
 from leasehold.adapters.sqlite_store import SqliteStore
@@ -120,6 +120,7 @@ def _bootstrap(
             return
         except BusUnavailable as error:
             LOG.warning("waiting for Kafka: %s", error.message)
+            stop.wait(BROKER_RETRY_S)
 
 
 def _announce(node: KafkaNode, cluster: ClusterSettings, stop: Flag) -> None:
