@@ -19,6 +19,9 @@ from tests.integration.system_cluster import SOON_S
 
 IN_FLIGHT_MAX: Final = 8
 ASK_AGAIN_S: Final = 15.0
+PACE_S: Final = 0.004
+"""Between two requests of one writer: what is tested needs writes at any moment, not a machine
+that has no time for anything else."""
 
 
 class Answered(NamedTuple):
@@ -103,7 +106,7 @@ class Load:
         waiting: deque[tuple[dict[str, Any], Pending]] = deque()
         turn = number
         try:
-            while not self._stop.is_set():
+            while not self._stop.wait(PACE_S):
                 if len(waiting) < IN_FLIGHT_MAX:
                     key = self._keys[turn % len(self._keys)]
                     turn += 1
