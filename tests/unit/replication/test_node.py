@@ -18,6 +18,7 @@ from leasehold.adapters.memory_store import MemoryStore
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records import ChangeKind, Commit, Decisions, Lane, Outcome
+from leasehold.replication.apply import COLLECT_EVERY_RECORDS
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import (
     Append,
@@ -36,6 +37,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import ReplicationRules
 from leasehold.transaction.verify import VerifyRules
 
@@ -48,7 +50,10 @@ class World:
     """One candidate and one follower; `pump` hands the log to both."""
 
     def __init__(
-        self, batch: BatchSettings | None = None, rules: ReplicationRules | None = None
+        self,
+        batch: BatchSettings | None = None,
+        rules: ReplicationRules | None = None,
+        outcomes: OutcomeSettings | None = None,
     ) -> None:
         self.ms = 1_000
         self.log: list[bytes] = []
@@ -56,7 +61,9 @@ class World:
         self.sent: list[Send] = []
         self.effects: list[Effect] = []
         self.lost = False
-        settings = MasterSettings(batch=batch or BatchSettings())
+        settings = MasterSettings(
+            batch=batch or BatchSettings(), outcomes=outcomes or OutcomeSettings()
+        )
         self.rules = rules or ReplicationRules()
         self.master_settings = settings
         self.node = self.make("m1", candidate=True)
@@ -196,6 +203,37 @@ def test_l5_a_refused_attempt_is_followed_only_by_the_next(world: World) -> None
     assert world.ask(stale, number).attempt == 1
     assert world.ask({**stale, "attempt": 3}, number).attempt == 1
     assert world.ask({**update(1, a=2), "attempt": 2}, number).lsn == 3
+
+
+def asked_again_after_the_memory_ended(outcomes: OutcomeSettings) -> tuple[Outcome, int]:
+    """An increment, asked again under its id when its outcome was collected; → answer, value."""
+    world = World(outcomes=outcomes)
+    world.ask({"sql": TABLE})
+    world.ask(insert(1, a=0))
+    number = world.fresh_id()
+    add_one = update(1, a={"expr": "a + 1"})
+    assert world.ask(add_one, number).lsn == 3
+    for _ in range(3 * COLLECT_EVERY_RECORDS):
+        world.ms += 200
+        world.ask(update(1, b="x"))
+    assert world.node._store.outcome(number) is None
+    again = world.ask(add_one, number)
+    row = world.row(world.node, 1)
+    assert row is not None
+    return again, row[2]
+
+
+def test_l5_what_is_too_old_to_be_remembered_is_not_decided_again() -> None:
+    """A resent record carries a new Kafka timestamp, so the id's own time has to tell."""
+    again, value = asked_again_after_the_memory_ended(OutcomeSettings(horizon_ms=5_000))
+    assert (again.code, again.lsn, value) == ("LH001", 0, 1)
+
+
+def test_l5_off_it_is_applied_a_second_time() -> None:
+    forgetful = OutcomeSettings(horizon_ms=5_000, ids_own_time_counts=False)
+    again, value = asked_again_after_the_memory_ended(forgetful)
+    assert again.lsn
+    assert value == 2
 
 
 def test_r1_giving_up_is_decided_and_final(world: World) -> None:

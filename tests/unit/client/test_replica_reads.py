@@ -1,0 +1,102 @@
+"""Statements on a local store: what makes a read safe is looked at inside its snapshot (C2, D3).
+
+Goal: the interleaving of races P9: a statement pins a version, its thread sleeps, the store moves
+on by two versions, the statement reads. Method: a real store; the catalog is written by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.replica_reads import Reads
+from leasehold.model.errors import NotCoherent, StaleVersion, UnknownTable
+from leasehold.model.records import ChangeKind, Grant, LogPosition, RowChange
+from leasehold.replication.coherency import CoherencyLease
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.types import Type
+
+ME = b"incarnation"
+T = Descriptor(
+    1,
+    "t",
+    1,
+    (Column(1, "id", Type("bigint"), nullable=False), Column(2, "a", Type("integer"))),
+    (1,),
+    next_element_id=3,
+)
+
+
+def put_version(store: SqliteStore, descriptor: Descriptor, min_version: int) -> None:
+    store.begin()
+    store.prepare(descriptor)
+    store.put_descriptor(1, descriptor.version, descriptor.to_wire())
+    store.put_min_version(1, min_version)
+    store.commit(store.position())
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    made = SqliteStore(tmp_path / "store.db")
+    put_version(made, T, 1)
+    made.begin()
+    made.change(T, RowChange(ChangeKind.INSERT, 1, 1, (7,), {1: 7, 2: 70}, {}, (0,)), 1, 0, None)
+    made.commit(LogPosition(offset=1, lsn=1))
+    yield made
+    made.close()
+
+
+def coherent() -> CoherencyLease:
+    lease = CoherencyLease("r1", ME)
+    lease.granted(Grant("r1", ME, lease.ask(boottime_ns()), 3_600_000))
+    return lease
+
+
+def reads(store: SqliteStore, lease: CoherencyLease | None = None) -> Reads:
+    return Reads(store, lease or coherent(), None, lambda: None)
+
+
+def test_d3_a_pinned_version_below_the_snapshots_min_version_is_refused(
+    store: SqliteStore,
+) -> None:
+    statement = reads(store)
+    pinned = statement.pin("t")
+    assert pinned.version == 1
+    put_version(store, replace(T, version=2), 1)
+    assert statement.row(pinned, (7,)) is not None, "two adjacent versions are in use"
+    put_version(store, replace(T, version=3), 2)
+    with pytest.raises(StaleVersion, match="lowest is 2"):
+        statement.row(pinned, (7,))
+    with pytest.raises(StaleVersion):
+        list(statement.scan(pinned, None, None, 10))
+
+
+def test_d8_a_transaction_stays_with_the_version_it_pinned(store: SqliteStore) -> None:
+    statement = reads(store)
+    assert statement.pin("t").version == 1
+    put_version(store, replace(T, version=2), 1)
+    assert statement.pin("t").version == 1
+    assert statement.used() == {"t": 1}
+    assert reads(store).pin("t").version == 2
+
+
+def test_c2_without_a_valid_lease_nothing_is_read(store: SqliteStore) -> None:
+    statement = reads(store, CoherencyLease("r1", ME))
+    with pytest.raises(NotCoherent):
+        statement.pin("t")
+    lease = coherent()
+    statement = reads(store, lease)
+    pinned = statement.pin("t")
+    lease.give_up()
+    with pytest.raises(NotCoherent):
+        statement.row(pinned, (7,))
+
+
+def test_a_table_that_is_not_there_is_named(store: SqliteStore) -> None:
+    with pytest.raises(UnknownTable, match="nope"):
+        reads(store).pin("nope")
