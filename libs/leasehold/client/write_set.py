@@ -22,13 +22,15 @@ class WriteSet:
     """Handed to the function that `Replica.transact` runs; lives as long as one run of it.
 
     Reads are coherent, each as of its own statement, and show this transaction's own writes.
-    Every row that is changed is named with the genid seen, and verified at commit (T1); a table's
-    descriptor version is pinned from its first use to the end (D8).
+    Every row that is changed is named with the genid that its *first* read here has seen, and
+    verified at commit (T1): between a `get` and the `update` of what was computed from it the row
+    may change. A table's descriptor version is pinned from its first use to the end (D8).
     """
 
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
+        self._seen: dict[tuple[int, Key], int | None] = {}  # None: no such row
         self.operations: list[Operation] = []
 
     # ------------------------------------------------------------ reading
@@ -37,6 +39,7 @@ class WriteSet:
         """The row by column name, or None. `key`: a value, a tuple in key order, or a mapping."""
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
+        self._first_seen(name, row)
         if name in self._own:
             own = self._own[name]
             return dict(own) if own is not None else None
@@ -50,10 +53,10 @@ class WriteSet:
         own = {k: v for (t, k), v in self._own.items() if t == descriptor.table_id}
         first = self._reads.bound(descriptor, low)
         last = self._reads.bound(descriptor, high)
-        found = {
-            key: named(descriptor, row)
-            for key, row in self._reads.scan(descriptor, first, last, rows_max)
-        }
+        found = {}
+        for key, row in self._reads.scan(descriptor, first, last, rows_max):
+            self._first_seen((descriptor.table_id, key), row)
+            found[key] = named(descriptor, row)
         for key, values in own.items():
             inside = (first is None or key[: len(first)] >= first) and (
                 last is None or key[: len(last)] < last
@@ -83,16 +86,16 @@ class WriteSet:
         self._own[name] = self._inserted(descriptor, stored, values)
 
     def update(self, table: str, key: Any, values: Mapping[str, Any]) -> bool:
-        """Change columns; False when there is no such row. The row's genid as seen now is verified
-        at commit, so what was computed from it is never written over a newer one."""
+        """Change columns; False when there is no such row. What was computed from a row that was
+        read here is never written over a newer one."""
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
         if name in self._own:
             before = self._own[name]
             expect = None
         else:
-            before = None if row is None else named(descriptor, row)
-            expect = None if row is None else max(row.genids.values())
+            expect = self._first_seen(name, row)
+            before = None if row is None or expect is None else named(descriptor, row)
         if before is None:
             return False
         if any(isinstance(value, Expression) for value in values.values()):
@@ -112,10 +115,10 @@ class WriteSet:
             if self._own[name] is None:
                 return False
             expect = None
-        elif row is None:
-            return False
         else:
-            expect = max(row.genids.values())
+            expect = self._first_seen(name, row)
+            if row is None or expect is None:
+                return False
         self._add(OperationKind.DELETE, descriptor, stored, {}, expect)
         self._own[name] = None
         return True
@@ -126,6 +129,10 @@ class WriteSet:
         descriptor = self._reads.pin(table)
         stored = self._reads.key(descriptor, key)
         return descriptor, stored, self._reads.row(descriptor, stored)
+
+    def _first_seen(self, name: tuple[int, Key], row: Row | None) -> int | None:
+        """The genid of the first read of this row; `row` is what this one has found."""
+        return self._seen.setdefault(name, None if row is None else max(row.genids.values()))
 
     def _add(
         self,
