@@ -216,6 +216,34 @@ def test_t1_expect_of_an_older_genid_is_refused_and_changes_nothing(
     assert replica.get("stock", 500) == {"id": 500, "name": None, "n": 1}
 
 
+def test_t1_what_was_computed_from_a_read_is_not_written_over_a_newer_row(
+    producer: ChangeProducer, replica: Replica
+) -> None:
+    """Another one's write falls between the read and the update of one run: it is replayed, and
+    so is one that read the row by a scan."""
+    producer.submit(insert(505, n=0)).result()
+
+    def between() -> None:
+        replica.wait_applied(producer.submit(increment(505)).result(90).lsn)
+
+    for by_scan in (False, True):
+        runs: list[int] = []
+
+        def work(tx: WriteSet, runs: list[int] = runs, by_scan: bool = by_scan) -> None:
+            row = next(tx.scan("stock", 505, 506)) if by_scan else tx.get("stock", 505)
+            assert row is not None
+            runs.append(row["n"])
+            if len(runs) == 1:
+                between()
+            tx.update("stock", 505, {"n": row["n"] + 10})
+
+        assert replica.transact(work, timeout_s=90).attempts == 2
+        assert runs[1] == runs[0] + 1
+    row = replica.get("stock", 505)
+    assert row is not None
+    assert row["n"] == 22
+
+
 def test_t1_transact_under_contention_loses_no_increment(
     cluster: LocalCluster, producer: ChangeProducer, replica: Replica
 ) -> None:
