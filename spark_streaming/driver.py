@@ -23,8 +23,9 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
+from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.readiness import announce_ready
-from leasehold.model.errors import ConfigurationError
+from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
 from spark_streaming.backfill import Backfill
@@ -42,6 +43,8 @@ log: Final = logging.getLogger("spark_streaming.driver")
 
 POLL_S: Final = 0.2
 STOP_S: Final = 15.0
+BROKER_TIMEOUT_S: Final = 3.0
+BROKER_RETRY_S: Final = 2.0
 
 
 class Driver:
@@ -143,6 +146,25 @@ class Driver:
             self._finished = {run for run in self._finished if run.job_id != job_id}
 
 
+def await_topics(kafka: KafkaSettings, topics: Topics, stop: threading.Event) -> bool:
+    """Wait for a broker that is away, saying so; False when asked to stop meanwhile.
+
+    Spark itself would end its first query with a page of a Java stack trace."""
+    reader = TopicReader(kafka, "leasehold-spark")
+    try:
+        while not stop.is_set():
+            try:
+                for topic in (topics.jobs, topics.conflicts, topics.backfill):
+                    reader.partitions(topic.name, BROKER_TIMEOUT_S)
+                return True
+            except BusUnavailable as error:
+                log.warning("waiting for Kafka: %s", error.message)
+                stop.wait(BROKER_RETRY_S)
+    finally:
+        reader.close()
+    return False
+
+
 def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -162,6 +184,8 @@ def main() -> int:
         folder = cluster.data / "spark" / cluster.database
         # Shuffles and unpacked state of an earlier process; checkpoints stay.
         shutil.rmtree(folder / "scratch", ignore_errors=True)
+        if not await_topics(kafka, topics, stop):
+            return 0
         session = start_session(settings, folder)
     except ConfigurationError as error:
         print(f"leasehold spark: {error}", file=sys.stderr)
