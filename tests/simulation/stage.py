@@ -54,6 +54,9 @@ class ScriptedHops(Hops):
 class Stage(Simulation):
     """m1 is master, m2 stands by, r1 and r2 are coherent; table t (id, a) exists, rows 1 and 2."""
 
+    events_of_last = 0
+    """Events of the stage that was made last, for the summary of rules turned off."""
+
     def __init__(
         self,
         rules: ReplicationRules = RULES,
@@ -129,6 +132,12 @@ class Stage(Simulation):
 
     def passing(self, virtual_ms: int) -> None:
         self._pass(virtual_ms)
+
+    def _pass(self, virtual_ms: int) -> None:
+        try:
+            super()._pass(virtual_ms)
+        finally:
+            Stage.events_of_last = self.scheduler.events
 
     def until(
         self,

@@ -39,6 +39,11 @@ class Scheduler:
     def later(self, delay_ns: int, action: Callable[[], None]) -> None:
         self.at(self.now_ns + delay_ns, action)
 
+    @property
+    def events(self) -> int:
+        """How many have been scheduled so far."""
+        return self._count
+
     def next_ns(self) -> int | None:
         return self._events[0][0] if self._events else None
 
