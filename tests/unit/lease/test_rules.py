@@ -23,6 +23,7 @@ from leasehold.lease.commands import (
 from leasehold.lease.holder_events import LedgerAway, TimePassed, VersionKnown
 from leasehold.lease.replies import Granted, Killed, LedgerRefused, LivenessReport, Published
 from leasehold.lease.rules import EVERY_RULE, Rules
+from tests.models.summary import AddLine, ModelLine
 from tests.unit.lease.story import LIMITS, SECOND, TTL, Master, World
 
 Story = Callable[[Rules], str]
@@ -316,9 +317,12 @@ STORIES: list[Story] = [
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_d1_to_d8_a_rule_switched_off_does_harm(story: Story) -> None:
+def test_d1_to_d8_a_rule_switched_off_does_harm(story: Story, model_line: AddLine) -> None:
     assert story(EVERY_RULE) == ""
-    assert story(replace(EVERY_RULE, **{story.__name__: False})) != ""
+    harm = story(replace(EVERY_RULE, **{story.__name__: False}))
+    assert harm != ""
+    words = f"story: harm shown, {harm[:60]}"
+    model_line(ModelLine("D1-D8", f"{story.__name__} off", 1, 1, False, words))
 
 
 def test_every_rule_has_its_story() -> None:

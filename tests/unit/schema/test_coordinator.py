@@ -40,6 +40,7 @@ from leasehold.schema.coordinator_effects import (
 from leasehold.schema.job import Phase, Status
 from leasehold.schema.job_rules import JobRules
 from leasehold.schema.states import State
+from tests.models.summary import AddLine, ModelLine
 from tests.unit.schema.job_world import RUN, Harm, World, same_but_for_numbers
 
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, a integer)"
@@ -691,9 +692,11 @@ def test_all_rules_on_no_harm() -> None:
         ("intent_before_publish", "D2"),
     ],
 )
-def test_rule_turned_off_does_harm(rule: str, harm: str) -> None:
+def test_rule_turned_off_does_harm(rule: str, harm: str, model_line: AddLine) -> None:
     found = harm_found(replace(JobRules(), **{rule: False}))
     assert harm in found, found
+    words = f"random schedules: harm shown, {found[:60]}"
+    model_line(ModelLine(harm, f"{rule} off", 1, 1, False, words))
 
 
 def test_publish_checks_holders_turned_off_makes_three_versions_live() -> None:
