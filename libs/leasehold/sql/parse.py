@@ -100,6 +100,10 @@ def tree_of(text: str, tokens: list[Token]) -> exp.Expression:
         raise _syntax(text, error) from error
     except RecursionError as error:
         raise OutOfRange("the text is nested too deeply to be read") from error
+    except (TypeError, AttributeError, LookupError, ValueError, AssertionError) as error:
+        # The parser has defects of its own (`CREATE DEFAULT ON` is a TypeError in it); a stranger's
+        # text that meets one must not end the master.
+        raise SyntaxInvalid("the text is not a statement that can be read", position=1) from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expression):
         raise SyntaxInvalid("the text is not one statement", position=1)

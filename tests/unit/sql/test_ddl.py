@@ -273,6 +273,13 @@ WORDS = (
 )
 
 
+@pytest.mark.parametrize("text", ["create default on", "CREATE DEFAULT ON t (id int)"])
+def test_a_defect_of_the_parser_is_a_refusal(text: str) -> None:
+    """Found by the test below: a TypeError inside the parser."""
+    with pytest.raises(Refused):
+        parse_ddl(text)
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=16))
 def test_any_words_are_parsed_or_refused_never_worse(words: list[str]) -> None:
