@@ -14,6 +14,7 @@
     │   ├── FeatureNotSupported   0A000    ├── TableBusy          55006
     │   ├── SyntaxInvalid         42601    ├── UnknownJob         42704
     │   ├── DuplicateColumn       42701    ├── WrongJobState      55000
+    │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
     │   └── GaveUp                40001 (final: attempts are used up)
@@ -159,6 +160,12 @@ class WrongJobState(Refused):
     """The job is not in a state in which that can be done to it (any more)."""
 
     sqlstate = "55000"
+
+
+class InternalFailure(Refused):
+    """Deciding this one request failed by a defect of this program; nothing of it was applied."""
+
+    sqlstate = "XX000"
 
 
 class VerifyError(Refused):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from leasehold.model.errors import GaveUp, LeaseholdError, Refused, RequestTooLarge
+from leasehold.model.errors import GaveUp, InternalFailure, LeaseholdError, Refused, RequestTooLarge
 from leasehold.model.ports import Codec, Row, StoreWriter
 from leasehold.model.records import (
     CatalogWrite,
@@ -164,6 +164,11 @@ class Batch:
             decided = verify(request, self._catalog, self._store.row, self._lsn + 1, self._rules)
         except Refused as error:
             self._refuse(message, request, error, self._disposition(request, error))
+            return
+        except LeaseholdError:
+            raise  # the store contradicts the log: no request's fault
+        except Exception as error:  # noqa: BLE001 - see `failed`
+            self._refuse(message, request, failed(error), self._final(request))
             return
         self._accept(message, request, decided)
 
@@ -369,6 +374,18 @@ class Batch:
     def passed(self, lane: Lane, offset: int) -> None:
         """A message of a lane that needs no decision of its own, or is wholly decided."""
         self.decided_through[lane] = offset + 1
+
+
+def failed(error: Exception) -> InternalFailure:
+    """A defect met while one request was looked at, before anything was changed.
+
+    Every master after this one would meet it too, and nothing behind the request would ever be
+    decided; so the one request is refused and kept for people, and the rest goes on."""
+    kind = type(error).__name__
+    return InternalFailure(
+        f"deciding this request failed inside ({kind}: {str(error)[:200]}); nothing of it was"
+        " applied; please report it with the request",
+    )
 
 
 def _plain(detail: Mapping[str, object]) -> dict[str, Any]:

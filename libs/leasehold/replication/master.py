@@ -30,7 +30,7 @@ from leasehold.model.records import (
 )
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.apply import apply_catalog, collect
-from leasehold.replication.batch import Batch, BatchSettings, Full, LaneMessage
+from leasehold.replication.batch import Batch, BatchSettings, Full, LaneMessage, failed
 from leasehold.replication.changefeed import version_event
 from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
 from leasehold.replication.effects import (
@@ -244,6 +244,8 @@ class Master:
                         decision = self._changes.decide(request, now)
                     except Refused as error:
                         batch.refuse(message, request, error)
+                    except Exception as error:  # noqa: BLE001 - planning changes nothing
+                        batch.refuse(message, request, failed(error))
                     else:
                         batch.write_catalog(decision.writes, message, request, decision.answer)
             self._requests.popleft()

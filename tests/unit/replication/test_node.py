@@ -259,6 +259,29 @@ def test_l3_refusals_are_in_the_log_and_lanes_go_on_behind_them(world: World) ->
     assert world.answers(good)[0].lsn == 2
 
 
+@pytest.mark.parametrize(
+    ("broken", "request_"),
+    [
+        ("leasehold.replication.batch.verify", insert(1, a=1)),
+        ("leasehold.replication.schema_changes.plan", {"sql": "create index i on t (a)"}),
+    ],
+)
+def test_l3_a_defect_that_one_request_meets_does_not_hold_up_the_rest(
+    world: World, broken: str, request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would meet every master after this one too."""
+
+    def defect(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a defect")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(broken, defect)
+        met = world.ask(request_)
+    assert (met.code, met.final, met.dead_lettered) == ("XX000", True, True)
+    assert "ZeroDivisionError" in met.message
+    assert world.ask(insert(2, a=2)).lsn == 2
+
+
 def test_l3_a_new_master_begins_where_the_log_says(world: World) -> None:
     world.ask(insert(1, a=1))
     heir = world.make("m2", candidate=True)
