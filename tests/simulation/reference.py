@@ -97,7 +97,7 @@ class Reference:
         self.decided_at.update(((c.request_id, c.attempt), offset) for c in record.commits)
         self.decided_at.update(((r.request_id, r.attempt), offset) for r in record.refusals)
         self._judge_lanes(before, after)
-        if not changed.catalog_changed:
+        if not changed:
             return ""
         self._judge_tables()
         return f"log {after.offset - 1}: " + "; ".join(

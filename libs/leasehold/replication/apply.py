@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from leasehold.model.ports import StoreWriter
@@ -25,14 +24,6 @@ from leasehold.replication.outcomes import (
 from leasehold.schema.catalog import Catalog
 
 COLLECT_EVERY_RECORDS: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What a record changed beyond rows: whether the catalog, and its last LSN."""
-
-    catalog_changed: bool
-    lsn: int
 
 
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
@@ -72,9 +63,9 @@ def apply_record(
     catalog: Catalog,
     store: StoreWriter,
     settings: OutcomeSettings,
-) -> Applied:
+) -> bool:
     """A whole Decisions record, inside the store's open transaction; `after` is the position
-    behind it. The caller commits with that position."""
+    behind it. The caller commits with that position. → whether the catalog has changed."""
     lsn = record.first_lsn
     changed = False
     for commit in record.commits:
@@ -87,7 +78,7 @@ def apply_record(
         if refusal.request_id:
             store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
     collect(after, store, settings)
-    return Applied(changed, after.lsn)
+    return changed
 
 
 def collect(after: LogPosition, store: StoreWriter, settings: OutcomeSettings) -> None:

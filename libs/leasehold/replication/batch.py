@@ -142,7 +142,7 @@ class Batch:
         if asked_again(remembered, request.attempt) is Asked.REPEAT:
             assert remembered is not None
             self.repeats.append(Repeat(request.id, request.reply_to, remembered))
-            self.decided_through[message.lane] = message.offset + 1
+            self.passed(message.lane, message.offset)
             return None
         try:
             check_age(request.id, self._wall_us, self._outcomes)
@@ -161,7 +161,7 @@ class Batch:
     def decide(self, message: LaneMessage, request: ChangeRequest) -> None:
         """Decide the row operations of one request. Raises Full (then it is not decided)."""
         try:
-            decided = verify(request, self._catalog, self._store.row, self._lsn + 1, self._rules)
+            decided = verify(request, self._catalog, self._store.row, self.next_lsn, self._rules)
         except Refused as error:
             self._refuse(message, request, error, self._disposition(request, error))
             return
@@ -173,7 +173,7 @@ class Batch:
         self._accept(message, request, decided)
 
     def _accept(self, message: LaneMessage, request: ChangeRequest, decided: Decided) -> None:
-        lsn = self._lsn + 1
+        lsn = self.next_lsn
         commit = Commit(
             request.id,
             request.attempt,
@@ -194,14 +194,13 @@ class Batch:
                 self._refuse(message, request, error, self._final(request))
                 return
             raise Full
-        for position, (change, row) in enumerate(zip(decided.changes, decided.before, strict=True)):
-            descriptor = self._catalog.version(change.table_id, change.version)
-            self._store.change(descriptor, change, lsn, position, row)
+        self._apply(commit, decided.before, lsn)
         self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
         self._add_commit(commit, packed)
-        self.decided_through[message.lane] = message.offset + 1
+        self.passed(message.lane, message.offset)
 
     def _add_commit(self, commit: Commit, packed: bytes) -> None:
+        assert not self.closed, "a commit with catalog writes stands last in its record"
         self._lsn += 1
         self._commit_us = commit.commit_us
         self._bytes += len(packed)
@@ -298,7 +297,7 @@ class Batch:
         self._bytes += len(packed)
         self.refusals.append(refusal)
         self.packed_refusals.append(packed)
-        self.decided_through[message.lane] = message.offset + 1
+        self.passed(message.lane, message.offset)
 
     # ------------------------------------------------------------ catalog and backfill
 
@@ -326,10 +325,10 @@ class Batch:
         packed = self._codec.pack_commit(commit)
         if not self._fits(packed) and self._bytes > HEADER_BYTES:
             raise Full
-        lsn = self._lsn + 1
+        lsn = self.next_lsn
         if request is not None and message is not None:
             self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
-            self.decided_through[message.lane] = message.offset + 1
+            self.passed(message.lane, message.offset)
         self._add_commit(commit, packed)
         self.closed = True
         return lsn
@@ -354,8 +353,8 @@ class Batch:
             )
             packed = self._codec.pack_commit(commit)
             if self._fits(packed):
-                lsn = self._lsn + 1
-                self._apply_fill(commit, part.before, lsn)
+                lsn = self.next_lsn
+                self._apply(commit, part.before, lsn)
                 self._add_commit(commit, packed)
                 self.rows_filled += rows
                 return done + rows
@@ -364,7 +363,7 @@ class Batch:
             rows //= 2
         return done
 
-    def _apply_fill(self, commit: Commit, before: tuple[Row, ...], lsn: int) -> None:
+    def _apply(self, commit: Commit, before: tuple[Row | None, ...], lsn: int) -> None:
         for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
             descriptor = self._catalog.version(change.table_id, change.version)
             self._store.change(descriptor, change, lsn, position, row)

@@ -245,14 +245,14 @@ class Node:
         if not self._open:
             self._store.begin()
             self._open = True
-        applied = apply_record(
+        changed = apply_record(
             record, after, self.catalog, self._store, self._settings.master.outcomes
         )
         self.position = after
         self._remember_answers(record, offset)
         self._pending_grants.extend(record.grants)
         effects: list[Effect] = []
-        if applied.catalog_changed:
+        if changed:
             self._catalog_changed = True
             # A check of this very position has to see exactly it (a job's verification).
             if self._checks.wanted(record):
@@ -261,7 +261,7 @@ class Node:
         return effects
 
     def _note_catalog(self, record: Decisions) -> None:
-        self._checks.record_applied(record, self.catalog, master=self.master is not None)
+        self._checks.record_applied(record, master=self.master is not None)
 
     def _remember_answers(self, record: object, offset: int) -> None:
         if not self._settings.candidate or not isinstance(record, Decisions):
@@ -399,13 +399,12 @@ class Node:
         if self.agent is not None:
             effects += self.agent.tick(now.mono_ns)
         for report in self._checks.finished(self._settings.name, self.incarnation):
-            effects += self._report(report, now)
+            effects.append(self._report(report))
         effects += self._acknowledge(now)
         return effects
 
-    def _report(self, report: CheckReport, now: Now) -> list[Effect]:
-        name = self._settings.name.encode()
-        return [Send(Topic.ACKS, 0, name, report, 0)]
+    def _report(self, report: CheckReport) -> Send:
+        return Send(Topic.ACKS, 0, self._settings.name.encode(), report, 0)
 
     def _acknowledge(self, now: Now) -> list[Effect]:
         """Acknowledge what was applied, and ask for a lease when the renewal is due (C3)."""
