@@ -1,0 +1,241 @@
+"""What a DDL statement asks for, names not yet resolved; made by `ddl.parse_ddl`, read by plans.
+
+Expressions stay text here (PostgreSQL's form, as sqlglot writes it): `expression.py` compiles them
+against a descriptor. `position` counts characters from 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from leasehold.schema.types import Type
+
+# ------------------------------------------------------------------ parts
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueDefinition:
+    """UNIQUE (a, b); `name` None: derived (`t_a_b_key`)."""
+
+    columns: tuple[str, ...]
+    name: str | None = None
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDefinition:
+    """CHECK (expression); `name` None: derived (`t_a_check`, `t_check`).
+
+    `not_valid`: enforced on new writes only, until VALIDATE CONSTRAINT.
+    """
+
+    expression: str
+    name: str | None = None
+    not_valid: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """`default` is a storage value, None = no default (DEFAULT NULL is no default).
+
+    `unique` and `checks` are the column's own constraints, not yet those of its table.
+    """
+
+    name: str
+    type: Type
+    nullable: bool = True
+    default: Any = None
+    position: int = 1
+    unique: UniqueDefinition | None = None
+    checks: tuple[CheckDefinition, ...] = ()
+
+
+# ------------------------------------------------------------------ tables
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """`primary_key`: column names in key order; those columns are NOT NULL. `uniques` and `checks`
+    hold those of the columns too, in the order in which they stand."""
+
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...]
+    if_not_exists: bool = False
+    uniques: tuple[UniqueDefinition, ...] = ()
+    checks: tuple[CheckDefinition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    name: str
+    if_exists: bool = False
+    position: int = 1
+
+
+# ------------------------------------------------------------------ indexes
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """`named` False: `name` was derived and may be numbered to make it free, as PostgreSQL does."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
+    if_not_exists: bool = False
+    named: bool = True
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    name: str
+    if_exists: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex:
+    """ALTER INDEX name RENAME TO to."""
+
+    name: str
+    to: str
+    if_exists: bool = False
+    position: int = 1
+
+
+# ------------------------------------------------------------------ ALTER TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    column: ColumnDefinition
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    name: str
+    if_exists: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    name: str
+    to: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    to: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """`value`: the constant's SQL text, converted to the column's type by the plan; None: DROP
+    DEFAULT (SET DEFAULT NULL is the same)."""
+
+    column: str
+    value: str | None
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SetNotNull:
+    column: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropNotNull:
+    column: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AddUnique:
+    unique: UniqueDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class AddCheck:
+    check: CheckDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateConstraint:
+    name: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    name: str
+    if_exists: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AddLock:
+    """ADD LOCK name COVERING (a, b): those columns get a lock of their own (Claim 8)."""
+
+    name: str
+    columns: tuple[str, ...]
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropLock:
+    """Its columns go back to the table's default lock."""
+
+    name: str
+    if_exists: bool = False
+    position: int = 1
+
+
+Action: TypeAlias = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | RenameTable
+    | SetDefault
+    | SetNotNull
+    | DropNotNull
+    | AddUnique
+    | AddCheck
+    | ValidateConstraint
+    | DropConstraint
+    | AddLock
+    | DropLock
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """One or several actions, which share steps where the states allow it."""
+
+    table: str
+    actions: tuple[Action, ...]
+    if_exists: bool = False
+    position: int = 1
+
+
+# ------------------------------------------------------------------ statements
+
+Change: TypeAlias = CreateTable | DropTable | AlterTable | CreateIndex | DropIndex | RenameIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN <change>: show the plan, change nothing."""
+
+    change: Change
+
+
+Statement: TypeAlias = Change | Explain
