@@ -113,6 +113,10 @@ class DuplicateKey(Refused):
     sqlstate = "23505"
 
 
+class CheckViolation(Refused):
+    sqlstate = "23514"
+
+
 class RequestTooLarge(Refused):
     """The composed record of this one request can never fit (L8)."""
 
@@ -144,6 +148,24 @@ class DuplicateObject(Refused):
 
 class DuplicateColumn(Refused):
     sqlstate = "42701"
+
+
+class UnknownObject(Refused):
+    """An index, a constraint or a job that does not exist."""
+
+    sqlstate = "42704"
+
+
+class InvalidDefinition(Refused):
+    """A table would be left without something that it needs."""
+
+    sqlstate = "42P16"
+
+
+class DependentObjects(Refused):
+    """Something else rests on what was to be dropped."""
+
+    sqlstate = "2BP01"
 
 
 class TableBusy(Refused):

@@ -116,9 +116,10 @@ class StoreWriter(Protocol):
     def put_job(self, job_id: int, body: Any) -> None: ...
     def put_ledger_run(self, run_id: str) -> None: ...
 
-    def check(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
+    def check(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
         """Open a read snapshot of what is committed now and check it beside the apply loop; the
-        reports (one per table) come out of `checked()`. With `element_id` only that element."""
+        reports (one per table) come out of `checked()`. With `elements` only those elements, as if
+        they were public already; else everything."""
         ...
 
     def checked(self) -> Sequence[CheckReport]:

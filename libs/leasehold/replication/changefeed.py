@@ -190,7 +190,7 @@ def version_event(
         commit_us=commit.commit_us,
         body=body,
         job_id=0 if job is None else job.job_id,
-        step="" if job is None else job.current.state.label,
+        step="" if job is None else job.current.label,
     )
 
 

@@ -7,7 +7,7 @@ catalog writes after the record that holds them was read back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from leasehold.model.records import (
 )
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.job import Job, job_from_wire
+from leasehold.schema.states import State
 
 
 class Catalog:
@@ -45,9 +46,9 @@ class Catalog:
     ) -> Catalog:
         """A catalog from what a store kept."""
         catalog = cls()
+        catalog._min_versions = dict(min_versions)
         for body in descriptors:
             catalog._put(from_wire(body))
-        catalog._min_versions = dict(min_versions)
         catalog.jobs = {job.job_id: job for job in map(job_from_wire, jobs)}
         catalog.ledger_run = ledger_run
         return catalog
@@ -62,6 +63,7 @@ class Catalog:
                 assert version >= self._min_versions.get(table_id, 0), "D5"
                 assert version <= self._newest[table_id], "D5"
                 self._min_versions[table_id] = version
+                self._name(table_id)
             case JobWrite(body=body):
                 job = job_from_wire(body)
                 self.jobs[job.job_id] = job
@@ -82,14 +84,29 @@ class Catalog:
             )
         versions[descriptor.version] = descriptor
         self._newest[descriptor.table_id] = descriptor.version
-        self._names[descriptor.name] = descriptor.table_id
+        self._name(descriptor.table_id)
+
+    def _name(self, table_id: int) -> None:
+        """A table is known by the names of every version that may be in use (D9)."""
+        known = {
+            name
+            for version, descriptor in self._versions[table_id].items()
+            if version >= self.min_version(table_id)
+            for name in descriptor.names
+        }
+        self._names = {n: t for n, t in self._names.items() if t != table_id}
+        for name in known:
+            assert name not in self._names, f"D9: two tables are named {name!r}"
+            self._names[name] = table_id
 
     def tables(self) -> tuple[Descriptor, ...]:
-        """The newest version of every table, by table id."""
-        return tuple(self.newest(table_id) for table_id in sorted(self._versions))
+        """The newest version of every table that is not absent, by table id."""
+        newest = (self.newest(table_id) for table_id in sorted(self._versions))
+        return tuple(table for table in newest if table.state is not State.ABSENT)
 
-    def has_name(self, name: str) -> bool:
-        return name in self._names
+    def table_names(self) -> Set[str]:
+        """Every name that some version in use resolves."""
+        return self._names.keys()
 
     def next_table_id(self) -> int:
         return max(self._versions, default=0) + 1
@@ -119,7 +136,13 @@ class Catalog:
         """
         table_id = self._names.get(name)
         if table_id is None:
-            raise UnknownTable(f"table {name!r} does not exist", table=name)
+            raise _unknown(name)
+        found = self._at(name, table_id, version, fenced=fenced)
+        if name not in found.names:
+            raise _unknown(name)
+        return found
+
+    def _at(self, name: str, table_id: int, version: int | None, *, fenced: bool) -> Descriptor:
         newest = self._newest[table_id]
         if version is None or version == newest:
             return self._versions[table_id][newest]
@@ -139,3 +162,7 @@ class Catalog:
                 min_version=lowest,
             )
         return self._versions[table_id][version]
+
+
+def _unknown(name: str) -> UnknownTable:
+    return UnknownTable(f"table {name!r} does not exist", table=name)

@@ -50,7 +50,14 @@ from leasehold.schema.coordinator_effects import (
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_control import control
 from leasehold.schema.job_memory import JobMemory, Verification, place_of
-from leasehold.schema.job_moves import fenced, filled, published, turned_back, verified
+from leasehold.schema.job_moves import (
+    fenced,
+    filled,
+    published,
+    turned_back,
+    verified,
+    verified_again,
+)
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSide, LedgerSideSettings, Wanted
 from leasehold.schema.plan import next_descriptor
@@ -251,6 +258,9 @@ class Coordinator:
             assert self._catalog.min_version(job.table_id) == newest, "D5: published unfenced"
         if self._in_trouble(job, memory, now):
             return []
+        if job.step == job.point and job.settings.get("postpone") and not job.turning:
+            memory.waiting = "somebody to let it go on: its point of no return is postponed"
+            return []
         change = Change(job.table_id, newest, version)
         # The job is the number that its publish is known by: one job at a time changes a table
         # (D9), and it publishes each version once.
@@ -314,7 +324,7 @@ class Coordinator:
         asked = memory.verification
         if asked is None:
             # Asked for by an earlier master, or before a pause: reports may have passed us by.
-            return self._write(job, filled(job, now.wall_us))
+            return self._write(job, verified_again(job, now.wall_us))
         nodes = {self._node} | (asked.nodes & self._coherent)
         reports = self._reports.get((job.job_id, job.run), {})
         verdict = judge(job, asked.lsn, reports, nodes)
@@ -333,8 +343,8 @@ class Coordinator:
             1 for step, phase, _ in job.marks if (step, phase) == (job.step, Phase.VERIFYING.value)
         )
         if tried < self._settings.verifications_max:
-            return self._write(job, filled(job, now.wall_us))
-        error = f"the element could not be verified in {tried} tries; the last waited for {words}"
+            return self._write(job, verified_again(job, now.wall_us))
+        error = f"{job.subject} could not be verified in {tried} tries; the last waited for {words}"
         return self._write(job, turned_back(job, now.wall_us, error))
 
     def _take(self, report: CheckReport) -> None:
@@ -441,3 +451,4 @@ class Coordinator:
             del self._memories[job_id]
         for job_id, run in [r for r in self._reports if self._catalog.jobs[r[0]].status.ended]:
             del self._reports[job_id, run]
+

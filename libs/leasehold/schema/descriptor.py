@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 from leasehold.model.errors import UnknownColumn
+from leasehold.schema.elements import (
+    Check,
+    Column,
+    Element,
+    Index,
+    check_from_wire,
+    check_to_wire,
+    column_from_wire,
+    column_to_wire,
+    index_from_wire,
+    index_to_wire,
+    state_of,
+)
 from leasehold.schema.states import READABLE, WRITTEN, State
-from leasehold.schema.types import Type
+
+__all__ = [
+    "CHECKS_MAX",
+    "COLUMNS_MAX",
+    "DEFAULT_LOCK",
+    "INDEXES_MAX",
+    "NAME_BYTES_MAX",
+    "Check",
+    "Column",
+    "Descriptor",
+    "Element",
+    "Index",
+    "check_from_wire",
+    "check_to_wire",
+    "column_from_wire",
+    "column_to_wire",
+    "from_wire",
+    "index_from_wire",
+    "index_to_wire",
+]
 
 DEFAULT_LOCK: Final = 0  # covers every column until ALTER TABLE … ADD LOCK exists
 COLUMNS_MAX: Final = 1_000
 INDEXES_MAX: Final = 64
+CHECKS_MAX: Final = 64
 NAME_BYTES_MAX: Final = 63
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """`element_id` names the physical column, so a re-added name never meets old data.
-
-    `default` is a storage value, None = no default. A column is *required* when every row must
-    have its pair: NOT NULL, or a default that old rows must show.
-    """
-
-    element_id: int
-    name: str
-    type: Type
-    nullable: bool = True
-    default: Any = None
-    state: State = State.PUBLIC
-
-    @property
-    def required(self) -> bool:
-        return not self.nullable or self.default is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """`columns` are element ids in key order; entries are (key columns, primary key)."""
-
-    element_id: int
-    name: str
-    columns: tuple[int, ...]
-    unique: bool = False
-    state: State = State.PUBLIC
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,33 @@ class Descriptor:
     modified_us: int = 0
     state: State = State.PUBLIC
     locks: tuple[int, ...] = field(default=(DEFAULT_LOCK,))
+    checks: tuple[Check, ...] = ()
+    alias: str = ""
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
         """Public columns by name: what a query or a writer at this version may name."""
         return {c.name: c for c in self.columns if c.state in READABLE}
+
+    @cached_property
+    def by_alias(self) -> dict[str, Column]:
+        """Public columns by the name they had before a rename that is not over yet."""
+        return {c.alias: c for c in self.columns if c.alias and c.state in READABLE}
+
+    @cached_property
+    def enforced_checks(self) -> tuple[Check, ...]:
+        return tuple(c for c in self.checks if c.state in WRITTEN)
+
+    @cached_property
+    def enforced_uniques(self) -> tuple[Index, ...]:
+        return tuple(i for i in self.indexes if i.refuses_duplicates and i.state in WRITTEN)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the table may be called at this version; nothing when it is not public."""
+        if self.state not in READABLE:
+            return ()
+        return (self.name, self.alias) if self.alias else (self.name,)
 
     @cached_property
     def by_id(self) -> dict[int, Column]:
@@ -91,7 +114,7 @@ class Descriptor:
 
     def column(self, name: str) -> Column:
         """A public column. Raises UnknownColumn (an element that is not public does not exist)."""
-        found = self.by_name.get(name)
+        found = self.by_name.get(name) or self.by_alias.get(name)
         if found is None:
             raise UnknownColumn(
                 f"column {name!r} does not exist in table {self.name!r} at version {self.version}",
@@ -101,11 +124,18 @@ class Descriptor:
         return found
 
     def index(self, name: str) -> Index | None:
-        return next((i for i in self.indexes if i.name == name), None)
+        """By its name or the one before a rename that is not over yet."""
+        return next((i for i in self.indexes if name in (i.name, i.alias)), None)
 
-    def element(self, element_id: int) -> Column | Index | None:
-        elements: Iterable[Column | Index] = (*self.columns, *self.indexes)
-        return next((e for e in elements if e.element_id == element_id), None)
+    def check(self, name: str) -> Check | None:
+        return next((c for c in self.checks if c.name == name), None)
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        return (*self.columns, *self.indexes, *self.checks)
+
+    def element(self, element_id: int) -> Element | None:
+        return next((e for e in self.elements if e.element_id == element_id), None)
 
     def with_state(self, element_id: int, state: State) -> Descriptor:
         """The next version, with one element in another state (ABSENT takes it out)."""
@@ -123,6 +153,7 @@ class Descriptor:
             version=self.version + 1,
             columns=moved(self.columns),
             indexes=moved(self.indexes),
+            checks=moved(self.checks),
             modified_us=0,
         )
 
@@ -139,50 +170,9 @@ class Descriptor:
             "locks": list(self.locks),
             "columns": [column_to_wire(c) for c in self.columns],
             "indexes": [index_to_wire(i) for i in self.indexes],
+            "checks": [check_to_wire(c) for c in self.checks],
+            "alias": self.alias,
         }
-
-
-def _state(label: str) -> State:
-    return State[label.upper().replace("-", "_")]
-
-
-def column_to_wire(column: Column) -> dict[str, Any]:
-    return {
-        "id": column.element_id,
-        "name": column.name,
-        "type": column.type.name,
-        "length": column.type.length,
-        "nullable": column.nullable,
-        "default": column.default,
-        "state": column.state.label,
-    }
-
-
-def column_from_wire(body: Mapping[str, Any]) -> Column:
-    return Column(
-        body["id"],
-        body["name"],
-        Type(body["type"], body["length"]),
-        body["nullable"],
-        body["default"],
-        _state(body["state"]),
-    )
-
-
-def index_to_wire(index: Index) -> dict[str, Any]:
-    return {
-        "id": index.element_id,
-        "name": index.name,
-        "columns": list(index.columns),
-        "unique": index.unique,
-        "state": index.state.label,
-    }
-
-
-def index_from_wire(body: Mapping[str, Any]) -> Index:
-    return Index(
-        body["id"], body["name"], tuple(body["columns"]), body["unique"], _state(body["state"])
-    )
 
 
 def from_wire(body: dict[str, Any]) -> Descriptor:
@@ -191,11 +181,13 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         table_id=body["id"],
         name=body["name"],
         version=body["version"],
-        state=_state(body["state"]),
+        state=state_of(body["state"]),
         modified_us=body["modified_us"],
         next_element_id=body["next_element_id"],
         primary_key=tuple(body["primary_key"]),
         locks=tuple(body["locks"]),
         columns=tuple(column_from_wire(c) for c in body["columns"]),
         indexes=tuple(index_from_wire(i) for i in body["indexes"]),
+        checks=tuple(check_from_wire(c) for c in body.get("checks", ())),
+        alias=body.get("alias", ""),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from leasehold.schema.states import State
+from leasehold.schema.edits import Edit, edit_from_wire
 
 
 class Phase(StrEnum):
@@ -16,7 +16,7 @@ class Phase(StrEnum):
     PUBLISHING = "publishing"  # intent is in the log; the ledger is asked to publish (D2)
     DRAINING = "draining"  # the descriptor is in the log; leases below it run out (D4)
     BACKFILLING = "backfilling"  # min_version (the fence) is in the log; Spark fills (D5)
-    VERIFYING = "verifying"  # every coherent node compares element and rows at one position
+    VERIFYING = "verifying"  # every coherent node checks the elements at one position
     DONE = "done"
 
 
@@ -35,24 +35,41 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One published descriptor version: the element moves to `state`; then, fenced, the work.
+    """One published descriptor version: elements are edited; then, fenced, the work.
 
-    `backfill`: rows are filled and verified after the fence, before the next step.
+    `fills`: elements whose pairs the backfill makes for the rows there are, one run each, in this
+    order. `verifies`: element ids that every coherent node then checks as if they were public.
     """
 
-    element_id: int
-    state: State
-    backfill: bool = False
+    edits: tuple[Edit, ...]
+    fills: tuple[int, ...] = ()
+    verifies: tuple[int, ...] = ()
+
+    @property
+    def backfill(self) -> bool:
+        return bool(self.fills)
+
+    @property
+    def label(self) -> str:
+        """The states that the step brings elements to, for people: `write-only`."""
+        return ", ".join(dict.fromkeys(edit.state for edit in self.edits)) or "unchanged"
+
+    @property
+    def reversed(self) -> Step:
+        """The way back; rows need no work on it."""
+        return Step(tuple(edit.reversed for edit in reversed(self.edits)))
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """`steps[step]` is being done. `versions`: table id → version the current step publishes.
 
-    `element`: wire form of the element being added (a column or an index), as of state public.
-    `run` counts backfill runs; a chunk of another run is refused (⚠ late chunks). `fence_lsn` is
-    the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for the times of
-    every step. `settings`: rows_per_second (0 = no limit), chunk_rows.
+    `subject` names what is changed, for people: `index flights_by_day`. `point`: the step whose
+    publication is the point of no return. `fill`: which of the step's fills is running.
+    `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
+    `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
+    the times of every step. `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
+    the point of no return waits).
     """
 
     job_id: int
@@ -61,10 +78,11 @@ class Job:
     table: str
     request_id: bytes
     kind: str
-    element_id: int
-    element: Mapping[str, Any]
+    subject: str
     steps: tuple[Step, ...]
+    point: int
     step: int = 0
+    fill: int = 0
     phase: Phase = Phase.PUBLISHING
     status: Status = Status.RUNNING
     versions: Mapping[int, int] = field(default_factory=dict)
@@ -83,6 +101,16 @@ class Job:
     def current(self) -> Step:
         return self.steps[self.step]
 
+    @property
+    def turning(self) -> bool:
+        return self.status is Status.ROLLING_BACK
+
+    @property
+    def element_id(self) -> int:
+        """The element that is being filled, 0 for none."""
+        fills = self.current.fills if self.step < len(self.steps) else ()
+        return fills[self.fill] if self.fill < len(fills) else 0
+
     def counted(self, rows: int, applied: int, end: bool) -> Job:
         """After a decided chunk of the job's run."""
         return replace(
@@ -100,10 +128,14 @@ class Job:
             "table": self.table,
             "request_id": self.request_id,
             "kind": self.kind,
-            "element_id": self.element_id,
-            "element": dict(self.element),
-            "steps": [[s.element_id, s.state.value, s.backfill] for s in self.steps],
+            "subject": self.subject,
+            "steps": [
+                [[edit.to_wire() for edit in s.edits], list(s.fills), list(s.verifies)]
+                for s in self.steps
+            ],
+            "point": self.point,
             "step": self.step,
+            "fill": self.fill,
             "phase": self.phase.value,
             "status": self.status.value,
             "versions": dict(self.versions),
@@ -128,10 +160,14 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         table=body["table"],
         request_id=body["request_id"],
         kind=body["kind"],
-        element_id=body["element_id"],
-        element=body["element"],
-        steps=tuple(Step(e, State(s), b) for e, s, b in body["steps"]),
+        subject=body["subject"],
+        steps=tuple(
+            Step(tuple(map(edit_from_wire, edits)), tuple(fills), tuple(verifies))
+            for edits, fills, verifies in body["steps"]
+        ),
+        point=body["point"],
         step=body["step"],
+        fill=body["fill"],
         phase=Phase(body["phase"]),
         status=Status(body["status"]),
         versions={int(t): v for t, v in body["versions"].items()},

@@ -15,6 +15,7 @@ from leasehold.schema.job_moves import can_turn_back, turned_back
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "rows_per_second": (0, 100_000_000),
     "chunk_rows": (1, 50_000),
+    "postpone": (0, 1),
 }
 
 
@@ -66,7 +67,7 @@ def _cancel(job: Job, now_us: int) -> Job:
         raise WrongJobState(f"job {job.job_id} is rolling back already", job=job.job_id)
     if not can_turn_back(job):
         raise WrongJobState(
-            f"job {job.job_id} is past its point of no return: {job.element['name']!r} is public",
+            f"job {job.job_id} ({job.subject}) is past its point of no return; it goes on",
             job=job.job_id,
         )
     return turned_back(job, now_us)

@@ -1,8 +1,8 @@
 """Where a job goes next: pure functions Job → Job, one per thing that can have happened.
 
-    PUBLISHING ─published─▶ DRAINING ─fenced─▶ [BACKFILLING ─filled─▶ VERIFYING ─verified─▶]
-         ▲                                                                                 │
-         └───────────────────────────── next step ◀────────────────────────────────────────┘
+    PUBLISHING ─published─▶ DRAINING ─fenced─▶ [BACKFILLING …] ─filled─▶ [VERIFYING] ─verified─▶
+         ▲                                                                                     │
+         └────────────────────────────── next step ◀───────────────────────────────────────────┘
 
 A roll-back is more steps: `turned_back` cuts the steps not taken and puts the reverse ones behind
 those taken, so that every step, forth or back, is published, drained and fenced by the same code.
@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.schema.job import Job, Phase, Status, Step
-from leasehold.schema.states import State
+from leasehold.schema.job import Job, Phase, Status
 
 FENCE_HERE: Final = -1
 """`fence_lsn` of a job whose fence is the very commit that holds it; see Write.at."""
@@ -39,11 +38,19 @@ def fenced(job: Job, now_us: int) -> Job:
     """The step's `min_version` goes into the log with this (D5): its work, or the next step."""
     assert job.phase is Phase.DRAINING, job.phase
     job = replace(job, fence_lsn=FENCE_HERE)
-    if not job.current.backfill or job.status is Status.ROLLING_BACK:
+    if job.status is Status.ROLLING_BACK or not (job.current.fills or job.current.verifies):
         return _next_step(job, now_us)
+    if job.current.fills:
+        return _filling(job, 0, now_us)
+    return marked(replace(job, phase=Phase.VERIFYING, run=job.run + 1), now_us)
+
+
+def _filling(job: Job, fill: int, now_us: int) -> Job:
+    """The next run begins, of the step's fill number `fill`."""
     filling = replace(
         job,
         phase=Phase.BACKFILLING,
+        fill=fill,
         run=job.run + 1,
         rows_read=0,
         rows_applied=0,
@@ -53,13 +60,21 @@ def fenced(job: Job, now_us: int) -> Job:
 
 
 def filled(job: Job, now_us: int) -> Job:
-    """The end marker of the run was decided. Also begins a verification that is tried again."""
-    assert job.phase in (Phase.BACKFILLING, Phase.VERIFYING), job.phase
+    """The end marker of the run was decided: the next fill, or verification."""
+    assert job.phase is Phase.BACKFILLING, job.phase
+    if job.fill + 1 < len(job.current.fills):
+        return _filling(job, job.fill + 1, now_us)
     return marked(replace(job, phase=Phase.VERIFYING), now_us)
 
 
+def verified_again(job: Job, now_us: int) -> Job:
+    """A verification is asked for once more, at the LSN of this record."""
+    assert job.phase is Phase.VERIFYING, job.phase
+    return marked(job, now_us)
+
+
 def verified(job: Job, now_us: int) -> Job:
-    """Every coherent node found the element complete."""
+    """Every coherent node found the elements complete."""
     assert job.phase in (Phase.VERIFYING, Phase.BACKFILLING), job.phase
     return _next_step(job, now_us)
 
@@ -83,10 +98,10 @@ def _publishing(job: Job, step: int, now_us: int) -> Job:
 
 
 def can_turn_back(job: Job) -> bool:
-    """Before the point of no return: adding, the public descriptor is not in the log."""
+    """Before the point of no return: the descriptor of step `point` is not in the log."""
     if job.status not in (Status.RUNNING, Status.PAUSED):
         return False
-    return job.current.state is not State.PUBLIC or job.phase is Phase.PUBLISHING
+    return job.step < job.point or (job.step == job.point and job.phase is Phase.PUBLISHING)
 
 
 def turned_back(job: Job, now_us: int, error: str = "", findings: tuple[Any, ...] = ()) -> Job:
@@ -97,24 +112,18 @@ def turned_back(job: Job, now_us: int, error: str = "", findings: tuple[Any, ...
     the reverse content: the ledger knows numbers only, so it may be ahead by it already.
     """
     assert can_turn_back(job), (job.step, job.phase, job.status)
-    taken = job.step if job.phase is Phase.PUBLISHING else job.step + 1
-    states = [step.state for step in job.steps[:taken]]
-    back = [Step(job.element_id, state) for state in (*states[-2::-1], State.ABSENT)]
+    taken = job.steps[: job.step if job.phase is Phase.PUBLISHING else job.step + 1]
     turned = replace(
         job,
         status=Status.ROLLING_BACK,
-        steps=(*job.steps[:taken], *back),
+        steps=(*taken, *(step.reversed for step in reversed(taken))),
         error=error,
         findings=findings[:FINDINGS_MAX],
     )
-    if taken == 0:
+    if not taken:
         status = Status.FAILED if error else Status.CANCELLED
         ended = replace(turned, steps=job.steps, phase=Phase.DONE, status=status)
         return marked(ended, now_us)
-    match job.phase:
-        case Phase.PUBLISHING:
-            return marked(turned, now_us)
-        case Phase.DRAINING:
-            return marked(turned, now_us)
-        case _:
-            return _publishing(turned, job.step + 1, now_us)
+    if job.phase in (Phase.PUBLISHING, Phase.DRAINING):
+        return marked(turned, now_us)
+    return _publishing(turned, job.step + 1, now_us)

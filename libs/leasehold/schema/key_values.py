@@ -55,10 +55,11 @@ def compose(
     for column in descriptor.written:
         if column.default is None or image.get(column.element_id) is not None:
             continue
-        # An explicit NULL in a public column is the writer's own choice; only a pair that
-        # nobody could have written takes the default.
+        # An explicit NULL in a public column is a writer's own choice; only a pair that nobody
+        # could have written takes the default. Once it is filled, a lacking pair is a NULL.
+        unwritten = column.state is State.WRITE_ONLY and not column.filled
         if column.element_id not in changed and (
-            before is None or not column.nullable or column.state is State.WRITE_ONLY
+            before is None or not column.nullable or unwritten
         ):
             image[column.element_id] = column.default
     return {element_id: value for element_id, value in image.items() if value is not None}

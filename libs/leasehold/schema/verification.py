@@ -50,7 +50,7 @@ def judge(job: Job, lsn: int, reports: Mapping[str, CheckReport], nodes: Iterabl
     counted = [reports[n] for n in wanted if n in reports and reports[n].lsn >= lsn]
     if len(counted) < len(wanted):
         missing = [n for n in wanted if n not in {report.node for report in counted}]
-        return Verdict(Judgement.WAITING, f"{', '.join(missing)} to verify the element")
+        return Verdict(Judgement.WAITING, f"{', '.join(missing)} to verify {job.subject}")
     if len({report.offset for report in counted}) > 1:
         return Verdict(Judgement.WAITING, "all nodes to report on the same log position")
     for report in counted:
@@ -60,8 +60,8 @@ def judge(job: Job, lsn: int, reports: Mapping[str, CheckReport], nodes: Iterabl
     found = next((report for report in counted if report.findings_total), None)
     if found is not None:
         words = (
-            f"verification of {job.element['name']!r} found {found.findings_total} differences"
-            f" on node {found.node}"
+            f"verification of {job.subject} found {found.findings_total} differences"
+            f" on node {found.node}{_first(found)}"
         )
         return Verdict(Judgement.FOUND, words, tuple(found.findings[:FINDINGS_MAX]))
     first = counted[0]
@@ -73,6 +73,14 @@ def judge(job: Job, lsn: int, reports: Mapping[str, CheckReport], nodes: Iterabl
             )
             return Verdict(Judgement.FOUND, words)
     return Verdict(Judgement.CLEAN)
+
+
+def _first(report: CheckReport) -> str:
+    """The first finding in words, so that the job's error says which row was to blame."""
+    if not report.findings:
+        return ""
+    _, _, key, words = report.findings[0]
+    return f", the first at key {tuple(key)!r:.200}: {words}"
 
 
 def _content(report: CheckReport) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ class Binding:
         self._not_null = tuple(
             (c.element_id, c.name)
             for c in descriptor.written
-            if not c.nullable or c.element_id in self._key_ids
+            if c.refuses_null or c.element_id in self._key_ids
         )
 
     def key(self, given: Mapping[str, Any] | Key) -> Key:

@@ -1,0 +1,346 @@
+"""The actions of one ALTER TABLE (or the constraints of a CREATE TABLE) as tracks of elements.
+
+Later actions see what earlier ones make: a column that is added may be named by a constraint of
+the same statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from leasehold.model.errors import (
+    DuplicateColumn,
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidDefinition,
+    NotNullViolation,
+    OutOfRange,
+    UnknownColumn,
+    UnknownObject,
+)
+from leasehold.schema import tracks as way
+from leasehold.schema.descriptor import CHECKS_MAX, COLUMNS_MAX, INDEXES_MAX, Descriptor
+from leasehold.schema.elements import Check, Column, Index
+from leasehold.schema.names import constraint_names, free_name
+from leasehold.schema.states import State
+from leasehold.schema.tracks import Track
+from leasehold.sql.expression import columns_of_expression, compile_condition, rename_column_in
+from leasehold.sql.literal import default_value
+from leasehold.sql.statements import (
+    Action,
+    AddCheck,
+    AddColumn,
+    AddLock,
+    AddUnique,
+    CheckDefinition,
+    ColumnDefinition,
+    DropColumn,
+    DropConstraint,
+    DropLock,
+    DropNotNull,
+    RenameColumn,
+    RenameTable,
+    SetDefault,
+    SetNotNull,
+    UniqueDefinition,
+    ValidateConstraint,
+)
+
+
+def column_of(definition: ColumnDefinition, element_id: int) -> Column:
+    return Column(
+        element_id, definition.name, definition.type, definition.nullable, definition.default
+    )
+
+
+def made_index(
+    table: Descriptor, name: str, columns: Iterable[Column], element_id: int, *, present: int = 0
+) -> Index:
+    """An index over `columns`; `present`: indexes made by the same statement.
+
+    Raises FeatureNotSupported, OutOfRange.
+    """
+    columns = tuple(columns)
+    for column in columns:
+        if column.type.name == "bytea":
+            raise FeatureNotSupported(
+                f"column {column.name!r} is bytea, which can't be indexed yet", column=column.name
+            )
+    if len(table.indexes) + present >= INDEXES_MAX:
+        raise OutOfRange(f"table {table.name!r} has {INDEXES_MAX} indexes, the most allowed")
+    return Index(element_id, name, tuple(column.element_id for column in columns))
+
+
+class Alteration:
+    """`tracks`, and `notices` for what needed nothing done; `taken` are names of relations."""
+
+    def __init__(self, table: Descriptor, taken: set[str]) -> None:
+        self._table = table
+        self._taken = set(taken)
+        self._constraints = constraint_names(table)
+        self._columns = {c.name: c for c in table.columns if c.state is State.PUBLIC}
+        self._next_id = table.next_element_id
+        self._words: list[str] = []
+        self._dropped: set[int] = set()
+        self.tracks: list[Track] = []
+        self.notices: list[str] = []
+        self.kind = "alter table"
+
+    @property
+    def subject(self) -> str:
+        """For people: what is changed, `column a` or `column a, constraint b`."""
+        return ", ".join(dict.fromkeys(self._words)) or f"table {self._table.name}"
+
+    def add(self, action: Action) -> None:
+        """Take one action. Raises what `plan` raises."""
+        self.kind = "alter table" if self._words else _KINDS[type(action)]
+        match action:
+            case AddColumn():
+                self._add_column(action)
+            case DropColumn():
+                self._drop_column(action)
+            case RenameColumn():
+                self._rename_column(action)
+            case RenameTable():
+                self._rename_table(action)
+            case SetDefault():
+                self._set_default(action)
+            case SetNotNull():
+                self._set_not_null(action)
+            case DropNotNull():
+                self._drop_not_null(action)
+            case AddUnique(unique):
+                self.add_unique(unique)
+            case AddCheck(check):
+                self.add_check(check)
+            case ValidateConstraint():
+                self._validate(action)
+            case DropConstraint():
+                self._drop_constraint(action)
+            case AddLock() | DropLock():
+                raise FeatureNotSupported("locks over columns are not supported yet")
+
+    def _take(self, track: Track, words: str) -> None:
+        self.tracks.append(track)
+        self._words.append(words)
+
+    def _new_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _column(self, name: str, position: int = 1) -> Column:
+        found = self._columns.get(name) or self._table.by_alias.get(name)
+        if found is None:
+            raise UnknownColumn(
+                f"column {name!r} does not exist in table {self._table.name!r}",
+                table=self._table.name,
+                column=name,
+                position=position,
+            )
+        return found
+
+    # ------------------------------------------------------------ columns
+
+    def _add_column(self, action: AddColumn) -> None:
+        definition = action.column
+        table = self._table
+        named: dict[str, Any] = {
+            "table": table.name,
+            "column": definition.name,
+            "position": definition.position,
+        }
+        if definition.name in self._columns:
+            if not action.if_not_exists:
+                raise DuplicateColumn(
+                    f"column {definition.name!r} exists already in table {table.name!r}", **named
+                )
+            self.notices.append(f"column {definition.name!r} exists already, nothing was done")
+            return
+        if not definition.nullable and definition.default is None:
+            raise NotNullViolation(
+                f"column {definition.name!r} is NOT NULL and old rows would lack the value:"
+                " give a DEFAULT",
+                **named,
+            )
+        if len(table.columns) + len(self.tracks) >= COLUMNS_MAX:
+            raise OutOfRange(
+                f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
+            )
+        column = column_of(definition, self._new_id())
+        self._columns[column.name] = column
+        self._take(way.add_column(column), f"column {column.name}")
+        if definition.unique is not None:
+            self.add_unique(definition.unique)
+        for check in definition.checks:
+            self.add_check(check)
+
+    def _drop_column(self, action: DropColumn) -> None:
+        if action.if_exists and action.name not in self._columns:
+            self.notices.append(f"column {action.name!r} does not exist, nothing was done")
+            return
+        column = self._column(action.name, action.position)
+        if column.element_id in self._table.primary_key:
+            raise InvalidDefinition(
+                f"column {column.name!r} belongs to the primary key and can't be dropped",
+                column=column.name,
+                position=action.position,
+            )
+        if self._table.element(column.element_id) is None:
+            raise InvalidDefinition(f"column {column.name!r} is added by the same statement")
+        indexes = [i for i in self._table.indexes if column.element_id in i.columns]
+        checks = [c for c in self._table.checks if column.element_id in c.columns]
+        for index in indexes:
+            self._drop_once(way.drop_index(index), index, f"index {index.name}")
+        for check in checks:
+            self._drop_once(way.drop_check(check), check, f"constraint {check.name}")
+        del self._columns[column.name]
+        track = way.drop_column(column, indexed=bool(indexes), checked=bool(checks))
+        self._take(track, f"column {column.name}")
+
+    def _drop_once(self, track: Track, element: Index | Check, words: str) -> None:
+        """Two dropped columns may share an index."""
+        if element.element_id not in self._dropped:
+            self._dropped.add(element.element_id)
+            self._take(track, words)
+
+    def _rename_column(self, action: RenameColumn) -> None:
+        column = self._column(action.name, action.position)
+        if action.to in self._columns or action.to in self._table.by_alias:
+            raise DuplicateColumn(
+                f"column {action.to!r} exists already in table {self._table.name!r}",
+                table=self._table.name,
+                column=action.to,
+                position=action.position,
+            )
+        self._take(way.rename(column, action.to), f"column {column.name}")
+        for check in self._table.checks:
+            if column.element_id in check.columns:
+                text = rename_column_in(check.expression, column.name, action.to)
+                self.tracks.append(way.reword_check(check, text))
+
+    def _set_default(self, action: SetDefault) -> None:
+        column = self._column(action.column, action.position)
+        value = None if action.value is None else default_value(action.value, column.type)
+        if value == column.default:
+            self.notices.append(f"column {column.name!r} has that default already")
+            return
+        self._take(way.set_default(column, value), f"column {column.name}")
+
+    def _set_not_null(self, action: SetNotNull) -> None:
+        column = self._column(action.column, action.position)
+        if column.refuses_null or column.element_id in self._table.primary_key:
+            self.notices.append(f"column {column.name!r} is NOT NULL already")
+            return
+        self._take(way.set_not_null(column), f"column {column.name}")
+
+    def _drop_not_null(self, action: DropNotNull) -> None:
+        column = self._column(action.column, action.position)
+        if column.element_id in self._table.primary_key:
+            raise InvalidDefinition(
+                f"column {column.name!r} belongs to the primary key, which is NOT NULL",
+                column=column.name,
+                position=action.position,
+            )
+        if column.nullable:
+            self.notices.append(f"column {column.name!r} is not NOT NULL")
+            return
+        self._take(way.drop_not_null(column), f"column {column.name}")
+
+    # ------------------------------------------------------------ the table
+
+    def _rename_table(self, action: RenameTable) -> None:
+        if action.to in self._taken:
+            raise DuplicateObject(
+                f"{action.to!r} exists already, or is being made",
+                table=action.to,
+                position=action.position,
+            )
+        self._take(way.rename(self._table, action.to), f"table {self._table.name}")
+
+    # ------------------------------------------------------------ constraints
+
+    def _constraint_name(self, given: str | None, stem: str, suffix: str, taken: set[str]) -> str:
+        if given is None:
+            return free_name(stem, suffix, taken | self._constraints)
+        if given in taken or given in self._constraints:
+            raise DuplicateObject(f"constraint {given!r} exists already", constraint=given)
+        return given
+
+    def add_unique(self, unique: UniqueDefinition) -> None:
+        """UNIQUE (…): an index of the constraint's name, which is the table's then."""
+        columns = [self._column(name, unique.position) for name in unique.columns]
+        stem = "_".join((self._table.name, *unique.columns))
+        name = self._constraint_name(unique.name, stem, "_key", self._taken)
+        present = sum(isinstance(track.element, Index) for track in self.tracks)
+        index = made_index(self._table, name, columns, self._new_id(), present=present)
+        self._taken.add(name)
+        self._constraints.add(name)
+        made = way.add_index(replace(index, constraint=True), unique=True)
+        self._take(made, f"constraint {name}")
+
+    def add_check(self, check: CheckDefinition) -> None:
+        """CHECK (…), over columns there are or that this statement adds."""
+        table = replace(self._table, columns=tuple(self._columns.values()))
+        compile_condition(check.expression, table)
+        named = sorted(columns_of_expression(check.expression))
+        columns = tuple(sorted(table.column(name).element_id for name in named))
+        stem = "_".join((table.name, *named)) if len(named) == 1 else table.name
+        name = self._constraint_name(check.name, stem, "_check", set())
+        if len(table.checks) >= CHECKS_MAX:
+            raise OutOfRange(f"table {table.name!r} has {CHECKS_MAX} checks, the most allowed")
+        self._constraints.add(name)
+        made = Check(self._new_id(), name, check.expression, columns)
+        self._take(way.add_check(made, not_valid=check.not_valid), f"constraint {name}")
+
+    def _constraint(self, name: str) -> Check | Index | None:
+        check = self._table.check(name)
+        if check is not None:
+            return check
+        index = self._table.index(name)
+        return index if index is not None and index.constraint else None
+
+    def _unknown_constraint(self, name: str, position: int) -> UnknownObject:
+        return UnknownObject(
+            f"constraint {name!r} of table {self._table.name!r} does not exist",
+            table=self._table.name,
+            constraint=name,
+            position=position,
+        )
+
+    def _validate(self, action: ValidateConstraint) -> None:
+        found = self._constraint(action.name)
+        if found is None:
+            raise self._unknown_constraint(action.name, action.position)
+        if isinstance(found, Index) or found.state is State.PUBLIC:
+            self.notices.append(f"constraint {action.name!r} is valid already")
+            return
+        self._take(way.validate_check(found), f"constraint {found.name}")
+
+    def _drop_constraint(self, action: DropConstraint) -> None:
+        found = self._constraint(action.name)
+        if found is None:
+            if not action.if_exists:
+                raise self._unknown_constraint(action.name, action.position)
+            self.notices.append(f"constraint {action.name!r} does not exist, nothing was done")
+            return
+        track = way.drop_index(found) if isinstance(found, Index) else way.drop_check(found)
+        self._drop_once(track, found, f"constraint {found.name}")
+
+
+_KINDS: dict[type, str] = {
+    AddColumn: "add column",
+    DropColumn: "drop column",
+    RenameColumn: "rename column",
+    RenameTable: "rename table",
+    SetDefault: "set default",
+    SetNotNull: "set not null",
+    DropNotNull: "drop not null",
+    AddUnique: "add constraint",
+    AddCheck: "add constraint",
+    ValidateConstraint: "validate constraint",
+    DropConstraint: "drop constraint",
+    AddLock: "add lock",
+    DropLock: "drop lock",
+}

@@ -1,0 +1,145 @@
+"""An edit: one element of a table before and after a step. A step is edits made in one version.
+
+Both sides are kept, so that turning a job back needs no look at old versions: the reverse of a
+step is its edits with the sides exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import (
+    Check,
+    Column,
+    Element,
+    Index,
+    check_from_wire,
+    check_to_wire,
+    column_from_wire,
+    column_to_wire,
+    index_from_wire,
+    index_to_wire,
+    state_of,
+)
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+class Kind(StrEnum):
+    TABLE = "table"
+    COLUMN = "column"
+    INDEX = "index"
+    CHECK = "check"
+
+
+class Edit(NamedTuple):
+    """Wire forms of one element; None: it is not there. The table itself has element id 0."""
+
+    kind: Kind
+    element_id: int
+    before: Body | None
+    after: Body | None
+
+    @property
+    def reversed(self) -> Edit:
+        return Edit(self.kind, self.element_id, self.after, self.before)
+
+    @property
+    def name(self) -> str:
+        body = self.after or self.before
+        assert body is not None
+        return str(body["name"])
+
+    @property
+    def state(self) -> str:
+        """The label of the state that the element is in afterwards."""
+        return "absent" if self.after is None else str(self.after["state"])
+
+    def to_wire(self) -> list[Any]:
+        return [self.kind.value, self.element_id, self.before, self.after]
+
+
+def edit_from_wire(body: Any) -> Edit:
+    kind, element_id, before, after = body
+    return Edit(Kind(kind), element_id, before, after)
+
+
+# ------------------------------------------------------------------ bodies
+
+
+def kind_of(element: Element) -> Kind:
+    match element:
+        case Column():
+            return Kind.COLUMN
+        case Index():
+            return Kind.INDEX
+        case Check():
+            return Kind.CHECK
+
+
+def body_of(element: Element | Descriptor) -> Body:
+    match element:
+        case Descriptor():
+            return {"name": element.name, "alias": element.alias, "state": element.state.label}
+        case Column():
+            return column_to_wire(element)
+        case Index():
+            return index_to_wire(element)
+        case Check():
+            return check_to_wire(element)
+
+
+def _element_of(kind: Kind, body: Body) -> Element:
+    match kind:
+        case Kind.COLUMN:
+            return column_from_wire(body)
+        case Kind.INDEX:
+            return index_from_wire(body)
+        case Kind.CHECK:
+            return check_from_wire(body)
+        case Kind.TABLE:
+            raise AssertionError("the table itself is not an element of it")
+
+
+# ------------------------------------------------------------------ applying
+
+
+def edited(descriptor: Descriptor, edits: tuple[Edit, ...]) -> Descriptor:
+    """The next version: `descriptor` with `edits` made; no edits, an unchanged next version.
+
+    Element ids are raised for good, whatever becomes of the element. One changer per table (D9)
+    is why each edit's `before` must be what stands there.
+    """
+    made = replace(descriptor, version=descriptor.version + 1, modified_us=0)
+    for edit in edits:
+        made = _one(made, edit)
+    return made
+
+
+def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
+    if edit.kind is Kind.TABLE:
+        assert edit.after is not None, "a table that is dropped is absent, not forgotten"
+        assert edit.before == body_of(descriptor), f"D9: {edit}"
+        return replace(
+            descriptor,
+            name=edit.after["name"],
+            alias=edit.after["alias"],
+            state=state_of(edit.after["state"]),
+        )
+    standing = descriptor.element(edit.element_id)
+    before = None if standing is None else body_of(standing)
+    assert before == edit.before, f"D9: {before} stands where {edit.before} was expected"
+    after = None if edit.after is None else _element_of(edit.kind, edit.after)
+    place = {Kind.COLUMN: "columns", Kind.INDEX: "indexes", Kind.CHECK: "checks"}[edit.kind]
+    elements = tuple(e for e in getattr(descriptor, place) if e.element_id != edit.element_id)
+    if after is not None:
+        elements = tuple(sorted((*elements, after), key=lambda e: e.element_id))
+    changes: dict[str, Any] = {
+        place: elements,
+        "next_element_id": max(descriptor.next_element_id, edit.element_id + 1),
+    }
+    return replace(descriptor, **changes)

@@ -1,0 +1,161 @@
+"""Elements of a table: columns, indexes, checks; each with a state, and a wire form for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from leasehold.schema.states import State
+from leasehold.schema.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`element_id` names the physical column, so a re-added name never meets old data.
+
+    `default` is a storage value, None = no default. A column is *required* when every row must
+    have its pair: NOT NULL, or a default that old rows must show. NOT NULL is a constraint with
+    states of its own: `not_null_enforced` is write-only (checked on writes, not relied on yet or
+    any more), `nullable` False is public.
+    `filled`: every row has had its pair of a write-only column, so what lacks one was set to NULL.
+    `alias` is the name before a rename, as long as a version that knows it may be in use.
+    """
+
+    element_id: int
+    name: str
+    type: Type
+    nullable: bool = True
+    default: Any = None
+    state: State = State.PUBLIC
+    not_null_enforced: bool = False
+    filled: bool = False
+    alias: str = ""
+
+    @property
+    def required(self) -> bool:
+        return not self.nullable or self.default is not None
+
+    @property
+    def refuses_null(self) -> bool:
+        """Is a write refused that leaves a row without the pair?"""
+        return not self.nullable or self.not_null_enforced
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`columns` are element ids in key order; entries are (key columns, primary key).
+
+    Uniqueness is a constraint with states of its own: `unique_enforced` is write-only, `unique` is
+    public. `constraint`: made by UNIQUE of a table, so it is dropped as a constraint.
+    """
+
+    element_id: int
+    name: str
+    columns: tuple[int, ...]
+    unique: bool = False
+    state: State = State.PUBLIC
+    unique_enforced: bool = False
+    constraint: bool = False
+    alias: str = ""
+
+    @property
+    def refuses_duplicates(self) -> bool:
+        """Is a write refused that makes two rows with equal keys?"""
+        return self.unique or self.unique_enforced
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A CHECK constraint. `columns` are the element ids it mentions, `expression` its text.
+
+    Write-only: enforced on new writes, not relied on; NOT VALID is to stay there until VALIDATE.
+    """
+
+    element_id: int
+    name: str
+    expression: str
+    columns: tuple[int, ...]
+    state: State = State.PUBLIC
+
+
+Element: TypeAlias = Column | Index | Check
+
+
+def state_of(label: str) -> State:
+    return State[label.upper().replace("-", "_")]
+
+
+def column_to_wire(column: Column) -> dict[str, Any]:
+    return {
+        "id": column.element_id,
+        "name": column.name,
+        "type": column.type.name,
+        "length": column.type.length,
+        "nullable": column.nullable,
+        "default": column.default,
+        "state": column.state.label,
+        "not_null_enforced": column.not_null_enforced,
+        "filled": column.filled,
+        "alias": column.alias,
+    }
+
+
+def column_from_wire(body: Mapping[str, Any]) -> Column:
+    return Column(
+        body["id"],
+        body["name"],
+        Type(body["type"], body["length"]),
+        body["nullable"],
+        body["default"],
+        state_of(body["state"]),
+        body.get("not_null_enforced", False),
+        body.get("filled", False),
+        body.get("alias", ""),
+    )
+
+
+def index_to_wire(index: Index) -> dict[str, Any]:
+    return {
+        "id": index.element_id,
+        "name": index.name,
+        "columns": list(index.columns),
+        "unique": index.unique,
+        "state": index.state.label,
+        "unique_enforced": index.unique_enforced,
+        "constraint": index.constraint,
+        "alias": index.alias,
+    }
+
+
+def index_from_wire(body: Mapping[str, Any]) -> Index:
+    return Index(
+        body["id"],
+        body["name"],
+        tuple(body["columns"]),
+        body["unique"],
+        state_of(body["state"]),
+        body.get("unique_enforced", False),
+        body.get("constraint", False),
+        body.get("alias", ""),
+    )
+
+
+def check_to_wire(check: Check) -> dict[str, Any]:
+    return {
+        "id": check.element_id,
+        "name": check.name,
+        "expression": check.expression,
+        "columns": list(check.columns),
+        "state": check.state.label,
+    }
+
+
+def check_from_wire(body: Mapping[str, Any]) -> Check:
+    return Check(
+        body["id"],
+        body["name"],
+        body["expression"],
+        tuple(body["columns"]),
+        state_of(body["state"]),
+    )

@@ -1,0 +1,88 @@
+"""EXPLAIN of a schema change: what a plan will do, step by step, without doing it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from leasehold.schema.job import Job, Step
+from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan
+
+
+class ExplainRow(NamedTuple):
+    """One step. `step` counts from 1, 0: nothing is done; `waits_for` in plain words; `rows`: rows
+    to be filled, -1 where nobody knows."""
+
+    step: int
+    version: int
+    changes: str
+    waits_for: str
+    rows: int
+    point_of_no_return: bool
+
+    def to_wire(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+def explain(planned: Plan, rows: int = -1) -> tuple[ExplainRow, ...]:
+    """The steps of a plan; `rows` are the table's now."""
+    match planned:
+        case NothingToDo(notice):
+            return (ExplainRow(0, 0, notice, "nothing", 0, False),)
+        case CreateTablePlan(descriptor):
+            words = f"table {descriptor.name} → public"
+            return (ExplainRow(1, 1, words, "nothing: nobody can have used it", 0, True),)
+        case JobPlan(job):
+            return tuple(_step(job, number, rows) for number in range(len(job.steps)))
+
+
+def _step(job: Job, number: int, rows: int) -> ExplainRow:
+    step = job.steps[number]
+    version = job.versions[job.table_id] + number
+    waits = [f"leases below version {version - 1} to end"] if version > 2 else []
+    waits.append(f"leases below version {version} to end")
+    if step.fills:
+        waits.append("the backfill of the rows there are")
+    if step.verifies:
+        waits.append("every coherent node to verify")
+    return ExplainRow(
+        number + 1,
+        version,
+        changes_of(step),
+        "; ".join(waits),
+        rows * len(step.fills) if step.fills and rows >= 0 else -1 if step.fills else 0,
+        number == job.point,
+    )
+
+
+def changes_of(step: Step) -> str:
+    """In words: `column a → write-only; index i → absent`."""
+    found = []
+    for edit in step.edits:
+        fields = "" if edit.before is None or edit.after is None else _fields(edit)
+        found.append(f"{edit.kind} {edit.name} → {fields or edit.state}")
+    return "; ".join(found) or "nothing: validation only"
+
+
+def _fields(edit: Any) -> str:
+    """What changes beside the state, where the state stays."""
+    before, after = edit.before, edit.after
+    if before["state"] != after["state"]:
+        return ""
+    said = []
+    if before["name"] != after["name"]:
+        said.append(f"named {after['name']}, {after['alias']} still resolves")
+    elif before.get("alias") and not after.get("alias"):
+        said.append(f"{before['alias']} resolves no more")
+    if before.get("nullable") != after.get("nullable"):
+        said.append("nullable" if after["nullable"] else "NOT NULL")
+    elif before.get("not_null_enforced") != after.get("not_null_enforced"):
+        said.append("NOT NULL enforced" if after["not_null_enforced"] else "NOT NULL dropped")
+    if before.get("unique_enforced") != after.get("unique_enforced"):
+        said.append("UNIQUE enforced" if after["unique_enforced"] else "UNIQUE dropped")
+    if before.get("default") != after.get("default"):
+        said.append("default dropped" if after["default"] is None else "default set")
+    if before.get("filled") != after.get("filled"):
+        said.append("every row has its default")
+    if before.get("expression") != after.get("expression"):
+        said.append("reworded")
+    return ", ".join(said)

@@ -1,0 +1,69 @@
+"""Names that are taken, and names derived as PostgreSQL derives them.
+
+A name is taken while any version that may be in use resolves it, and from the moment at which a job
+that will give it is planned (D9): else two jobs could end with one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import NAME_BYTES_MAX, Descriptor
+from leasehold.schema.edits import Edit, Kind
+from leasehold.schema.job import Job
+
+PRIMARY_KEY_SUFFIX: Final = "_pkey"
+
+
+def running_jobs(catalog: Catalog) -> Iterator[Job]:
+    return (job for job in catalog.jobs.values() if not job.status.ended)
+
+
+def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
+    """Names that running jobs give, or have yet to let go of."""
+    for job in running_jobs(catalog):
+        for edit in _edits(job):
+            if edit.kind is kind:
+                yield from (str(b["name"]) for b in (edit.before, edit.after) if b is not None)
+
+
+def _edits(job: Job) -> Iterator[Edit]:
+    return (edit for step in job.steps for edit in step.edits)
+
+
+def relation_names(catalog: Catalog) -> set[str]:
+    """Tables and indexes share their names, as in PostgreSQL."""
+    names = set(catalog.table_names())
+    for table in catalog.tables():
+        for index in table.indexes:
+            names |= {index.name, index.alias} - {""}
+    names.update(_planned(catalog, Kind.TABLE))
+    names.update(_planned(catalog, Kind.INDEX))
+    return names
+
+
+def constraint_names(table: Descriptor) -> set[str]:
+    """Of one table: checks, unique constraints, the primary key."""
+    names = {check.name for check in table.checks}
+    names |= {index.name for index in table.indexes}
+    return names | {table.name + PRIMARY_KEY_SUFFIX}
+
+
+def cut(stem: str, suffix: str) -> str:
+    """`stem` + `suffix`, the stem cut where the whole would be too long."""
+    return stem.encode()[: NAME_BYTES_MAX - len(suffix)].decode(errors="ignore") + suffix
+
+
+def free_name(stem: str, suffix: str, taken: set[str]) -> str:
+    """PostgreSQL's way with a derived name that is taken: a number behind it."""
+    name = cut(stem, suffix)
+    if name not in taken:
+        return name
+    for number in count(1):
+        name = cut(stem, f"{suffix}{number}")
+        if name not in taken:
+            return name
+    raise AssertionError("count() does not end")

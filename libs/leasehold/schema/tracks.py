@@ -1,0 +1,239 @@
+"""Tracks: the way of one element through a job, and how the tracks of one job share steps.
+
+A track *rises* before the job's commit step and *falls* from it on:
+
+    rise      the new elements are written, filled, verified; all of it can be undone
+    commit    what was made becomes public; what is to go stops being so
+    fall      what is to go is no longer written, then no longer there; aliases end
+
+Every element walks only pairs of adjacent states that are safe (states of `states.py`, Claims 4 to
+7), and all that move in one step have moved when it is drained; so a step of several edits is as
+safe as each of them. Rises begin together at the first step; the commit step is behind the longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.edits import Edit, Kind, body_of, kind_of
+from leasehold.schema.elements import Check, Column, Element, Index
+from leasehold.schema.job import Step
+from leasehold.schema.states import State
+
+NEVER = 1 << 30
+
+
+class Stage(NamedTuple):
+    """What one step does to an element: fields that change, None to take it out. After the fence
+    its pairs are filled (`fill`), and every node checks it as if it were public (`verify`)."""
+
+    change: Mapping[str, Any] | None
+    fill: bool = False
+    verify: bool = False
+
+
+def _at(state: State, **fields: Any) -> Stage:
+    return Stage({"state": state, **fields})
+
+
+@dataclass(slots=True)
+class Track:
+    """`element`: as it stands, or as it will be made (`new`). `final`: the stage of the fall that
+    can't be undone once it is published (0: the commit step); NEVER: all of it can be."""
+
+    element: Element | Descriptor
+    new: bool = False
+    rise: tuple[Stage, ...] = ()
+    fall: tuple[Stage, ...] = ()
+    final: int = 0
+
+    @property
+    def name(self) -> tuple[Kind, int]:
+        if isinstance(self.element, Descriptor):
+            return Kind.TABLE, 0
+        return kind_of(self.element), self.element.element_id
+
+
+# ------------------------------------------------------------------ the ways of elements
+
+_PUBLIC = _at(State.PUBLIC)
+_WRITE_ONLY = _at(State.WRITE_ONLY)
+_DELETE_ONLY = _at(State.DELETE_ONLY)
+_GONE = Stage(None)
+_UNCHANGED = Stage({})
+
+
+def add_column(column: Column) -> Track:
+    """Optional: absent → delete-only → public (Claims 4, 5). Required: by write-only, filled
+    (Claims 6, 7). ⚠ A nullable column with a default is `filled` for one step before it is public:
+    else a writer at the version before would put the default where a newer one has put NULL."""
+    if not column.required:
+        return Track(column, True, (_DELETE_ONLY,), (_PUBLIC,))
+    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+    if not column.nullable:
+        return Track(column, True, (_DELETE_ONLY, filling), (_PUBLIC,))
+    filled = Stage({"filled": True})
+    return Track(column, True, (_DELETE_ONLY, filling, filled), (_at(State.PUBLIC, filled=False),))
+
+
+def drop_column(column: Column, *, indexed: bool, checked: bool) -> Track:
+    """The reverse. ⚠ A required column without a default first loses its NOT NULL: who can't see
+    it any more can't write it. An index over it is delete-only no later than the column itself; a
+    check that names it is gone before anybody writes the column's default for want of a value."""
+    first: tuple[Stage, ...] = ()
+    if not column.nullable:
+        loosened = Stage({"nullable": True, "not_null_enforced": True})
+        first = (loosened,) if column.default is None else (_WRITE_ONLY,)
+    gone = _at(State.DELETE_ONLY, not_null_enforced=False)
+    waits = (_UNCHANGED,) if checked or (indexed and not first) else ()
+    fall = (*waits, *first, gone, _GONE)
+    return Track(column, fall=fall, final=len(fall) - 2)
+
+
+def add_index(index: Index, *, unique: bool) -> Track:
+    """An index is filled in write-only; a unique one is also a constraint: enforced only when its
+    entries are complete, then looked through for duplicates, then public."""
+    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+    if not unique:
+        return Track(index, True, (_DELETE_ONLY, filling), (_PUBLIC,))
+    enforced = Stage({"unique_enforced": True}, verify=True)
+    public = _at(State.PUBLIC, unique=True, unique_enforced=False)
+    return Track(index, True, (_DELETE_ONLY, filling, enforced), (public,))
+
+
+def drop_index(index: Index) -> Track:
+    loosened = _at(State.WRITE_ONLY, unique=False, unique_enforced=index.refuses_duplicates)
+    gone = _at(State.DELETE_ONLY, unique_enforced=False)
+    return Track(index, fall=(loosened, gone, _GONE), final=1)
+
+
+def add_check(check: Check, *, not_valid: bool) -> Track:
+    """absent → write-only → validated → public; NOT VALID stays write-only."""
+    if not_valid:
+        return Track(check, True, fall=(_WRITE_ONLY,))
+    return Track(check, True, (Stage({"state": State.WRITE_ONLY}, verify=True),), (_PUBLIC,))
+
+
+def validate_check(check: Check) -> Track:
+    return Track(check, rise=(Stage({}, verify=True),), fall=(_PUBLIC,))
+
+
+def drop_check(check: Check) -> Track:
+    fall = (_WRITE_ONLY, _GONE) if check.state is State.PUBLIC else (_GONE,)
+    return Track(check, fall=fall, final=len(fall) - 1)
+
+
+def set_not_null(column: Column) -> Track:
+    enforced = Stage({"not_null_enforced": True}, verify=True)
+    return Track(
+        column, rise=(enforced,), fall=(Stage({"nullable": False, "not_null_enforced": False}),)
+    )
+
+
+def drop_not_null(column: Column) -> Track:
+    loosened = Stage({"nullable": True, "not_null_enforced": True})
+    return Track(column, fall=(loosened, Stage({"not_null_enforced": False})), final=1)
+
+
+def set_default(column: Column, default: Any) -> Track:
+    return Track(column, fall=(Stage({"default": default}),))
+
+
+def rename(element: Column | Index | Descriptor, name: str) -> Track:
+    """Both names resolve while two versions live."""
+    both = Stage({"name": name, "alias": element.name})
+    return Track(element, fall=(both, Stage({"alias": ""})))
+
+
+def reword_check(check: Check, expression: str) -> Track:
+    return Track(check, fall=(Stage({"expression": expression}),), final=NEVER)
+
+
+def drop_table(table: Descriptor) -> Track:
+    """A delete-only table takes nothing that names it; then it is absent."""
+    return Track(table, fall=(_DELETE_ONLY, _at(State.ABSENT)))
+
+
+# ------------------------------------------------------------------ steps
+
+
+class Steps(NamedTuple):
+    """`point`: the step whose publication is the point of no return."""
+
+    steps: tuple[Step, ...]
+    point: int
+
+
+@dataclass(slots=True)
+class _Standing:
+    """An element as the steps so far leave it; None: it is not there."""
+
+    base: Element | Descriptor
+    now: Element | Descriptor | None
+    changes: list[Stage] = field(default_factory=list)
+
+
+def steps_of(tracks: Iterable[Track]) -> Steps:
+    """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
+    default and a NOT NULL): they change different fields of it."""
+    tracks = tuple(tracks)
+    assert tracks
+    standing: dict[tuple[Kind, int], _Standing] = {}
+    for track in tracks:
+        standing.setdefault(
+            track.name, _Standing(track.element, None if track.new else track.element)
+        )
+    commit = max(len(track.rise) for track in tracks)
+    count = commit + max(len(track.fall) for track in tracks)
+    made = tuple(_step(number, commit, tracks, standing) for number in range(count))
+    return Steps(made, commit + min(min(track.final for track in tracks), count - commit - 1))
+
+
+def _step(
+    number: int,
+    commit: int,
+    tracks: tuple[Track, ...],
+    standing: Mapping[tuple[Kind, int], _Standing],
+) -> Step:
+    fills: list[tuple[Kind, int]] = []
+    verifies: list[int] = []
+    for track in tracks:
+        stages, place = (track.rise, number) if number < commit else (track.fall, number - commit)
+        if place >= len(stages):
+            continue
+        stage = stages[place]
+        standing[track.name].changes.append(stage)
+        if stage.fill:
+            fills.append(track.name)
+        if stage.verify:
+            verifies.append(track.name[1])
+    edits = [_edit(name, each) for name, each in sorted(standing.items(), key=lambda i: i[0][1])]
+    # Columns first: an index over a new column is filled from its pairs.
+    fills.sort(key=lambda name: (name[0] is not Kind.COLUMN, name[1]))
+    return Step(
+        tuple(edit for edit in edits if edit is not None),
+        tuple(element_id for _, element_id in fills),
+        tuple(dict.fromkeys(verifies)),
+    )
+
+
+def _edit(name: tuple[Kind, int], element: _Standing) -> Edit | None:
+    before = element.now
+    for stage in element.changes:
+        if stage.change is None:
+            element.now = None
+        else:
+            changes: dict[str, Any] = dict(stage.change)
+            element.now = replace(element.now or element.base, **changes)
+    element.changes.clear()
+    if element.now == before:
+        return None
+    return Edit(
+        name[0],
+        name[1],
+        None if before is None else body_of(before),
+        None if element.now is None else body_of(element.now),
+    )
