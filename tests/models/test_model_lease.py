@@ -10,7 +10,8 @@ import pytest
 
 from leasehold.lease.rules import Rules
 from tests.models.explorer import Report, explore
-from tests.models.model_lease import Bounds, Model, World
+from tests.models.lease_world import Bounds, World
+from tests.models.model_lease import Model
 from tests.models.summary import AddLine, ModelLine
 
 STATES_MAX = 40_000

@@ -11,7 +11,8 @@ import pytest
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.log import LogRules
 from tests.models.explorer import Report, explore
-from tests.models.model_log import Bounds, Model, Rules, World
+from tests.models.log_world import Bounds, Rules, World
+from tests.models.model_log import Model
 from tests.models.summary import AddLine, ModelLine
 
 STATES_MAX = 400_000

@@ -9,13 +9,14 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.lease.held_leases import HeldLease, HeldLeases
-from leasehold.model.errors import NotCoherent, StaleVersion
+from leasehold.model.errors import NotCoherent
 from leasehold.model.ports import Row
 from leasehold.model.records import Key
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.types import to_storage
 from leasehold.transaction.binding import binding
+from leasehold.transaction.pinned import check_pinned
 
 
 class Reads:
@@ -87,24 +88,15 @@ class Reads:
 
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
         with self.snapshot() as snapshot:
-            self._check_version(snapshot, descriptor)
+            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
             return snapshot.get(descriptor, key)
 
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         with self.snapshot() as snapshot:
-            self._check_version(snapshot, descriptor)
+            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
             yield from snapshot.scan(descriptor, low, high, rows_max=rows_max)
-
-    def _check_version(self, snapshot: SqliteSnapshot, descriptor: Descriptor) -> None:
-        lowest = snapshot.min_version(descriptor.table_id)
-        if descriptor.version < lowest:
-            raise StaleVersion(
-                f"version {descriptor.version} of table {descriptor.name!r} is no longer in use;"
-                f" lowest is {lowest}; run the transaction again",
-                table=descriptor.name,
-            )
 
     def close(self) -> None:
         for _, lease in self._pinned.values():

@@ -389,7 +389,9 @@ class Coordinator:
         match reply:
             case Published():
                 return self._published(job, now)
-            case LedgerRefused(reason=RefusalReason.VERSION, current=change.to_version):
+            case LedgerRefused(reason=RefusalReason.VERSION, current=change.to_version) if (
+                self._rules.ledger_ahead_is_adopted
+            ):
                 # One ahead of the log: that number was published for a job that was turned back
                 # before its descriptor was out. It passed the same checks, so it is good (D2).
                 return self._published(job, now)

@@ -13,6 +13,7 @@ class JobRules:
 
     intent_before_publish: bool = True  # D2: after a crash nobody knows why the ledger is ahead
     publish_checks_holders: bool = True  # D2: three versions live at once
+    ledger_ahead_is_adopted: bool = True  # D2: a number published for nobody blocks for ever
     drain_before_fence: bool = True  # D4, D5: users of v are cut off while they hold leases
     fence_before_next: bool = True  # D5: a write under v is accepted when v+2 is out
     chunk_names_run: bool = True  # a late chunk of an earlier run counts for this one

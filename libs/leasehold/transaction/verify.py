@@ -39,6 +39,7 @@ class VerifyRules:
     master_composes: bool = True  # T0: after-images come from the master's own row
     min_version_fences: bool = True  # D5
     genids_are_verified: bool = True  # T1
+    pinned_is_checked: bool = True  # D3: a statement reads rows two versions ahead of its own
 
 
 RULES: Final = VerifyRules()

@@ -1,0 +1,112 @@
+"""Ledger, agent and watches behind hashable keys, so that a state can hold real objects.
+
+Every step is made on a copy and remembered: a ledger or an agent in one state answers the same
+event in the same way, however often the explorer comes by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from leasehold.lease import ledger
+from leasehold.lease.commands import Command
+from leasehold.lease.holder import Holder
+from leasehold.lease.holder_events import Answered, Effect, Event
+from leasehold.lease.ledger_state import LedgerState
+from leasehold.lease.ledger_watch import LedgerWatch
+from leasehold.lease.replies import Reply
+from leasehold.lease.rules import Rules
+from leasehold.lease.session_watch import SessionWatch
+
+Named: TypeAlias = tuple[str, Any]
+
+
+class Ids:
+    """Session ids, one after the other; `last` belongs to the state."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def __iter__(self) -> Ids:
+        return self
+
+    def __next__(self) -> int:
+        self.last += 1
+        return self.last
+
+
+class Objects:
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self._objects: dict[Any, Any] = {}
+        self._stepped: dict[Any, tuple[Any, list[Effect]]] = {}
+        self._applied: dict[Any, tuple[Any, Reply]] = {}
+
+    # ------------------------------------------------------------ keeping
+
+    def keep_ledger(self, state: LedgerState) -> Any:
+        return self._keep("ledger", state.key(), state)
+
+    def keep_holder(self, holder: Holder) -> Any:
+        key = holder.key(), holder.session._ids.last  # type: ignore[attr-defined]
+        return self._keep("holder", key, holder)
+
+    def keep_watch(self, watch: LedgerWatch) -> Any:
+        return self._keep("watch", watch.key(), watch)
+
+    def keep_sessions(self, sessions: SessionWatch) -> Any:
+        return self._keep("sessions", sessions.key(), sessions)
+
+    def _keep(self, kind: str, key: Any, thing: Any) -> Any:
+        self._objects.setdefault((kind, key), thing)
+        return key
+
+    # ------------------------------------------------------------ looking; change copies only
+
+    def ledger(self, key: Any) -> LedgerState:
+        found: LedgerState = self._objects["ledger", key]
+        return found
+
+    def holder(self, key: Any) -> Holder:
+        found: Holder = self._objects["holder", key]
+        return found
+
+    def watch(self, key: Any) -> LedgerWatch:
+        found: LedgerWatch = self._objects["watch", key]
+        return found
+
+    def sessions(self, key: Any) -> SessionWatch:
+        found: SessionWatch = self._objects["sessions", key]
+        return found
+
+    # ------------------------------------------------------------ steps
+
+    def call(self, key: Any, command: Command, run_id: str) -> tuple[Any, Reply]:
+        """The ledger carries a command out; → its state after it, its answer."""
+        known = key, run_id, named(command)
+        found = self._applied.get(known)
+        if found is None:
+            state = self.ledger(key).copy()
+            reply = ledger.apply(state, command, run_id, self.rules)
+            found = self._applied[known] = self.keep_ledger(state), reply
+        return found
+
+    def step(self, key: Any, event: Event, now: int) -> tuple[Any, list[Effect]]:
+        """The agent takes an event; → its state after it, what it wants done."""
+        known = key, type(event).__name__, inner(event), now
+        found = self._stepped.get(known)
+        if found is None:
+            holder = self.holder(key).copy()
+            effects = holder.step(event, now)
+            found = self._stepped[known] = self.keep_holder(holder), list(effects)
+        return found
+
+
+def named(thing: Any) -> Named:
+    """Commands and replies of different kinds can be equal as tuples."""
+    return type(thing).__name__, thing
+
+
+def inner(event: Event) -> Any:
+    """An event's content, replies by their kind."""
+    return named(event.reply) if isinstance(event, Answered) else tuple(event)

@@ -1,0 +1,97 @@
+"""The log model's world: what a state holds, what bounds it, which rules can be switched off."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Final, NamedTuple
+
+from leasehold.replication.coherency import NS_PER_MS, CoherencyRules
+from leasehold.replication.log import LogRules
+from tests.models.coherency_part import Seen, Sent
+
+UPTIME: Final = 50  # ticks of the replicant's clock when the model begins
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Every rule on is the protocol; tests turn one off and expect the harm to be found."""
+
+    log: LogRules = field(default_factory=LogRules)
+    coherency: CoherencyRules = field(default_factory=CoherencyRules)
+    claim_mismatch_skips: bool = True  # L1: a Claim overtaken by a record is skipped, no error
+    own_claim_by_incarnation: bool = True  # L4: master only by a Claim of its own incarnation
+    own_record_read_back: bool = True  # L4: answers only what was read back as its own
+    epoch_given_up_after_error: bool = True  # L4
+    repeats_wait_too: bool = True  # C1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of everything may happen; each is part of the summary's words."""
+
+    ticks: int = 0
+    records: int = 4
+    commits: int = 1
+    acks: int = 0
+    epochs: int = 1
+    crashes: int = 0
+    reboots: int = 0
+    errors: int = 0
+
+    def words(self) -> str:
+        return ", ".join(f"{value} {name}" for name, value in asdict(self).items() if value)
+
+
+class Candidate(NamedTuple):
+    """`read`: records read. `flight`: the record that it waits to read back, -1 = none.
+    `pending`: offsets whose answers wait. `watch`: serve_from_ns and the nodes it has seen."""
+
+    read: int
+    incarnation: int
+    master: bool = False
+    flight: int = -1
+    pending: tuple[int, ...] = ()
+    serve_from_ns: int = 0
+    watch: tuple[Seen, ...] = ()
+
+
+class Reader(NamedTuple):
+    """The replicant; `booted` is the tick at which its clock showed 0."""
+
+    read: int
+    incarnation: int
+    booted: int
+    asks: tuple[int, ...] = ()
+    until_ns: int = 0
+
+
+class World(NamedTuple):
+    """`log` and `net` hold numbers of records (`Model.records`); `net`: sent and not landed.
+    `answered`: request numbers whose result was given."""
+
+    now: int
+    log: tuple[int, ...]
+    net: tuple[int, ...]
+    candidates: tuple[Candidate, ...]
+    reader: Reader
+    acks: tuple[tuple[Sent, ...], ...]
+    answered: frozenset[int]
+    commits: int
+    acked: int
+    crashes: int
+    reboots: int
+    errors: int
+
+
+def incarnation(who: int, number: int) -> bytes:
+    return bytes((who, number))
+
+
+def clock_ns(world: World) -> int:
+    """The replicant's own clock."""
+    return (world.now - world.reader.booted) * NS_PER_MS
+
+
+def placed(world: World, who: int, candidate: Candidate) -> World:
+    candidates = tuple(candidate if n == who else c for n, c in enumerate(world.candidates))
+    return world._replace(candidates=candidates)
