@@ -74,7 +74,7 @@ class Backfill:
             job.run,
             job.table_id,
             job.versions[job.table_id],
-            job.current.element_id,
+            job.element_id,
             (),
         )
         self._thread = threading.Thread(

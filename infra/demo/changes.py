@@ -97,7 +97,7 @@ def steps_of(job: Job) -> tuple[tuple[str, float, float], ...]:
         if phase == Phase.PUBLISHING.value:
             publish_ms = (after[2] - at_us) / 1_000
         elif phase == Phase.DRAINING.value:
-            found.append((job.steps[step].state.label, publish_ms, (after[2] - at_us) / 1_000))
+            found.append((job.steps[step].label, publish_ms, (after[2] - at_us) / 1_000))
     return tuple(found)
 
 

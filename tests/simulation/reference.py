@@ -146,7 +146,7 @@ class Reference:
 
     def _judge_tables(self) -> None:
         for descriptor in self.catalog.tables():
-            report = check_contents(self.store.contents, b"", descriptor.table_id, None)
+            report = check_contents(self.store.contents, b"", descriptor.table_id, ())
             demand(not report.findings, "d ⊨ S", f"{descriptor.name}: {report.findings[:3]}")
 
     def _catalog_words(self, commit: Commit) -> list[str]:
@@ -159,7 +159,7 @@ class Reference:
                     words.append(f"table {table} min_version {version}")
                 case JobWrite(body=body):
                     job = job_from_wire(body)
-                    state = job.current.state.label if job.step < len(job.steps) else ""
+                    state = job.current.label if job.step < len(job.steps) else ""
                     words.append(
                         f"job {job.job_id} {job.status.value}, step {job.step} to {state},"
                         f" {job.phase.value}, run {job.run} {job.error}".rstrip()

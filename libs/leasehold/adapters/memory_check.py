@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from leasehold.adapters.dead_elements import element_ids_of
@@ -9,13 +10,13 @@ from leasehold.adapters.memory_contents import Contents
 from leasehold.model.records import CheckReport
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.states import State
+from leasehold.schema.verification import as_if_public
 
 
 def check_contents(
-    held: Contents, subject: bytes, table_id: int, element_id: int | None
+    held: Contents, subject: bytes, table_id: int, elements: Sequence[int]
 ) -> CheckReport:
-    """One table's report; with `element_id` only that element, as if it were public already."""
+    """One table's report; with `elements` only those, as if they were public already."""
     versions = [
         from_wire(body) for (t, _), body in sorted(held.descriptors.items()) if t == table_id
     ]
@@ -26,11 +27,9 @@ def check_contents(
         newest = versions[-1]
         # Elements of older versions alone are left over on purpose.
         kept = frozenset().union(*map(element_ids_of, versions)) - element_ids_of(newest)
-        if element_id is None:
-            found = violations(data, newest, kept)
-        else:
-            public = newest.with_state(element_id, State.PUBLIC)
-            found = tuple(v for v in violations(data, public, kept) if v.element_id == element_id)
+        found = violations(data, as_if_public(newest, elements), kept)
+        if elements:
+            found = tuple(v for v in found if v.element_id in elements)
     entries: dict[int, int] = {}
     for index_id, _, _ in data.entries:
         entries[index_id] = entries.get(index_id, 0) + 1
@@ -43,7 +42,7 @@ def check_contents(
         table_id=table_id,
         version=versions[-1].version if versions else 0,
         rows=len(data.exists),
-        entries={i: n for i, n in sorted(entries.items()) if element_id in (None, i)},
+        entries={i: n for i, n in sorted(entries.items()) if not elements or i in elements},
         checksum=_checksum(held, data, table_id),
         findings_total=len(found),
         findings=tuple((v.condition, v.element_id, v.key, v.words) for v in found),

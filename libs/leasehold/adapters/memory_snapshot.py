@@ -29,7 +29,7 @@ class MemorySnapshot:
         for (table_id, _), body in sorted(self._contents.descriptors.items()):
             newest[table_id] = from_wire(body)
         for descriptor in newest.values():
-            if descriptor.name == table:
+            if table in descriptor.names:
                 return descriptor
         raise UnknownTable(f"table {table!r} does not exist", table=table)
 

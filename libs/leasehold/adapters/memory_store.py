@@ -122,6 +122,15 @@ class MemoryStore:
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
         return self._now.row(descriptor.table_id, key)
 
+    def holders(
+        self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
+    ) -> Sequence[Key]:
+        table = descriptor.table_id
+        found = (
+            key for t, i, k, key in self._now.entries if (t, i, k) == (table, index_id, values)
+        )
+        return sorted(found)[:rows_max]
+
     def change(
         self, descriptor: Descriptor, change: RowChange, lsn: int, position: int, before: Row | None
     ) -> None:
@@ -213,11 +222,11 @@ class MemoryStore:
     def open_snapshot(self) -> MemorySnapshot:
         return MemorySnapshot(self._committed.copy())
 
-    def check(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
+    def check(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
         """At once, by the definition."""
         held = self._committed
         for table_id in table_ids or sorted({t for t, _ in held.descriptors}):
-            self._reports.append(check_contents(held, subject, table_id, element_id))
+            self._reports.append(check_contents(held, subject, table_id, elements))
 
     def checked(self) -> Sequence[CheckReport]:
         reports, self._reports = self._reports, []

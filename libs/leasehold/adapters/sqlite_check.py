@@ -34,9 +34,11 @@ from leasehold.adapters.sqlite_layout import (
 from leasehold.adapters.sqlite_plan import EntriesPlan
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.records import Key
-from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.checking import breaks, condition_of
+from leasehold.schema.descriptor import Check, Column, Descriptor, Index
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
+from leasehold.schema.verification import as_if_public
 
 FINDINGS_MAX: Final = 100
 Finding = tuple[int, int, Key, str]
@@ -101,32 +103,43 @@ class TableCheck:
         self._entry_tables = entries_tables(connection, self._newest.table_id)
         self._entries: dict[int, int] = {}
 
-    def run(self, element_id: int | None = None) -> TableFindings:
-        """Check everything, or with `element_id` one column or index that is being added."""
+    def run(self, elements: Sequence[int] = ()) -> TableFindings:
+        """Check everything, or with `elements` those that are about to become public."""
         rows = self._one(f"SELECT count(*) FROM {self._table}")[0] if self._physical else 0
-        element = None if element_id is None else self._newest.element(element_id)
-        if element_id is None:
+        if elements:
+            self._some(elements, rows)
+        else:
             self._rows()
             self._unknown()
             for index in self._newest.indexes:
                 if index.state in DELETED:
                     self._index(index, rows, complete=index.state in READABLE)
-        elif isinstance(element, Index):
-            self._index(element, rows, complete=True)
-        elif isinstance(element, Column):
-            self._columns([element], complete=True)
-        else:
-            raise LookupError(
-                f"version {self._newest.version} of table {self._newest.name!r}"
-                f" has no element {element_id}"
-            )
+            for check in self._newest.checks:
+                if check.state in READABLE:
+                    self._check(check)
         findings = tuple(self._findings)
-        return TableFindings(rows, self._entries, self._checksum(element_id), self._total, findings)
+        return TableFindings(rows, self._entries, self._checksum(elements), self._total, findings)
+
+    def _some(self, elements: Sequence[int], rows: int) -> None:
+        public = as_if_public(self._newest, elements)
+        for element_id in elements:
+            match public.element(element_id):
+                case Index() as index:
+                    self._index(index, rows, complete=True)
+                case Column() as column:
+                    self._columns([column])
+                case Check() as check:
+                    self._check(check)
+                case None:
+                    raise LookupError(
+                        f"version {self._newest.version} of table {self._newest.name!r}"
+                        f" has no element {element_id}"
+                    )
 
     # ------------------------------------------------------------ rows (conditions 1 and 2)
 
     def _rows(self) -> None:
-        self._columns(self._newest.columns, complete=False)
+        self._columns(self._newest.columns)
         for lock in self._newest.locks:
             name = lock_name(lock)
             wrong = (
@@ -134,17 +147,13 @@ class TableCheck:
             )
             self._report_rows(1, lock, wrong, "genid or image LSN is missing or too new")
 
-    def _columns(self, columns: Sequence[Column], *, complete: bool) -> None:
-        """Types (1) and required pairs (2); `complete`: the column is about to become public.
-
-        A nullable column with a default may be NULL, and a NULL is an absent pair: only NOT NULL
-        tells what a row must have once the column is public.
-        """
+    def _columns(self, columns: Sequence[Column]) -> None:
+        """Types (1) and required pairs (2): NOT NULL tells what a row must have."""
         faults: list[tuple[int, int, str, str]] = []
         for column in columns:
             name = column_name(column.element_id)
             where = f"column {column.name!r}"
-            required = not column.nullable if not complete else column.required
+            required = not column.nullable and column.state in READABLE
             if name not in self._physical:
                 if required:
                     faults.append((2, column.element_id, "1", f"{where} has no physical column"))
@@ -152,7 +161,7 @@ class TableCheck:
             faults.append(
                 (1, column.element_id, wrong_value(column, name), f"{where} is no {column.type}")
             )
-            if required and (complete or column.state in READABLE):
+            if required:
                 faults.append((2, column.element_id, f"{name} IS NULL", f"{where} has no pair"))
         if not faults or not self._physical:
             return
@@ -229,6 +238,23 @@ class TableCheck:
         words = f"another row has the same key in unique index {index.name!r}"
         self._report(6, index.element_id, clause, statements.primary, words)
 
+    # ------------------------------------------------------------ checks (6)
+
+    def _check(self, check: Check) -> None:
+        """Row by row, over the columns that it names; the work is done beside the apply loop."""
+        if not self._physical:
+            return
+        holds = condition_of(self._newest, check)
+        ids = (*self._newest.primary_key, *check.columns)
+        shown = ", ".join(column_name(e) for e in ids)
+        width = len(self._keys)
+        order = ", ".join(self._keys)
+        rows = self._connection.execute(f"SELECT {shown} FROM {self._table} ORDER BY {order}")
+        for row in rows:
+            why = breaks(holds, dict(zip(ids, row, strict=True)))
+            if why:
+                self._add(6, check.element_id, row[:width], f"check {check.name!r}: {why}")
+
     # ------------------------------------------------------------ left-overs (3 and 7)
 
     def _unknown(self) -> None:
@@ -247,8 +273,8 @@ class TableCheck:
 
     # ------------------------------------------------------------ results
 
-    def _checksum(self, element_id: int | None) -> bytes:
-        """Over everything live, or over one element; dead elements are left out on purpose."""
+    def _checksum(self, elements: Sequence[int]) -> bytes:
+        """Over everything live, or over `elements`; dead elements are left out on purpose."""
         total = Checksum(self._connection)
         columns = sorted(
             e for e in element_ids(self._physical) if e in self._known and e not in self._dead
@@ -256,11 +282,12 @@ class TableCheck:
         indexes: Sequence[int] = [e for e in self._entry_tables if e in self._known - self._dead]
         shown = [column_name(e) for e in columns]
         shown += sorted(name for name in self._physical if name[0] == "g")
-        if element_id is not None:
-            shown = [*self._keys, column_name(element_id)] if element_id in columns else []
-            indexes = [e for e in indexes if e == element_id]
+        if elements:
+            wanted = [column_name(e) for e in columns if e in elements]
+            shown = [*self._keys, *wanted] if wanted else []
+            indexes = [e for e in indexes if e in elements]
         if shown and self._physical:
-            total.add(self._table, self._keys, shown if element_id else [*shown, "lsn"])
+            total.add(self._table, self._keys, shown if elements else [*shown, "lsn"])
         for index_id in indexes:
             name = entries_name(self._newest.table_id, index_id)
             parts = physical_columns(self._connection, name)

@@ -22,7 +22,7 @@ CHECKS_PENDING_MAX: Final = 8
 class _Check(NamedTuple):
     subject: bytes
     table_ids: tuple[int, ...]
-    element_id: int | None
+    elements: tuple[int, ...]
     snapshot: SqliteSnapshot
 
 
@@ -41,7 +41,7 @@ class Checker:
         self._running: apsw.Connection | None = None
         self._closing = Event()
 
-    def start(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
+    def start(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
         """Open the snapshot now, check later. `table_ids` empty: every table."""
         snapshot = self._readers.open_snapshot()
         tables = tuple(table_ids) or tuple(d.table_id for d in snapshot.tables())
@@ -54,7 +54,7 @@ class Checker:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="store-check", daemon=True)
             self._thread.start()
-        self._waiting.put(_Check(subject, tables, element_id, snapshot))
+        self._waiting.put(_Check(subject, tables, tuple(elements), snapshot))
 
     def finished(self) -> Sequence[CheckReport]:
         """Reports finished since the last call."""
@@ -99,7 +99,7 @@ def _checked(check: _Check, table_id: int) -> CheckReport:
             return _failed(check.subject, table_id, position, f"there is no table {table_id}")
         found = TableCheck(
             snapshot.connection, versions, snapshot.min_version(table_id), position.lsn
-        ).run(check.element_id)
+        ).run(check.elements)
     except Exception as error:  # noqa: BLE001 - surfaces as the report's error
         return _failed(check.subject, table_id, position, f"{type(error).__name__}: {error}")
     return CheckReport(

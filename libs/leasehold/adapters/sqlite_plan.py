@@ -43,6 +43,11 @@ class EntriesPlan:
         self.remove = f"DELETE FROM {self.name} WHERE " + " AND ".join(
             f"{column} = ?" for column in self.columns
         )
+        self.holders = (
+            f"SELECT {', '.join(self.primary)} FROM {self.name} WHERE "
+            + " AND ".join(f"{key} = ?" for key in self.keys)
+            + f" ORDER BY {', '.join(self.primary)} LIMIT ?"
+        )
         self.from_row = tuple(f"ifnull(t.{column_name(e)}, x'')" for e in index.columns)
         self.primary_of_row = tuple(f"t.{column_name(e)}" for e in descriptor.primary_key)
 

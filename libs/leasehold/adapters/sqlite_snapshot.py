@@ -18,14 +18,14 @@ from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.states import READABLE
+from leasehold.schema.states import READABLE, State
 
 CONNECTIONS_KEPT_MAX: Final = 16
 PLANS_KEPT_MAX: Final = 1_000
 
 
 class ReadCatalog(NamedTuple):
-    """Newest descriptors by name and min versions, as of one catalog count."""
+    """Newest descriptors by every name they have, min versions, as of one catalog count."""
 
     newest: dict[str, Descriptor]
     versions: dict[int, tuple[Descriptor, ...]]
@@ -103,7 +103,7 @@ class Readers:
             versions: dict[int, tuple[Descriptor, ...]] = {}
             for body in read_descriptors(connection):
                 versions[body["id"]] = (*versions.get(body["id"], ()), from_wire(body))
-            newest = {kept[-1].name: kept[-1] for kept in versions.values()}
+            newest = {name: kept[-1] for kept in versions.values() for name in kept[-1].names}
             found = ReadCatalog(newest, versions, read_min_versions(connection))
             self._catalogs = {count: found}
         return found
@@ -157,9 +157,10 @@ class SqliteSnapshot:
         return found
 
     def tables(self) -> tuple[Descriptor, ...]:
-        """The newest version of every table, by table id."""
+        """The newest version of every table that is not absent, by table id."""
         versions = self._catalog().versions
-        return tuple(versions[table_id][-1] for table_id in sorted(versions))
+        newest = (versions[table_id][-1] for table_id in sorted(versions))
+        return tuple(table for table in newest if table.state is not State.ABSENT)
 
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
         """Kept versions of a table, oldest first; () when there is none."""

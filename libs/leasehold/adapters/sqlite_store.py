@@ -194,6 +194,12 @@ class SqliteStore:
         found = self._execute(plan.get, key).fetchall()
         return plan.row(found[0]) if found else None
 
+    def holders(
+        self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
+    ) -> Sequence[Key]:
+        entries = self._plan(descriptor).entries[index_id]
+        return self._execute(entries.holders, (*entry_key(values), rows_max)).fetchall()
+
     def change(
         self,
         descriptor: Descriptor,
@@ -306,8 +312,8 @@ class SqliteStore:
         """A committed row, with LSN and min version of the same snapshot; from any thread."""
         return self._readers.read_once(descriptor, key)
 
-    def check(self, subject: bytes, table_ids: Sequence[int], element_id: int | None) -> None:
-        self._checker.start(subject, table_ids, element_id)
+    def check(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
+        self._checker.start(subject, table_ids, elements)
 
     def checked(self) -> Sequence[CheckReport]:
         return self._checker.finished()

@@ -217,11 +217,13 @@ def job_report(view: ClusterView, seen: JobView, now_us: int) -> dict[str, Any]:
         "table": job.table,
         "table_id": job.table_id,
         "kind": job.kind,
+        "subject": job.subject,
         "status": job.status.value,
         "phase": job.phase.value,
         "step": min(job.step + 1, len(job.steps)),
         "steps": len(job.steps),
-        "to": job.current.state.label if job.step < len(job.steps) else "public",
+        "to": job.current.label if job.step < len(job.steps) else "",
+        "point_of_no_return": job.point + 1,
         "doing": _doing(job),
         "waits_for": blockers(view, job),
         "fraction": _fraction(job, rows, total),
@@ -288,6 +290,8 @@ def blockers(view: ClusterView, job: Job) -> list[str]:
         ]
     if job.phase not in (Phase.PUBLISHING, Phase.DRAINING):
         return []
+    if job.postponed:
+        return [f"a person postponed it (leasehold jobs set {job.job_id} postpone=0)"]
     if "ledger" in view.unreachable:
         return ["the lease ledger is away; schema changes wait for it, reads and writes go on"]
     if view.ledger is None:

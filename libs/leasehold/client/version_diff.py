@@ -13,7 +13,7 @@ class ElementChange(NamedTuple):
     """One element that is not as it was. `before` is ABSENT for one that is new, `after` for one
     that is gone. `detail` is its definition, e.g. ``text not null default 'none'``."""
 
-    kind: str  # column | index
+    kind: str  # table | column | index | check
     name: str
     before: State
     after: State
@@ -50,6 +50,8 @@ def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, .
     new = _elements(after)
     changes = []
     for element_id in sorted(old.keys() | new.keys()):
+        if element_id == 0 and before is None:
+            continue  # a new table's elements say it all
         was, is_now = old.get(element_id), new.get(element_id)
         if was == is_now:
             continue
@@ -72,15 +74,27 @@ def column_words(column: Column) -> str:
     words = [str(column.type)]
     if not column.nullable:
         words.append("not null")
+    elif column.not_null_enforced:
+        words.append("not null on new writes")
     if column.default is not None:
         words.append(f"default {_literal(to_json(column.type, column.default))}")
+    if column.alias:
+        words.append(f"also named {column.alias}")
     return " ".join(words)
 
 
 def index_words(descriptor: Descriptor, index: Index) -> str:
     """``unique on (origin, dest)``."""
     columns = ", ".join(descriptor.by_id[e].name for e in index.columns if e in descriptor.by_id)
-    return f"{'unique ' if index.unique else ''}on ({columns})"
+    unique = "unique on new writes " if index.unique_enforced else ""
+    unique = "unique " if index.unique else unique
+    also = f" also named {index.alias}" if index.alias else ""
+    return f"{unique}on ({columns}){also}"
+
+
+def table_words(descriptor: Descriptor) -> str:
+    also = f", also named {descriptor.alias}" if descriptor.alias else ""
+    return f"named {descriptor.name}{also}"
 
 
 def _literal(value: Any) -> str:
@@ -92,7 +106,10 @@ def _literal(value: Any) -> str:
 def _elements(descriptor: Descriptor | None) -> dict[int, tuple[str, str, State, str]]:
     if descriptor is None:
         return {}
-    found = {c.element_id: ("column", c.name, c.state, column_words(c)) for c in descriptor.columns}
+    found = {0: ("table", descriptor.name, descriptor.state, table_words(descriptor))}
+    for column in descriptor.columns:
+        words = column_words(column)
+        found[column.element_id] = ("column", column.name, column.state, words)
     for index in descriptor.indexes:
         found[index.element_id] = (
             "index",
@@ -100,4 +117,6 @@ def _elements(descriptor: Descriptor | None) -> dict[int, tuple[str, str, State,
             index.state,
             index_words(descriptor, index),
         )
+    for check in descriptor.checks:
+        found[check.element_id] = ("check", check.name, check.state, f"({check.expression})")
     return found

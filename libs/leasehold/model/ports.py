@@ -91,6 +91,10 @@ class StoreWriter(Protocol):
         the descriptor's version can't see too."""
         ...
 
+    def holders(self, descriptor: Any, index_id: int, values: Key, rows_max: int) -> Sequence[Key]:
+        """Primary keys of rows whose entry in an index is exactly `values`, at most `rows_max`."""
+        ...
+
     def change(
         self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
     ) -> None:

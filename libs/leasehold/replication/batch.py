@@ -161,7 +161,14 @@ class Batch:
     def decide(self, message: LaneMessage, request: ChangeRequest) -> None:
         """Decide the row operations of one request. Raises Full (then it is not decided)."""
         try:
-            decided = verify(request, self._catalog, self._store.row, self.next_lsn, self._rules)
+            decided = verify(
+                request,
+                self._catalog,
+                self._store.row,
+                self.next_lsn,
+                self._rules,
+                self._store.holders,
+            )
         except Refused as error:
             self._refuse(message, request, error, self._disposition(request, error))
             return

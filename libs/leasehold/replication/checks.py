@@ -49,7 +49,7 @@ class Checks:
         tables = tuple(descriptor.table_id for descriptor in catalog.tables())
         if barrier.check != EVERY_TABLE:
             tables = tuple(t for t in tables if t == barrier.check)
-        self._store.check(barrier.id, tables, None)
+        self._store.check(barrier.id, tables, ())
 
     def finished(self, node: str, incarnation: bytes) -> Iterator[CheckReport]:
         for report in self._store.checked():

@@ -25,9 +25,11 @@ from leasehold.schema import coordinator_effects as wanted
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.chunk_gate import accept_chunk, accept_end
 from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
+from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
 from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.statements import Explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,12 @@ class SchemaChanges:
             (write,) = (effect for effect in effects if isinstance(effect, wanted.Write))
             return Decision(write.writes, {"job": request.control.job})
         assert request.sql is not None
+        statement = parse_ddl(request.sql)
+        if isinstance(statement, Explain):
+            planned = explain(plan(statement.change, self._catalog))
+            return Decision((), {"plan": [row.to_wire() for row in planned]})
         made = plan(
-            parse_ddl(request.sql),
+            statement,
             self._catalog,
             sql=request.sql,
             request_id=request.id,
@@ -81,7 +87,10 @@ class SchemaChanges:
             return Decision((created,), {"table": descriptor.table_id})
         if isinstance(made, JobPlan):
             job = made.job
-            return Decision((JobWrite(job.job_id, job.to_wire()),), {"job": job.job_id})
+            answer: dict[str, Any] = {"job": job.job_id}
+            if made.notices:
+                answer["notice"] = "; ".join(made.notices)
+            return Decision((JobWrite(job.job_id, job.to_wire()),), answer)
         return Decision((), {"notice": made.notice})
 
     # ------------------------------------------------------------ the backfill lane

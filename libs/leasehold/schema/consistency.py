@@ -12,6 +12,7 @@ from collections.abc import Mapping, Set
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import Key
+from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.key_values import entry_of
 from leasehold.schema.states import READABLE, WRITTEN, State
@@ -70,6 +71,7 @@ def violations(
     found.extend(_required(descriptor, images))
     found.extend(_entries(data, descriptor, images, dead))
     found.extend(_unique(data, descriptor, images))
+    found.extend(_checks(descriptor, images))
     found.extend(_physical(data, descriptor, dead))
     return tuple(sorted(found, key=lambda v: (v.condition, v.element_id, repr(v.key))))
 
@@ -212,6 +214,22 @@ def _unique(
             if other != key:
                 words = f"unique index {index.name!r}: {values!r} is also in row {other!r}"
                 found.append(Violation(6, index.element_id, key, words))
+    return found
+
+
+def _checks(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
+    """Condition 6: no row makes a public check false; NULL is not false."""
+    found: list[Violation] = []
+    for check in descriptor.checks:
+        if check.state not in READABLE:
+            continue
+        holds = condition_of(descriptor, check)
+        for key, image in images.items():
+            full = {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
+            why = breaks(holds, full)
+            if why:
+                words = f"check {check.name!r}: {why}"
+                found.append(Violation(6, check.element_id, key, words))
     return found
 
 

@@ -258,7 +258,7 @@ class Coordinator:
             assert self._catalog.min_version(job.table_id) == newest, "D5: published unfenced"
         if self._in_trouble(job, memory, now):
             return []
-        if job.step == job.point and job.settings.get("postpone") and not job.turning:
+        if job.postponed:
             memory.waiting = "somebody to let it go on: its point of no return is postponed"
             return []
         change = Change(job.table_id, newest, version)
@@ -453,4 +453,3 @@ class Coordinator:
             del self._memories[job_id]
         for job_id, run in [r for r in self._reports if self._catalog.jobs[r[0]].status.ended]:
             del self._reports[job_id, run]
-

@@ -102,8 +102,14 @@ class Job:
         return self.steps[self.step]
 
     @property
-    def turning(self) -> bool:
-        return self.status is Status.ROLLING_BACK
+    def postponed(self) -> bool:
+        """Does it stand before its point of no return, and is that to wait?"""
+        return (
+            bool(self.settings.get("postpone"))
+            and self.step == self.point
+            and self.phase is Phase.PUBLISHING
+            and self.status is Status.RUNNING
+        )
 
     @property
     def element_id(self) -> int:

@@ -6,14 +6,17 @@ VERIFYING record. The element is complete when all of them say so, and say the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
 from leasehold.model.records import CheckReport
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Column, Index
 from leasehold.schema.job import Job
 from leasehold.schema.job_moves import FINDINGS_MAX
+from leasehold.schema.states import State
 
 
 class Judgement(Enum):
@@ -41,6 +44,31 @@ def job_of(subject: bytes) -> tuple[int, int] | None:
     if len(parts) != 3 or parts[0] != b"job" or not (parts[1] + parts[2]).isdigit():
         return None
     return int(parts[1]), int(parts[2])
+
+
+def as_if_public(descriptor: Descriptor, elements: Collection[int]) -> Descriptor:
+    """The descriptor as it will be once `elements` are public, with all that is relied on then."""
+
+    def public(element: Any) -> Any:
+        if element.element_id not in elements:
+            return element
+        match element:
+            case Column():
+                # A default that old rows must show is there for every row before it is public.
+                writing = element.state is State.WRITE_ONLY
+                required = element.refuses_null or (writing and element.required)
+                return replace(element, state=State.PUBLIC, nullable=not required)
+            case Index():
+                unique = element.refuses_duplicates
+                return replace(element, state=State.PUBLIC, unique=unique)
+        return replace(element, state=State.PUBLIC)
+
+    return replace(
+        descriptor,
+        columns=tuple(map(public, descriptor.columns)),
+        indexes=tuple(map(public, descriptor.indexes)),
+        checks=tuple(map(public, descriptor.checks)),
+    )
 
 
 def judge(job: Job, lsn: int, reports: Mapping[str, CheckReport], nodes: Iterable[str]) -> Verdict:

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leasehold.model.errors import MalformedRequest, NotNullViolation, Refused, UnknownColumn
+from leasehold.model.errors import (
+    CheckViolation,
+    MalformedRequest,
+    NotNullViolation,
+    Refused,
+    UnknownColumn,
+)
 from leasehold.model.records import Expression, Image, Key
+from leasehold.schema.checking import condition_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.types import to_storage
 from leasehold.sql.expression import compile_expression
@@ -27,6 +34,11 @@ class Binding:
         }
         self._key = tuple((c.name, to_storage(c.type), c) for c in descriptor.key_columns)
         self._key_ids = frozenset(descriptor.primary_key)
+        self._columns |= {
+            name: (column.element_id, to_storage(column.type), column)
+            for name, column in descriptor.by_alias.items()
+        }
+        self._checks = tuple((c, condition_of(descriptor, c)) for c in descriptor.enforced_checks)
         self._not_null = tuple(
             (c.element_id, c.name)
             for c in descriptor.written
@@ -129,11 +141,22 @@ class Binding:
         full.update(image)
         return full
 
-    def check_not_null(self, image: Image) -> None:
-        """Raises NotNullViolation for the first required column without a value."""
+    def check(self, before: Image | None, image: Image) -> None:
+        """Raises NotNullViolation for the first column that must have a value and has none, and
+        CheckViolation for the first check made false, if one of its columns has changed: a check
+        that is enforced may not hold yet for a row from before it."""
         for element_id, name in self._not_null:
             if image.get(element_id) is None:
                 raise self._null(name)
+        for check, holds in self._checks:
+            if before is not None and all(before.get(e) == image.get(e) for e in check.columns):
+                continue
+            if not holds(image):
+                raise CheckViolation(
+                    f"the row of table {self.descriptor.name!r} violates check {check.name!r}",
+                    table=self.descriptor.name,
+                    constraint=check.name,
+                )
 
 
 _BINDINGS: dict[tuple[int, int], Binding] = {}

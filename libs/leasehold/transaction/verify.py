@@ -28,6 +28,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.key_values import compose
 from leasehold.transaction.binding import Binding, binding
+from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
 
 RowReader = Callable[[Descriptor, Key], Row | None]
 
@@ -71,11 +72,13 @@ def verify(
     rows: RowReader,
     lsn: int,
     rules: VerifyRules = RULES,
+    holders: HolderReader | None = None,
 ) -> Decided:
-    """Decide the row operations of `request` as commit `lsn`.
+    """Decide the row operations of `request` as commit `lsn`; `holders` finds rows by their entry
+    and is needed where tables have unique indexes.
 
     Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
-    type errors, NotNullViolation, DuplicateKey, RowRefused (T1).
+    type errors, NotNullViolation, CheckViolation, DuplicateKey, RowRefused (T1).
     """
     versions: dict[int, int] = {}
     for table, version in request.used.items():
@@ -96,8 +99,16 @@ def verify(
         change = _decide(operation, descriptor, key, row, rules)
         if change is None:
             return Decided((), (), versions, 0)
+        if descriptor.enforced_uniques:
+            final = FinalRow(descriptor, row, change.image)
+            check_unique({(descriptor.table_id, key): final}, _asked(holders))
         return Decided((change,), (row,), versions, 1)
-    return _verify_many(request, catalog, rows, lsn, versions, rules)
+    return _verify_many(request, catalog, rows, lsn, versions, rules, holders)
+
+
+def _asked(holders: HolderReader | None) -> HolderReader:
+    assert holders is not None, "a table with a unique index needs a reader of entries"
+    return holders
 
 
 def _verify_many(
@@ -107,8 +118,10 @@ def _verify_many(
     lsn: int,
     versions: dict[int, int],
     rules: VerifyRules,
+    holders: HolderReader | None,
 ) -> Decided:
     overlay: dict[tuple[int, Key], Row | None] = {}
+    final: dict[tuple[int, Key], FinalRow] = {}
     changes: list[RowChange] = []
     before: list[Row | None] = []
     for number, operation in enumerate(request.operations):
@@ -129,8 +142,13 @@ def _verify_many(
         if change is None:
             continue
         overlay[name] = _after(change, row, lsn, len(changes))
+        if descriptor.enforced_uniques:
+            before_all = final[name].before if name in final else row
+            final[name] = FinalRow(descriptor, before_all, change.image)
         changes.append(change)
         before.append(row)
+    if final:
+        check_unique(final, _asked(holders))
     return Decided(tuple(changes), tuple(before), versions, len(changes))
 
 
@@ -186,7 +204,7 @@ def _decide(
     if not rules.master_composes:  # what a writer at this version could have seen
         seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
     image = compose(descriptor, ChangeKind.UPDATE, seen_row, changed)
-    bound.check_not_null(image)
+    bound.check(row.values, image)
     return RowChange(
         ChangeKind.UPDATE,
         descriptor.table_id,
@@ -209,7 +227,7 @@ def _insert(operation: Operation, bound: Binding, key: Key, row: Row | None) -> 
         )
     changed = bound.with_key(bound.values(operation.values, None), key)
     image = compose(descriptor, ChangeKind.INSERT, None, changed)
-    bound.check_not_null(image)
+    bound.check(None, image)
     return RowChange(
         ChangeKind.INSERT,
         descriptor.table_id,

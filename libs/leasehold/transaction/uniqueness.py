@@ -1,0 +1,71 @@
+"""Unique constraints, looked at when the whole request is known (T3): two equal keys inside a
+request are fine if they differ at its end.
+
+An index enforces uniqueness only once its entries are complete, so they are all that is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from leasehold.model.errors import DuplicateKey
+from leasehold.model.ports import Row
+from leasehold.model.records import Image, Key
+from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.key_values import entry_of
+
+HolderReader = Callable[[Descriptor, int, Key, int], Sequence[Key]]
+"""(descriptor, index id, entry, at most so many) → primary keys of rows with exactly that entry."""
+
+
+class FinalRow(NamedTuple):
+    """A row that a request touches: `before` it, and its image after all of it (None: gone)."""
+
+    descriptor: Descriptor
+    before: Row | None
+    image: Image | None
+
+
+def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -> None:
+    """Raises DuplicateKey for the first new entry that another row has as well.
+
+    A row whose entry stays as it was is not looked at: it may be a duplicate from before the
+    constraint, which its other columns don't make worse. NULLs differ from each other.
+    """
+    claimed: dict[tuple[int, int, Key], Key] = {}
+    for (table_id, key), row in rows.items():
+        if row.image is None:
+            continue
+        for index in row.descriptor.enforced_uniques:
+            values = entry_of(index, row.image)
+            if None in values:
+                continue
+            if row.before is not None and entry_of(index, row.before.values) == values:
+                continue
+            other = claimed.setdefault((table_id, index.element_id, values), key)
+            if other == key:
+                found = holders(row.descriptor, index.element_id, values, len(rows) + 1)
+                other = next((o for o in found if _still(rows, table_id, o, index, values)), key)
+            if other != key:
+                raise _duplicate(row.descriptor, index, values, other)
+
+
+def _still(
+    rows: dict[tuple[int, Key], FinalRow], table_id: int, key: Key, index: Index, values: Key
+) -> bool:
+    """Will the row at `key`, which has the entry now, have it after the request?"""
+    row = rows.get((table_id, key))
+    return row is None or (row.image is not None and entry_of(index, row.image) == values)
+
+
+def _duplicate(table: Descriptor, index: Index, values: Key, other: Key) -> DuplicateKey:
+    names = ", ".join(table.by_id[e].name for e in index.columns)
+    shown = ", ".join(repr(value)[:80] for value in values)
+    return DuplicateKey(
+        f"duplicate key in table {table.name!r}: ({names}) = ({shown}) is in row {other!r:.200}"
+        f" already (constraint {index.name!r})",
+        table=table.name,
+        constraint=index.name,
+        key=list(values),
+    )
