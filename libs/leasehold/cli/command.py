@@ -37,6 +37,22 @@ def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser
 JSON_HELP = "print JSON for programs"
 
 
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
+
+
+def seconds(text: str) -> float:
+    """A time of 0 to a day: ``30``, ``30s``, ``500ms``, ``2m``."""
+    digits = text.rstrip("ms")
+    unit = _UNITS.get(text[len(digits) :])
+    try:
+        found = float(digits) * unit if unit is not None else -1.0
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 86_400:
+        raise argparse.ArgumentTypeError("expected a time like 30s, 500ms or 2m, at most a day")
+    return found
+
+
 def positive_seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= 86_400:

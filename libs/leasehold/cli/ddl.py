@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import Any
 
 from leasehold.cli.command import Subparsers, add, positive_seconds
 from leasehold.cli.exit_code import ExitCode
@@ -24,6 +26,9 @@ def register(subparsers: Subparsers) -> None:
         "they end. Stopping the command does not stop the job (leasehold jobs cancel N does).",
     )
     parser.add_argument("sql", help='the statement, e.g. "CREATE INDEX by_dest ON flights (dest)"')
+    parser.add_argument(
+        "--explain", action="store_true", help="show the steps, change nothing (EXPLAIN …)"
+    )
     parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
     parser.add_argument(
         "--timeout",
@@ -36,11 +41,15 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with ChangeProducer(settings) as changes:
-        request = {"sql": args.sql, "on_conflict": OnConflict.FAIL.value}
+        sql = f"EXPLAIN {args.sql}" if args.explain else args.sql
+        request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
         outcome = changes.submit(request).result(args.timeout)
     if not outcome.lsn:
         output.error(f"{outcome.code}: {outcome.message}", outcome.code)
         return ExitCode.NOT_RIGHT
+    if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
+        _explained(outcome.answer["plan"], output)
+        return ExitCode.OK
     job = _job_of(outcome)
     if job is None or args.no_wait:
         _accepted(outcome, job, output)
@@ -48,6 +57,22 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
     with looking(settings) as (watch, _):
         return watch_jobs(watch, {job}, output)
+
+
+def _explained(steps: Sequence[dict[str, Any]], output: Output) -> None:
+    if output.as_json:
+        output.json(list(steps))
+        return
+    rows = [
+        [
+            str(step["step"]),
+            str(step["version"]),
+            step["changes"],
+            step["waits_for"] + (" · point of no return" if step["point_of_no_return"] else ""),
+        ]
+        for step in steps
+    ]
+    output.table([">step", ">version", "changes", "then waits for"], rows, "nothing to do")
 
 
 def _job_of(outcome: Outcome) -> int | None:
@@ -59,6 +84,7 @@ def _accepted(outcome: Outcome, job: int | None, output: Output) -> None:
     if output.as_json:
         output.json({"lsn": outcome.lsn, "answer": outcome.answer})
     elif job is None:
-        output.line(f"done at LSN {outcome.lsn:,}", "green")
+        notice = outcome.answer.get("notice") if isinstance(outcome.answer, dict) else None
+        output.line(notice or f"done at LSN {outcome.lsn:,}", "green")
     else:
         output.line(f"job {job} accepted at LSN {outcome.lsn:,} (leasehold jobs watch {job})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from leasehold.cli.command import Subparsers, add, finish
+from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED, watch_jobs
 from leasehold.cli.looking import looking, now_us
@@ -32,14 +32,22 @@ def register(subparsers: Subparsers) -> None:
         ("pause", "stop a job where it is, to be resumed"),
         ("resume", "let a paused job go on"),
         ("cancel", "roll a job back; the table becomes as it was before"),
+        ("postpone", "let a job wait before its point of no return"),
+        ("complete", "let a postponed job go on"),
     ):
         controlled = actions.add_parser(action, help=words)
         controlled.add_argument("job", type=int, help="number of the job")
         finish(controlled, control).set_defaults(action=action)
-    changed = actions.add_parser("set", help="change the speed of a backfill while it runs")
+    changed = actions.add_parser("set", help="change a job's speed and patience while it runs")
     changed.add_argument("job", type=int, help="number of the job")
     changed.add_argument("--rows-per-second", type=int, help="0 = as fast as it goes")
     changed.add_argument("--chunk-rows", type=int, help="rows per chunk")
+    changed.add_argument(
+        "--cancel-blockers-after",
+        type=seconds,
+        metavar="SECONDS",
+        help="refuse the renewals of agents that hold it up for longer; 0 = wait for them",
+    )
     finish(changed, control).set_defaults(action="set")
 
 
@@ -94,15 +102,13 @@ def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) ->
 
 
 def control(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    wishes = {
-        "rows_per_second": getattr(args, "rows_per_second", None),
-        "chunk_rows": getattr(args, "chunk_rows", None),
-    }
-    given = {name: value for name, value in wishes.items() if value is not None}
-    if args.action == "set" and not given:
-        output.error("nothing to set: give --rows-per-second or --chunk-rows")
+    action, given = _wishes(args)
+    if action == "set" and not given:
+        output.error(
+            "nothing to set: give --rows-per-second, --chunk-rows or --cancel-blockers-after"
+        )
         return ExitCode.USAGE
-    request = ChangeRequest(b"", control=JobControl(args.job, args.action, given))
+    request = ChangeRequest(b"", control=JobControl(args.job, action, given))
     with ChangeProducer(settings) as changes:
         outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
     if output.as_json:
@@ -113,3 +119,16 @@ def control(args: argparse.Namespace, settings: ClientSettings, output: Output) 
         return ExitCode.OK
     output.error(f"{outcome.code}: {outcome.message}", outcome.code)
     return ExitCode.NOT_RIGHT
+
+
+def _wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:
+    """The action as the master knows it, and what it sets."""
+    if args.action in ("postpone", "complete"):
+        return "set", {"postpone": int(args.action == "postpone")}
+    patience_s = getattr(args, "cancel_blockers_after", None)
+    wishes = {
+        "rows_per_second": getattr(args, "rows_per_second", None),
+        "chunk_rows": getattr(args, "chunk_rows", None),
+        "cancel_blockers_after_ms": None if patience_s is None else int(patience_s * 1_000),
+    }
+    return args.action, {name: value for name, value in wishes.items() if value is not None}

@@ -36,6 +36,7 @@ from leasehold.lease.holder_events import (
     Idle,
     LedgerAway,
     Send,
+    TableGone,
     TimePassed,
     VersionKnown,
     Wake,
@@ -45,6 +46,7 @@ from leasehold.lease.replies import RefusalReason, Reply, SnapshotReport
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
 from leasehold.model.records import VersionEvent
 from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.states import READABLE
 
 LEASE_TIMEOUT_S: Final = 10.0
 VERSIONS_KEPT_MAX: Final = 4
@@ -363,11 +365,16 @@ class Agent:
                 del kept[min(kept)]
             # A fresh dict each time: users read without a lock.
             self._descriptors[event.table_id] = kept
-            self._table_ids[event.name] = event.table_id
+            newest = kept[max(kept)]
+            others = {n: t for n, t in self._table_ids.items() if t != event.table_id}
+            self._table_ids = others | dict.fromkeys(newest.names, event.table_id)
             for listener in self._listeners:
                 listener(event)
             self._learned.notify_all()
-        self._post(VersionKnown(event.table_id, event.version))
+        # A table that is being dropped has no new users; its leases end with those it has.
+        known = newest.state in READABLE
+        gone = TableGone(event.table_id)
+        self._post(VersionKnown(event.table_id, event.version) if known else gone)
 
     def _newest(self, table_id: int) -> Descriptor:
         versions = self._descriptors[table_id]

@@ -26,6 +26,7 @@ from leasehold.replication.coherency import GIVEN_UP
 from leasehold.replication.truncation import CHANGEFEED_ROLE
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.job import Job, job_from_wire
+from leasehold.schema.states import State
 
 RECENT_EVENTS_MAX: Final = 50
 RECENT_CHECKS_MAX: Final = 64
@@ -310,9 +311,12 @@ def _version(view: ClusterView, event: VersionEvent) -> ClusterView:
         return view
     descriptor = from_wire(event.body)
     change = VersionChange(event, diff(known.descriptor if known else None, descriptor))
+    tables = {**view.tables, event.table_id: TableView(descriptor, event)}
+    if descriptor.state is State.ABSENT:
+        del tables[event.table_id]
     return replace(
         view,
-        tables={**view.tables, event.table_id: TableView(descriptor, event)},
+        tables=tables,
         recent=(*view.recent, change)[-RECENT_EVENTS_MAX:],
     )
 

@@ -20,6 +20,7 @@ from leasehold.lease.holder_events import (
     Drain,
     Idle,
     LedgerAway,
+    TableGone,
     TimePassed,
     VersionKnown,
     Wake,
@@ -32,6 +33,7 @@ from leasehold.model.records import LeaseAck
 from leasehold.replication.effects import CallLedger, Effect, Send, Topic
 from leasehold.replication.effects import Wake as WakeAt
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.states import READABLE
 
 FOR_AGENT: Final = "agent"
 
@@ -54,7 +56,12 @@ class NodeAgent:
     def catalog_changed(self, catalog: Catalog, now_ns: int) -> list[Effect]:
         """The newest versions are in the store, committed: new users get them at once (D4)."""
         effects: list[Effect] = []
-        for descriptor in catalog.tables():
+        public = [table for table in catalog.tables() if table.state in READABLE]
+        for table in self._known.keys() - {descriptor.table_id for descriptor in public}:
+            # A table that is being dropped has no new users; its leases end with those it has.
+            del self._known[table]
+            effects += self._step(TableGone(table), now_ns)
+        for descriptor in public:
             table, version = descriptor.table_id, descriptor.version
             if self._known.get(table, 0) >= version:
                 continue

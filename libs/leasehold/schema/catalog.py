@@ -104,6 +104,15 @@ class Catalog:
         newest = (self.newest(table_id) for table_id in sorted(self._versions))
         return tuple(table for table in newest if table.state is not State.ABSENT)
 
+    def leased_tables(self) -> tuple[Descriptor, ...]:
+        """Those, and absent ones that an older version of may still be in use (D5)."""
+        newest = (self.newest(table_id) for table_id in sorted(self._versions))
+        return tuple(
+            table
+            for table in newest
+            if table.state is not State.ABSENT or self.min_version(table.table_id) < table.version
+        )
+
     def table_names(self) -> Set[str]:
         """Every name that some version in use resolves."""
         return self._names.keys()

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from leasehold.lease.commands import Change, Command, Holders, Publish, SetMinVersion
+from leasehold.lease.commands import (
+    Change,
+    Command,
+    ExpireAgent,
+    Holders,
+    Publish,
+    SetMinVersion,
+)
 from leasehold.lease.replies import (
     HolderList,
     Holding,
@@ -239,14 +246,28 @@ class Coordinator:
         memory.waiting = words
         memory.retry_ns = now.mono_ns + retry_ms * NS_PER_MS
 
-    def _poll(self, memory: JobMemory, now: Now, holders: tuple[Holding, ...], total: int) -> None:
-        """Leases are in the way: look again later, sooner if an agent acknowledges (D4)."""
+    def _poll(self, job: Job, now: Now, holders: tuple[Holding, ...], total: int) -> list[Effect]:
+        """Leases are in the way: look again later, sooner if an agent acknowledges (D4); after the
+        time that the job says, their agents' renewals are refused (D7)."""
+        memory = self._memory(job)
         memory.blockers = holders
+        memory.blocked_ns = memory.blocked_ns or now.mono_ns
         settings = self._settings
         pause_ms = min(settings.poll_ms << min(memory.polls, 16), settings.poll_max_ms)
         memory.polls += 1
         agents = ", ".join(sorted({holder.agent for holder in holders}))
         self._wait(memory, now, f"{total} leases to end, of {agents}", pause_ms)
+        return self._expire(job, memory, now)
+
+    def _expire(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        after_ms = job.settings.get("cancel_blockers_after_ms", 0)
+        if not after_ms or now.mono_ns < memory.blocked_ns + after_ms * NS_PER_MS:
+            return []
+        # Said at every poll: it may have been lost, and a second time it changes nothing.
+        effects: list[Effect] = []
+        for agent in sorted({holder.agent for holder in memory.blockers}):
+            effects += self._call(0, ExpireAgent(self._epoch, agent), now)
+        return effects
 
     # ------------------------------------------------------------ publishing (D2)
 
@@ -398,7 +419,7 @@ class Coordinator:
             case LedgerRefused(reason=RefusalReason.HOLDERS, holders=holders, holders_total=total):
                 if not self._rules.publish_checks_holders:
                     return self._published(job, now)
-                self._poll(memory, now, holders, total)
+                return self._poll(job, now, holders, total)
             case LedgerRefused(reason=RefusalReason.NOT_FENCED):
                 # The log has the fence (asserted in _publish); the ledger is told once more.
                 fence = SetMinVersion(self._epoch, job.table_id, change.from_version)
@@ -421,7 +442,7 @@ class Coordinator:
                 | MinVersionSet(holders=holders, holders_total=total)
             ):
                 memory.drained = False
-                self._poll(memory, now, holders, total)
+                return self._poll(job, now, holders, total)
             case LedgerRefused():
                 self._refused(job, memory, reply, now)
             case _:

@@ -69,7 +69,7 @@ class Job:
     `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
     the times of every step. `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
-    the point of no return waits).
+    the point of no return waits), cancel_blockers_after_ms (0 = leases are waited for).
     """
 
     job_id: int

@@ -16,6 +16,7 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "rows_per_second": (0, 100_000_000),
     "chunk_rows": (1, 50_000),
     "postpone": (0, 1),
+    "cancel_blockers_after_ms": (0, 86_400_000),
 }
 
 

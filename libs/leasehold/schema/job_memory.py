@@ -29,7 +29,8 @@ class Verification:
 class JobMemory:
     """`expects`: the job as it was when a Write was given, None = no Write is on its way.
     `wrote`: the job as that Write leaves it. `token`: the ledger call under way, 0 = none.
-    `drained`: nobody was seen below the version; to be confirmed."""
+    `drained`: nobody was seen below the version; to be confirmed. `blocked_ns`: since when leases
+    are in the way here, 0 = none was."""
 
     place: Place
     expects: Job | None = None
@@ -39,5 +40,6 @@ class JobMemory:
     polls: int = 0
     drained: bool = False
     blockers: tuple[Holding, ...] = ()
+    blocked_ns: int = 0
     waiting: str = ""
     verification: Verification | None = None

@@ -12,6 +12,7 @@ from leasehold.lease.commands import (
     TABLES_PER_CALL_MAX,
     Change,
     Command,
+    DropTable,
     Liveness,
     MarkReady,
     Publish,
@@ -33,6 +34,7 @@ from leasehold.lease.ledger_watch import (
 )
 from leasehold.lease.ledger_watch import Effect as WatchEffect
 from leasehold.lease.replies import (
+    Dropped,
     LedgerRefused,
     LivenessReport,
     Published,
@@ -143,7 +145,7 @@ class LedgerSide:
                 seeded = isinstance(reply, Seeded)
                 self._seeds = self._seeds[1:] if seeded else []
                 wanted += self._seeds[:1]
-            case Snapshot() | Publish():
+            case Snapshot() | Publish() | DropTable():
                 self._asking = False
                 self._introduced(command, reply)
         wanted += self.told(reply, now)
@@ -183,7 +185,7 @@ class LedgerSide:
         catalog = self._catalog
         return [
             Seed(table.table_id, table.version, catalog.min_version(table.table_id))
-            for table in catalog.tables()
+            for table in catalog.leased_tables()
         ]
 
     # ------------------------------------------------------------ new tables
@@ -196,7 +198,12 @@ class LedgerSide:
         if self._known is None:
             self._asking = True
             return [Snapshot()]
-        new = [t for t in self._catalog.tables() if t.table_id not in self._known]
+        leased = {t.table_id: t for t in self._catalog.leased_tables()}
+        gone = sorted(self._known - leased.keys())
+        if gone:
+            self._asking = True
+            return [DropTable(self._epoch, gone[0])]
+        new = [table for table_id, table in leased.items() if table_id not in self._known]
         if not new:
             self._look_for_new = False
             return []
@@ -208,6 +215,8 @@ class LedgerSide:
         match reply:
             case SnapshotReport(tables=tables):
                 self._known = {table.table for table in tables}
+            case Dropped() if isinstance(command, DropTable) and self._known is not None:
+                self._known.discard(command.table)
             case Published() if isinstance(command, Publish) and self._known is not None:
                 self._known |= {change.table for change in command.changes}
             case LedgerRefused():

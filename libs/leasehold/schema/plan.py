@@ -38,7 +38,12 @@ from leasehold.sql.statements import (
     RenameIndex,
 )
 
-SETTINGS: Final[Mapping[str, int]] = {"rows_per_second": 0, "chunk_rows": 5_000, "postpone": 0}
+SETTINGS: Final[Mapping[str, int]] = {
+    "rows_per_second": 0,
+    "chunk_rows": 5_000,
+    "postpone": 0,
+    "cancel_blockers_after_ms": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
