@@ -61,6 +61,30 @@ def compile_expression(
     return compiled
 
 
+def compile_condition(text: str, descriptor: Descriptor) -> Compute:
+    """A condition's value on a row's image: 1, 0 or None. Raises as `compile_expression` does, and
+    WrongType for an expression that is not boolean."""
+    tree = _tree(text)
+    made = _Compiler(descriptor).part(tree)
+    if made.kind is not None and made.kind != BOOLEAN:
+        raise WrongType(f"the condition is of type {made.kind}, not boolean")
+    return _settled(made, BOOLEAN)
+
+
+def columns_of_expression(text: str) -> frozenset[str]:
+    """Names of the columns that an expression mentions."""
+    return frozenset(name_of(node.this) for node in _tree(text).find_all(exp.Column))
+
+
+def rename_column_in(text: str, old: str, new: str) -> str:
+    """The expression with one column named otherwise."""
+    tree = _tree(text).copy()
+    for node in tree.find_all(exp.Column):
+        if name_of(node.this) == old:
+            node.set("this", exp.to_identifier(new, quoted=True))
+    return tree.sql("postgres")
+
+
 @lru_cache(maxsize=1_024)
 def _tree(text: str) -> exp.Expression:
     tree = tree_of(text, tokens_of(text, EXPRESSION_BYTES_MAX))

@@ -111,3 +111,10 @@ def _widens(named: Type, kind: Type) -> bool:
     if named.name in numbers and kind.name in numbers:
         return numbers.index(named.name) <= numbers.index(kind.name)
     return {named.name, kind.name} <= {"text", "varchar"}
+
+
+def default_value(text: str, kind: Type) -> Any:
+    """The storage value of a default given as SQL text. Raises as `constant` does."""
+    from leasehold.sql.parse import tokens_of, tree_of
+
+    return constant(tree_of(text, tokens_of(text)), kind)
