@@ -10,7 +10,8 @@ import msgpack
 from leasehold.adapters.dead_elements import dead_elements
 from leasehold.model.ports import StoredCatalog
 from leasehold.model.records import LogPosition
-from leasehold.schema.descriptor import from_wire
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.states import State
 
 _GET_POSITION: Final = """
 SELECT log_offset, epoch, incarnation, sequence, digest, lsn, commit_us, decided_through,
@@ -88,9 +89,22 @@ class StoredTables:
 
     def dead_elements(self, table_id: int) -> frozenset[int]:
         """Ids left over on purpose, as of what this transaction sees."""
-        bodies = self._connection.execute(
-            "SELECT body FROM descriptors WHERE table_id = ?", (table_id,)
-        ).fetchall()
-        versions = [from_wire(msgpack.unpackb(body, strict_map_key=False)) for (body,) in bodies]
         lowest = read_min_versions(self._connection).get(table_id, 1)
-        return dead_elements(versions, lowest)
+        return dead_elements(self._versions(table_id), lowest)
+
+    def _versions(self, table_id: int) -> list[Descriptor]:
+        bodies = self._connection.execute(
+            "SELECT body FROM descriptors WHERE table_id = ? ORDER BY version", (table_id,)
+        ).fetchall()
+        return [from_wire(msgpack.unpackb(body, strict_map_key=False)) for (body,) in bodies]
+
+    def leftovers(self) -> list[tuple[int, bool]]:
+        """Every table id, and whether the table is absent for all who may use it (D5)."""
+        found = self._connection.execute("SELECT DISTINCT table_id FROM descriptors").fetchall()
+        lowest = read_min_versions(self._connection)
+        tables = []
+        for (table_id,) in found:
+            newest = self._versions(table_id)[-1]
+            fenced = lowest.get(table_id, 1) >= newest.version
+            tables.append((table_id, newest.state is State.ABSENT and fenced))
+        return tables

@@ -49,6 +49,13 @@ CREATE TABLE outcomes (
 CREATE INDEX outcomes_by_age ON outcomes (decided_us);
 """
 
+# Dead columns whose values are gone; a store of an earlier program gets it when it is opened.
+REMOVED: Final = """
+CREATE TABLE IF NOT EXISTS removed (
+    table_id INTEGER NOT NULL, element_id INTEGER NOT NULL,
+    PRIMARY KEY (table_id, element_id)) WITHOUT ROWID
+"""
+
 
 def table_name(table_id: int) -> str:
     return f"t{int(table_id)}"
@@ -172,6 +179,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             connection.execute(TABLES)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
+    connection.execute(REMOVED)
 
 
 class WriterLock:

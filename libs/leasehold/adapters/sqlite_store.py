@@ -26,6 +26,7 @@ from leasehold.adapters.sqlite_layout import (
 )
 from leasehold.adapters.sqlite_outcomes import Outcomes
 from leasehold.adapters.sqlite_plan import WritePlan, entry_key
+from leasehold.adapters.sqlite_removal import Removal
 from leasehold.adapters.sqlite_snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
@@ -79,6 +80,8 @@ class SqliteStore:
         self._schema_touched = False
         self._readers = Readers(self.path, cache_mb=cache_mb)
         self._checker = Checker(self._readers)
+        self._removal = Removal(self._connection, self._tables)
+        self._removal.look()
 
     def close(self) -> None:
         """Give everything back; an open transaction is rolled back."""
@@ -101,7 +104,13 @@ class SqliteStore:
         self._tables.put_position(position)
         self._execute("COMMIT")
         self._open = False
+        if self._schema_touched:
+            self._removal.look()
         self._schema_touched = False
+
+    def remove_dead(self, rows_max: int) -> bool:
+        assert not self._open, "a transaction is open"
+        return self._removal.step(rows_max)
 
     def rollback(self) -> None:
         assert self._open, "no transaction is open"

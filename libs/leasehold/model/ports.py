@@ -120,6 +120,11 @@ class StoreWriter(Protocol):
     def put_job(self, job_id: int, body: Any) -> None: ...
     def put_ledger_run(self, run_id: str) -> None: ...
 
+    def remove_dead(self, rows_max: int) -> bool:
+        """Outside a transaction: take away about `rows_max` rows' worth of what no version in use
+        names (D5); is there more? Every node does so at its own pace; readers see no difference."""
+        ...
+
     def check(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
         """Open a read snapshot of what is committed now and check it beside the apply loop; the
         reports (one per table) come out of `checked()`. With `elements` only those elements, as if

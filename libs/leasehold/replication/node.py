@@ -63,6 +63,10 @@ from leasehold.schema.catalog import Catalog
 
 NS_PER_MS: Final = 1_000_000
 UNANSWERED_RECORDS_MAX: Final = 20_000
+# What is dead goes a few milliseconds' worth at a time, so that it delays no record noticeably.
+REMOVED_ROWS_MAX: Final = 1_000
+REMOVAL_PAUSE_MS: Final = 50
+REMOVAL_LOOK_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,7 @@ class Node:
         self._acked_ns = 0
         self._acked_offset = -1
         self._given_up = False
+        self._removal_ns = 0
         self.stopped: LeaseholdError | None = None
 
     @property
@@ -390,18 +395,30 @@ class Node:
     def _tick(self, now: Now) -> list[Effect]:
         effects: list[Effect] = []
         if self.master is not None:
+            if not self.master.in_flight:
+                effects += self._remove_dead(now)
             effects += self.master.tick(self.position, now)
         else:
             effects += self._commit_open(self.position, now)
             if self._settings.candidate:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
                 effects.append(Wake(self._election.deadline_ns()))
+            effects += self._remove_dead(now)
         if self.agent is not None:
             effects += self.agent.tick(now.mono_ns)
         for report in self._checks.finished(self._settings.name, self.incarnation):
             effects.append(self._report(report))
         effects += self._acknowledge(now)
         return effects
+
+    def _remove_dead(self, now: Now) -> list[Effect]:
+        """Between two records, a little at a time."""
+        if now.mono_ns < self._removal_ns:
+            return []
+        more = self._store.remove_dead(REMOVED_ROWS_MAX)
+        pause_ms = REMOVAL_PAUSE_MS if more else REMOVAL_LOOK_MS
+        self._removal_ns = now.mono_ns + pause_ms * NS_PER_MS
+        return [Wake(self._removal_ns)] if more else []
 
     def _report(self, report: CheckReport) -> Send:
         return Send(Topic.ACKS, 0, self._settings.name.encode(), report, 0)

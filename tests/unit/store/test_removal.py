@@ -1,0 +1,151 @@
+"""What is dead leaves the file bit by bit, and nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.adapters.sqlite_layout import entries_tables, physical_columns
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.edits import Edit, Kind, body_of, edited
+from leasehold.schema.states import State
+from leasehold.schema.types import Type
+
+ROWS = 25
+KEY, A, B, BY_A = 1, 2, 3, 4
+
+
+def table(*, composite: bool) -> Descriptor:
+    integer = Type("integer")
+    return Descriptor(
+        1,
+        "t",
+        1,
+        (Column(KEY, "id", integer), Column(A, "a", integer), Column(B, "b", integer)),
+        (KEY, B) if composite else (KEY,),
+        (Index(BY_A, "by_a", (A,)),),
+        next_element_id=5,
+    )
+
+
+class Filled:
+    """A store with rows, and descriptors put one after the other."""
+
+    def __init__(self, path: Path, *, composite: bool) -> None:
+        self.store = SqliteStore(path / "store")
+        self.newest = table(composite=composite)
+        self.lsn = 0
+        self.put(self.newest)
+        for number in range(ROWS):
+            key = (number, number) if composite else (number,)
+            image = {KEY: number, A: number % 5, B: number}
+            change = RowChange(ChangeKind.INSERT, 1, 1, key, image, {}, (0,))
+            self.commit(lambda c=change: self.store.change(self.newest, c, self.lsn, 0, None))
+
+    def commit(self, work: Any) -> None:
+        self.lsn += 1
+        self.store.begin()
+        work()
+        self.store.commit(LogPosition(offset=self.lsn, lsn=self.lsn))
+
+    def put(self, descriptor: Descriptor, *, fenced: bool = True) -> None:
+        def write() -> None:
+            self.store.prepare(descriptor)
+            self.store.put_descriptor(1, descriptor.version, descriptor.to_wire())
+            if fenced:
+                self.store.put_min_version(1, descriptor.version)
+
+        self.commit(write)
+        self.newest = descriptor
+
+    def drop(self, *element_ids: int, fenced: bool = True) -> None:
+        elements = [self.newest.element(e) for e in element_ids]
+        kinds = {Column: Kind.COLUMN, Index: Kind.INDEX}
+        edits = [
+            Edit(kinds[type(e)], e.element_id, body_of(e), None)  # type: ignore[index]
+            for e in elements
+            if e is not None
+        ]
+        self.put(edited(self.newest, tuple(edits)), fenced=fenced)
+
+    def drop_table(self, *, fenced: bool = True) -> None:
+        body = body_of(self.newest)
+        gone = {**body, "state": State.ABSENT.label}
+        self.put(edited(self.newest, (Edit(Kind.TABLE, 0, body, gone),)), fenced=fenced)
+
+    def remove(self, rows_max: int = 10) -> int:
+        """Steps until nothing is left to do."""
+        steps = 1
+        while self.store.remove_dead(rows_max):
+            steps += 1
+        return steps
+
+    def one(self, text: str) -> Any:
+        return self.store._connection.execute(text).get
+
+    def clean(self) -> bool:
+        self.store.check(b"c", (1,), ())
+        reports: list[Any] = []
+        while not reports:
+            reports.extend(self.store.checked())
+        assert not reports[0].error, reports[0].error
+        return reports[0].findings_total == 0
+
+
+@pytest.fixture(params=[False, True], ids=["rowid", "composite"])
+def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    made = Filled(tmp_path, composite=request.param)
+    yield made
+    made.store.close()
+
+
+def test_a_dead_column_is_emptied_in_pieces(filled: Filled) -> None:
+    filled.drop(BY_A, A)
+    assert filled.one("SELECT count(c2) FROM t1") == ROWS
+    assert filled.remove() > ROWS // 10
+    assert filled.one("SELECT count(c2) FROM t1") == 0
+    assert filled.one("SELECT count(c3) FROM t1") == ROWS, "a living column was touched"
+    assert filled.clean()
+
+
+def test_dead_entries_and_their_table_go(filled: Filled) -> None:
+    filled.drop(BY_A)
+    filled.remove()
+    assert entries_tables(filled.store._connection, 1) == ()
+    assert filled.one("SELECT count(c2) FROM t1") == ROWS
+    assert filled.clean()
+
+
+def test_a_dropped_table_goes_whole(filled: Filled) -> None:
+    filled.drop_table()
+    filled.remove()
+    assert physical_columns(filled.store._connection, "t1") == ()
+    assert entries_tables(filled.store._connection, 1) == ()
+
+
+def test_what_a_version_in_use_names_stays(filled: Filled) -> None:
+    """D5: until the fence somebody may still read it under the version before."""
+    filled.drop(BY_A, A, fenced=False)
+    filled.remove()
+    assert filled.one("SELECT count(c2) FROM t1") == ROWS
+    assert entries_tables(filled.store._connection, 1) == (BY_A,)
+    filled.drop_table(fenced=False)
+    filled.remove()
+    assert physical_columns(filled.store._connection, "t1")
+
+
+def test_a_restart_goes_on_and_looks_through_no_column_twice(filled: Filled) -> None:
+    filled.drop(BY_A, A)
+    filled.store.remove_dead(10)
+    path = filled.store.path
+    filled.store.close()
+    filled.store = SqliteStore(path)
+    assert filled.remove() > 1
+    assert filled.one("SELECT count(c2) FROM t1") == 0
+    filled.store.close()
+    filled.store = SqliteStore(path)
+    assert filled.remove() == 1
