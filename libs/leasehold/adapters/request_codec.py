@@ -29,6 +29,7 @@ from leasehold.model.records import (
     OperationKind,
 )
 from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.schema.descriptor import LOCKS_MAX
 
 JSON: Final = "application/json"
 MESSAGE_PACK: Final = "application/msgpack"
@@ -314,11 +315,23 @@ def _operation(fields: dict[str, Any], where: str) -> Operation:
         values = _values(values, where)
     expect = get("expect")
     if expect is not None:
-        expect = _whole(expect, f"{where}expect", 0, GENID_MAX)
+        expect = _expect(expect, where)
     version = get("schema_version")
     if version is not None:
         version = _whole(version, f"{where}schema_version", 1, VERSION_MAX)
     return Operation(kind, table, key, values, expect, version)
+
+
+def _expect(value: Any, where: str) -> int | dict[str, int]:
+    """One genid, or one per lock by its name."""
+    if type(value) is not dict:
+        return _whole(value, f"{where}expect", 0, GENID_MAX)
+    if not 1 <= len(value) <= LOCKS_MAX + 1:
+        raise _expected(f"{where}expect", f"1 to {LOCKS_MAX + 1} locks", value)
+    return {
+        _name(name, where, "expect"): _whole(seen, f"{where}expect.{_shown(name)}", 0, GENID_MAX)
+        for name, seen in value.items()
+    }
 
 
 def _key(value: Any, where: str, kind: OperationKind) -> Any:
@@ -508,7 +521,8 @@ def _operation_fields(operation: Operation) -> dict[str, Any]:
             for name, value in operation.values.items()
         }
     if operation.expect is not None:
-        fields["expect"] = operation.expect
+        seen = operation.expect
+        fields["expect"] = dict(seen) if isinstance(seen, Mapping) else seen
     if operation.schema_version is not None:
         fields["schema_version"] = operation.schema_version
     return fields

@@ -100,7 +100,9 @@ class StoredTables:
 
     def leftovers(self) -> list[tuple[int, bool]]:
         """Every table id, and whether the table is absent for all who may use it (D5)."""
-        found = self._connection.execute("SELECT DISTINCT table_id FROM descriptors").fetchall()
+        found: list[Any] = self._connection.execute(
+            "SELECT DISTINCT table_id FROM descriptors"
+        ).fetchall()
         lowest = read_min_versions(self._connection)
         tables = []
         for (table_id,) in found:

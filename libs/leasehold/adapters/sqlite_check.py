@@ -35,7 +35,7 @@ from leasehold.adapters.sqlite_plan import EntriesPlan
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
-from leasehold.schema.descriptor import Check, Column, Descriptor, Index
+from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, Index
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
 from leasehold.schema.verification import as_if_public
@@ -142,9 +142,11 @@ class TableCheck:
         self._columns(self._newest.columns)
         for lock in self._newest.locks:
             name = lock_name(lock)
-            wrong = (
-                f"{name} IS NULL OR ({name} >> {GENID_POSITION_BITS}) > lsn OR lsn > {self._lsn}"
-            )
+            if name not in self._physical:
+                continue
+            # A row that was not written since a lock was made has no genid of it.
+            missing = f"{name} IS NULL" if lock == DEFAULT_LOCK else "0"
+            wrong = f"{missing} OR ({name} >> {GENID_POSITION_BITS}) > lsn OR lsn > {self._lsn}"
             self._report_rows(1, lock, wrong, "genid or image LSN is missing or too new")
 
     def _columns(self, columns: Sequence[Column]) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.model.errors import DuplicateKey, MalformedRequest
 from leasehold.model.ports import Row
-from leasehold.model.records import Expression, Key, Operation, OperationKind
-from leasehold.schema.descriptor import Descriptor
+from leasehold.model.records import Expression, Genids, Key, Operation, OperationKind
+from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json
 from leasehold.transaction.binding import binding
+from leasehold.transaction.locks import Expected, covering, expected_of
 
 if TYPE_CHECKING:
     from leasehold.client.replica_reads import Reads
@@ -30,20 +31,35 @@ class WriteSet:
     def __init__(self, reads: Reads) -> None:
         self._reads = reads
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
-        self._seen: dict[tuple[int, Key], int | None] = {}  # None: no such row
+        self._seen: dict[tuple[int, Key], Genids | None] = {}  # None: no such row
+        self._read: dict[tuple[int, Key], set[int]] = {}  # element ids
         self.operations: list[Operation] = []
 
     # ------------------------------------------------------------ reading
 
-    def get(self, table: str, key: Any) -> dict[str, Any] | None:
-        """The row by column name, or None. `key`: a value, a tuple in key order, or a mapping."""
+    def get(
+        self, table: str, key: Any, columns: Sequence[str] | None = None
+    ) -> dict[str, Any] | None:
+        """The row by column name, or None. `key`: a value, a tuple in key order, or a mapping.
+
+        With `columns` only those: what is changed later in this row is then verified by the locks
+        of the columns that were read or are written, so that writers under other locks of the row
+        don't collide with this one.
+        """
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
         self._first_seen(name, row)
+        wanted = None if columns is None else [descriptor.column(c) for c in columns]
+        self._has_read(name, descriptor, wanted)
+        found: dict[str, Any] | None
         if name in self._own:
             own = self._own[name]
-            return dict(own) if own is not None else None
-        return None if row is None else named(descriptor, row)
+            found = None if own is None else dict(own)
+        else:
+            found = None if row is None else named(descriptor, row)
+        if found is None or wanted is None:
+            return found
+        return {column.name: found[column.name] for column in wanted}
 
     def scan(
         self, table: str, low: Any = None, high: Any = None, *, rows_max: int = 10_000
@@ -56,6 +72,7 @@ class WriteSet:
         found = {}
         for key, row in self._reads.scan(descriptor, first, last, rows_max):
             self._first_seen((descriptor.table_id, key), row)
+            self._has_read((descriptor.table_id, key), descriptor, None)
             found[key] = named(descriptor, row)
         for key, values in own.items():
             inside = (first is None or key[: len(first)] >= first) and (
@@ -92,10 +109,12 @@ class WriteSet:
         name = (descriptor.table_id, stored)
         if name in self._own:
             before = self._own[name]
-            expect = None
+            expect: Expected | None = None
         else:
-            expect = self._first_seen(name, row)
-            before = None if row is None or expect is None else named(descriptor, row)
+            seen = self._first_seen(name, row)
+            before = None if row is None or seen is None else named(descriptor, row)
+            changed = [descriptor.column(column).element_id for column in values]
+            expect = self._expected(name, descriptor, changed)
         if before is None:
             return False
         if any(isinstance(value, Expression) for value in values.values()):
@@ -114,11 +133,11 @@ class WriteSet:
         if name in self._own:
             if self._own[name] is None:
                 return False
-            expect = None
+            expect: Expected | None = None
         else:
-            expect = self._first_seen(name, row)
-            if row is None or expect is None:
+            if row is None or self._first_seen(name, row) is None:
                 return False
+            expect = self._expected(name, descriptor, descriptor.public_ids)
         self._add(OperationKind.DELETE, descriptor, stored, {}, expect)
         self._own[name] = None
         return True
@@ -130,9 +149,25 @@ class WriteSet:
         stored = self._reads.key(descriptor, key)
         return descriptor, stored, self._reads.row(descriptor, stored)
 
-    def _first_seen(self, name: tuple[int, Key], row: Row | None) -> int | None:
-        """The genid of the first read of this row; `row` is what this one has found."""
-        return self._seen.setdefault(name, None if row is None else max(row.genids.values()))
+    def _first_seen(self, name: tuple[int, Key], row: Row | None) -> Genids | None:
+        """The genids of the first read of this row; `row` is what this one has found."""
+        return self._seen.setdefault(name, None if row is None else row.genids)
+
+    def _has_read(
+        self, name: tuple[int, Key], descriptor: Descriptor, columns: list[Column] | None
+    ) -> None:
+        ids = descriptor.public_ids if columns is None else {c.element_id for c in columns}
+        self._read.setdefault(name, set()).update(ids)
+
+    def _expected(
+        self, name: tuple[int, Key], descriptor: Descriptor, changed: Iterable[int]
+    ) -> Expected | None:
+        """The genids of the locks over the columns that were read or are changed (T1)."""
+        seen = self._seen[name]
+        if seen is None:
+            return None
+        concerned = {*changed, *self._read.get(name, ())}
+        return expected_of(descriptor, seen, covering(descriptor, concerned))
 
     def _add(
         self,
@@ -140,7 +175,7 @@ class WriteSet:
         descriptor: Descriptor,
         key: Key,
         values: Mapping[str, Any],
-        expect: int | None,
+        expect: Expected | None,
     ) -> None:
         if len(self.operations) >= OPERATIONS_MAX:
             raise MalformedRequest(f"at most {OPERATIONS_MAX} operations in one transaction")

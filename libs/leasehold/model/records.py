@@ -46,7 +46,8 @@ class Operation(NamedTuple):
 
     `key`: column name → value, or a bare tuple of values in primary-key order.
     `values`: column name → value, or `Expression` for an update over the row.
-    `expect`: genid the writer has seen (max over the locks it covers), None = none checked.
+    `expect`: genid the writer has seen (max over the locks it concerns, or over all of the row's),
+    or genid by lock name; None = none checked.
     `schema_version`: version the names and the operation belong to, None = the master's newest.
     """
 
@@ -54,7 +55,7 @@ class Operation(NamedTuple):
     table: str
     key: Mapping[str, Any] | Key
     values: Mapping[str, Any]
-    expect: int | None = None
+    expect: int | Mapping[str, int] | None = None
     schema_version: int | None = None
 
 
@@ -418,7 +419,12 @@ class RowImage(NamedTuple):
 
 
 class VersionEvent(NamedTuple):
-    """A published descriptor version. `body` is `Descriptor.to_wire()`; job 0 = no job."""
+    """A published descriptor version. `body` is `Descriptor.to_wire()`; job 0 = no job.
+
+    `job`: kind, subject, sql, status, step (from 1), steps, of the job that published it. `edits`:
+    what its step changed (`Edit.to_wire()`); with none, version 1 is all new and any other is the
+    same as the one before. Not kept on `versions`, which carries the difference made of them.
+    """
 
     table_id: int
     name: str
@@ -428,6 +434,8 @@ class VersionEvent(NamedTuple):
     body: Any
     job_id: int
     step: str
+    job: Mapping[str, Any] = {}
+    edits: tuple[Any, ...] = ()
 
 
 class JobEvent(NamedTuple):

@@ -21,8 +21,21 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.schema import tracks as way
-from leasehold.schema.descriptor import CHECKS_MAX, COLUMNS_MAX, INDEXES_MAX, Descriptor
-from leasehold.schema.elements import Check, Column, Index
+from leasehold.schema.descriptor import (
+    CHECKS_MAX,
+    COLUMNS_MAX,
+    INDEXES_MAX,
+    LOCKS_MAX,
+    Descriptor,
+)
+from leasehold.schema.elements import (
+    DEFAULT_LOCK,
+    DEFAULT_LOCK_NAME,
+    Check,
+    Column,
+    Index,
+    Lock,
+)
 from leasehold.schema.names import constraint_names, free_name
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track
@@ -84,6 +97,10 @@ class Alteration:
         self._next_id = table.next_element_id
         self._words: list[str] = []
         self._dropped: set[int] = set()
+        self._locks: list[Lock] = []
+        self._moved: set[int] = set()
+        self._moves: list[tuple[int, int]] = []
+        self._moves_track: Track | None = None
         self.tracks: list[Track] = []
         self.notices: list[str] = []
         self.kind = "alter table"
@@ -119,8 +136,10 @@ class Alteration:
                 self._validate(action)
             case DropConstraint():
                 self._drop_constraint(action)
-            case AddLock() | DropLock():
-                raise FeatureNotSupported("locks over columns are not supported yet")
+            case AddLock():
+                self._add_lock(action)
+            case DropLock():
+                self._drop_lock(action)
 
     def _take(self, track: Track, words: str) -> None:
         self.tracks.append(track)
@@ -327,6 +346,63 @@ class Alteration:
             return
         track = way.drop_index(found) if isinstance(found, Index) else way.drop_check(found)
         self._drop_once(track, found, f"constraint {found.name}")
+
+    # ------------------------------------------------------------ locks
+
+    def _add_lock(self, action: AddLock) -> None:
+        table = self._table
+        if action.name == DEFAULT_LOCK_NAME or table.lock(action.name) is not None:
+            raise DuplicateObject(
+                f"lock {action.name!r} exists already", lock=action.name, position=action.position
+            )
+        if len(table.row_locks) + len(self._locks) >= LOCKS_MAX:
+            raise OutOfRange(f"table {table.name!r} has {LOCKS_MAX} locks, the most allowed")
+        lock = Lock(self._new_id(), action.name)
+        self._locks.append(lock)
+        columns = [self._column(name, action.position) for name in action.columns]
+        for column in columns:
+            if column.element_id in table.primary_key:
+                raise InvalidDefinition(
+                    f"column {column.name!r} belongs to the primary key, which has no lock: it is"
+                    " never updated",
+                    column=column.name,
+                    position=action.position,
+                )
+        self._take(way.add_lock(lock), f"lock {lock.name}")
+        self._move(columns, lock.element_id)
+
+    def _drop_lock(self, action: DropLock) -> None:
+        lock = self._table.lock(action.name)
+        if lock is None:
+            if not action.if_exists:
+                raise UnknownObject(
+                    f"lock {action.name!r} of table {self._table.name!r} does not exist",
+                    lock=action.name,
+                    position=action.position,
+                )
+            self.notices.append(f"lock {action.name!r} does not exist, nothing was done")
+            return
+        self._take(way.retire_lock(lock), f"lock {lock.name}")
+        # Those that a job is dropping are covered too: every column has a lock until it is gone.
+        covered = [c for c in self._table.columns if lock.element_id in c.locks]
+        self._move(covered, DEFAULT_LOCK)
+
+    def _move(self, columns: Iterable[Column], target: int) -> None:
+        """Columns to another lock; one column moves once in a statement."""
+        columns = tuple(columns)
+        moves = [(target, column.locks[0]) for column in columns]
+        for column in columns:
+            if column.element_id in self._moved:
+                raise FeatureNotSupported(
+                    f"column {column.name!r} moves between locks twice in one statement",
+                    column=column.name,
+                )
+            self._moved.add(column.element_id)
+            self.tracks.append(way.move_column(column, target))
+        self._moves += [move for move in dict.fromkeys(moves) if move not in self._moves]
+        self.tracks = [t for t in self.tracks if t is not self._moves_track]
+        self._moves_track = way.record_moves(self._table, self._moves)
+        self.tracks.append(self._moves_track)
 
 
 _KINDS: dict[type, str] = {

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import UnknownColumn
 from leasehold.schema.elements import (
+    DEFAULT_LOCK,
     Check,
     Column,
     Element,
     Index,
+    Lock,
     check_from_wire,
     check_to_wire,
     column_from_wire,
     column_to_wire,
     index_from_wire,
     index_to_wire,
+    lock_from_wire,
+    lock_to_wire,
     state_of,
 )
 from leasehold.schema.states import READABLE, WRITTEN, State
@@ -27,12 +31,15 @@ __all__ = [
     "COLUMNS_MAX",
     "DEFAULT_LOCK",
     "INDEXES_MAX",
+    "LOCKS_MAX",
     "NAME_BYTES_MAX",
     "Check",
     "Column",
     "Descriptor",
     "Element",
     "Index",
+    "Lock",
+    "LockMove",
     "check_from_wire",
     "check_to_wire",
     "column_from_wire",
@@ -42,11 +49,20 @@ __all__ = [
     "index_to_wire",
 ]
 
-DEFAULT_LOCK: Final = 0  # covers every column until ALTER TABLE … ADD LOCK exists
 COLUMNS_MAX: Final = 1_000
 INDEXES_MAX: Final = 64
 CHECKS_MAX: Final = 64
+LOCKS_MAX: Final = 16
 NAME_BYTES_MAX: Final = 63
+
+
+class LockMove(NamedTuple):
+    """Columns went from the lock `source` to `target`; every write since the LSN `fence` that
+    concerned them has set both, or `target` alone (Claim 8)."""
+
+    target: int
+    source: int
+    fence: int
 
 
 @dataclass(frozen=True)
@@ -66,9 +82,15 @@ class Descriptor:
     next_element_id: int = 1
     modified_us: int = 0
     state: State = State.PUBLIC
-    locks: tuple[int, ...] = field(default=(DEFAULT_LOCK,))
     checks: tuple[Check, ...] = ()
     alias: str = ""
+    row_locks: tuple[Lock, ...] = ()
+    lock_moves: tuple[LockMove, ...] = ()
+
+    @cached_property
+    def locks(self) -> tuple[int, ...]:
+        """Ids of all locks that a row has a genid of, the default one first."""
+        return (DEFAULT_LOCK, *(lock.element_id for lock in self.row_locks))
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
@@ -127,12 +149,15 @@ class Descriptor:
         """By its name or the one before a rename that is not over yet."""
         return next((i for i in self.indexes if name in (i.name, i.alias)), None)
 
+    def lock(self, name: str) -> Lock | None:
+        return next((k for k in self.row_locks if k.name == name and k.state in READABLE), None)
+
     def check(self, name: str) -> Check | None:
         return next((c for c in self.checks if c.name == name), None)
 
     @property
     def elements(self) -> tuple[Element, ...]:
-        return (*self.columns, *self.indexes, *self.checks)
+        return (*self.columns, *self.indexes, *self.checks, *self.row_locks)
 
     def element(self, element_id: int) -> Element | None:
         return next((e for e in self.elements if e.element_id == element_id), None)
@@ -167,11 +192,12 @@ class Descriptor:
             "modified_us": self.modified_us,
             "next_element_id": self.next_element_id,
             "primary_key": list(self.primary_key),
-            "locks": list(self.locks),
             "columns": [column_to_wire(c) for c in self.columns],
             "indexes": [index_to_wire(i) for i in self.indexes],
             "checks": [check_to_wire(c) for c in self.checks],
             "alias": self.alias,
+            "locks": [lock_to_wire(k) for k in self.row_locks],
+            "lock_moves": [list(move) for move in self.lock_moves],
         }
 
 
@@ -185,9 +211,10 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         modified_us=body["modified_us"],
         next_element_id=body["next_element_id"],
         primary_key=tuple(body["primary_key"]),
-        locks=tuple(body["locks"]),
         columns=tuple(column_from_wire(c) for c in body["columns"]),
         indexes=tuple(index_from_wire(i) for i in body["indexes"]),
         checks=tuple(check_from_wire(c) for c in body.get("checks", ())),
         alias=body.get("alias", ""),
+        row_locks=tuple(lock_from_wire(k) for k in body.get("locks", ()) if k),
+        lock_moves=tuple(LockMove(*move) for move in body.get("lock_moves", ())),
     )

@@ -9,22 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.descriptor import Descriptor, LockMove
 from leasehold.schema.elements import (
     Check,
     Column,
     Element,
     Index,
+    Lock,
     check_from_wire,
     check_to_wire,
     column_from_wire,
     column_to_wire,
     index_from_wire,
     index_to_wire,
+    lock_from_wire,
+    lock_to_wire,
     state_of,
 )
+
+FENCE_BEFORE: Final = -1
+"""In a lock move: the LSN of the fence before the version that has the move."""
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -34,6 +40,7 @@ class Kind(StrEnum):
     COLUMN = "column"
     INDEX = "index"
     CHECK = "check"
+    LOCK = "lock"
 
 
 class Edit(NamedTuple):
@@ -79,18 +86,27 @@ def kind_of(element: Element) -> Kind:
             return Kind.INDEX
         case Check():
             return Kind.CHECK
+        case Lock():
+            return Kind.LOCK
 
 
 def body_of(element: Element | Descriptor) -> Body:
     match element:
         case Descriptor():
-            return {"name": element.name, "alias": element.alias, "state": element.state.label}
+            return {
+                "name": element.name,
+                "alias": element.alias,
+                "state": element.state.label,
+                "lock_moves": [list(move) for move in element.lock_moves],
+            }
         case Column():
             return column_to_wire(element)
         case Index():
             return index_to_wire(element)
         case Check():
             return check_to_wire(element)
+        case Lock():
+            return lock_to_wire(element)
 
 
 def _element_of(kind: Kind, body: Body) -> Element:
@@ -101,6 +117,8 @@ def _element_of(kind: Kind, body: Body) -> Element:
             return index_from_wire(body)
         case Kind.CHECK:
             return check_from_wire(body)
+        case Kind.LOCK:
+            return lock_from_wire(body)
         case Kind.TABLE:
             raise AssertionError("the table itself is not an element of it")
 
@@ -108,33 +126,58 @@ def _element_of(kind: Kind, body: Body) -> Element:
 # ------------------------------------------------------------------ applying
 
 
-def edited(descriptor: Descriptor, edits: tuple[Edit, ...]) -> Descriptor:
+_PLACES = {
+    Kind.COLUMN: "columns",
+    Kind.INDEX: "indexes",
+    Kind.CHECK: "checks",
+    Kind.LOCK: "row_locks",
+}
+
+
+def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
     """The next version: `descriptor` with `edits` made; no edits, an unchanged next version.
+    `fence` is the LSN of the fence before it, for lock moves that say FENCE_BEFORE.
 
     Element ids are raised for good, whatever becomes of the element. One changer per table (D9)
     is why each edit's `before` must be what stands there.
     """
     made = replace(descriptor, version=descriptor.version + 1, modified_us=0)
     for edit in edits:
-        made = _one(made, edit)
+        made = _table(made, edit, fence) if edit.kind is Kind.TABLE else _one(made, edit)
     return made
 
 
+def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
+    assert edit.after is not None, "a table that is dropped is absent, not forgotten"
+    before = _fenced(edit.before, descriptor, fence)
+    assert before == body_of(descriptor), f"D9: {edit}"
+    after = _fenced(edit.after, descriptor, fence)
+    return replace(
+        descriptor,
+        name=after["name"],
+        alias=after["alias"],
+        state=state_of(after["state"]),
+        lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
+    )
+
+
+def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
+    """With the fences of lock moves that were not known when the job was planned."""
+    assert body is not None
+    moves = [list(move) for move in body["lock_moves"]]
+    for number, move in enumerate(moves):
+        if move[2] == FENCE_BEFORE:
+            known = descriptor.lock_moves[number : number + 1]
+            move[2] = known[0].fence if known else fence
+    return {**body, "lock_moves": moves}
+
+
 def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
-    if edit.kind is Kind.TABLE:
-        assert edit.after is not None, "a table that is dropped is absent, not forgotten"
-        assert edit.before == body_of(descriptor), f"D9: {edit}"
-        return replace(
-            descriptor,
-            name=edit.after["name"],
-            alias=edit.after["alias"],
-            state=state_of(edit.after["state"]),
-        )
     standing = descriptor.element(edit.element_id)
     before = None if standing is None else body_of(standing)
     assert before == edit.before, f"D9: {before} stands where {edit.before} was expected"
     after = None if edit.after is None else _element_of(edit.kind, edit.after)
-    place = {Kind.COLUMN: "columns", Kind.INDEX: "indexes", Kind.CHECK: "checks"}[edit.kind]
+    place = _PLACES[edit.kind]
     elements = tuple(e for e in getattr(descriptor, place) if e.element_id != edit.element_id)
     if after is not None:
         elements = tuple(sorted((*elements, after), key=lambda e: e.element_id))

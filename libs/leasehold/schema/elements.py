@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
+
+DEFAULT_LOCK: Final = 0
+DEFAULT_LOCK_NAME: Final = "row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,7 @@ class Column:
     any more), `nullable` False is public.
     `filled`: every row has had its pair of a write-only column, so what lacks one was set to NULL.
     `alias` is the name before a rename, as long as a version that knows it may be in use.
+    `locks` are the ids of those that cover it: one, or two while it moves between them (Claim 8).
     """
 
     element_id: int
@@ -31,6 +35,7 @@ class Column:
     not_null_enforced: bool = False
     filled: bool = False
     alias: str = ""
+    locks: tuple[int, ...] = (DEFAULT_LOCK,)
 
     @property
     def required(self) -> bool:
@@ -79,7 +84,18 @@ class Check:
     state: State = State.PUBLIC
 
 
-Element: TypeAlias = Column | Index | Check
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A row lock over some columns beside the default one, which covers all others: writers of
+    columns under different locks don't collide. Delete-only: it covers nothing any more, its
+    genids still tell of writes from before."""
+
+    element_id: int
+    name: str
+    state: State = State.PUBLIC
+
+
+Element: TypeAlias = Column | Index | Check | Lock
 
 
 def state_of(label: str) -> State:
@@ -98,6 +114,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         "not_null_enforced": column.not_null_enforced,
         "filled": column.filled,
         "alias": column.alias,
+        "locks": list(column.locks),
     }
 
 
@@ -112,6 +129,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         body.get("not_null_enforced", False),
         body.get("filled", False),
         body.get("alias", ""),
+        tuple(body.get("locks", (DEFAULT_LOCK,))),
     )
 
 
@@ -159,3 +177,11 @@ def check_from_wire(body: Mapping[str, Any]) -> Check:
         tuple(body["columns"]),
         state_of(body["state"]),
     )
+
+
+def lock_to_wire(lock: Lock) -> dict[str, Any]:
+    return {"id": lock.element_id, "name": lock.name, "state": lock.state.label}
+
+
+def lock_from_wire(body: Mapping[str, Any]) -> Lock:
+    return Lock(body["id"], body["name"], state_of(body["state"]))

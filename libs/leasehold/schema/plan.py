@@ -140,7 +140,7 @@ def _job(catalog: Catalog, made: Changes) -> Job:
 def next_descriptor(job: Job, catalog: Catalog) -> Descriptor:
     """The version that the job's current step publishes; a roll-back takes made elements out again
     and leaves everything but `version` and `next_element_id` as it was."""
-    return edited(catalog.newest(job.table_id), job.current.edits)
+    return edited(catalog.newest(job.table_id), job.current.edits, job.fence_lsn)
 
 
 def busy_job(catalog: Catalog, table_id: int) -> Job | None:

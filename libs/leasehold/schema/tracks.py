@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.edits import Edit, Kind, body_of, kind_of
-from leasehold.schema.elements import Check, Column, Element, Index
+from leasehold.schema.descriptor import Descriptor, LockMove
+from leasehold.schema.edits import FENCE_BEFORE, Edit, Kind, body_of, kind_of
+from leasehold.schema.elements import Check, Column, Element, Index, Lock
 from leasehold.schema.job import Step
 from leasehold.schema.states import State
 
@@ -155,6 +155,28 @@ def reword_check(check: Check, expression: str) -> Track:
 def drop_table(table: Descriptor) -> Track:
     """A delete-only table takes nothing that names it; then it is absent."""
     return Track(table, fall=(_DELETE_ONLY, _at(State.ABSENT)))
+
+
+def add_lock(lock: Lock) -> Track:
+    return Track(lock, True, (_PUBLIC,))
+
+
+def retire_lock(lock: Lock) -> Track:
+    """It covers nothing from the commit step on; its genids still tell of writes from before."""
+    return Track(lock, fall=(_DELETE_ONLY,))
+
+
+def move_column(column: Column, target: int) -> Track:
+    """Claim 8: from one lock to another through a state in which both are verified and written."""
+    both = Stage({"locks": (*column.locks, target)})
+    return Track(column, rise=(both,), fall=(Stage({"locks": (target,)}),))
+
+
+def record_moves(table: Descriptor, moves: Iterable[tuple[int, int]]) -> Track:
+    """⚠ With the commit step a column's new lock takes over what the old one knows of writes up
+    to the fence of the dual state, which is only known then. `moves`: (target, source)."""
+    made = tuple(LockMove(target, source, FENCE_BEFORE) for target, source in moves)
+    return Track(table, fall=(Stage({"lock_moves": (*table.lock_moves, *made)}),))
 
 
 # ------------------------------------------------------------------ steps

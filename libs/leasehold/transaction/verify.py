@@ -15,9 +15,9 @@ from leasehold.model.errors import DuplicateKey, MalformedRequest, VerifyError
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid
 from leasehold.model.ports import Row
 from leasehold.model.records import (
-    ANY_GENID,
     ChangeKind,
     ChangeRequest,
+    Image,
     Key,
     Operation,
     OperationKind,
@@ -28,6 +28,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.key_values import compose
 from leasehold.transaction.binding import Binding, binding
+from leasehold.transaction.locks import agrees, covering, effective, lock_names
 from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
 
 RowReader = Callable[[Descriptor, Key], Row | None]
@@ -182,10 +183,13 @@ def _decide(
         kind = OperationKind.INSERT if row is None else OperationKind.UPDATE
     if kind is OperationKind.INSERT:
         return _insert(operation, bound, key, row)
+    changed: Image = {}
+    locks = descriptor.locks
+    if kind is OperationKind.UPDATE and row is not None:
+        changed = bound.values(operation.values, row.values)
+        locks = covering(descriptor, changed)
     seen = operation.expect if rules.genids_are_verified else None
-    if seen is not None and (
-        row is None or (seen != ANY_GENID and max(row.genids.values()) != seen)
-    ):
+    if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
         raise _verify_error(operation, descriptor, key, row)
     if row is None:
         return None
@@ -199,7 +203,6 @@ def _decide(
             row.genids,
             (),
         )
-    changed = bound.values(operation.values, row.values)
     seen_row = row.values
     if not rules.master_composes:  # what a writer at this version could have seen
         seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
@@ -212,7 +215,7 @@ def _decide(
         key,
         image,
         row.genids,
-        descriptor.locks,
+        locks,
     )
 
 
@@ -247,7 +250,7 @@ def _verify_error(
         image = RowImage(
             descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
         )
-    now = "is gone" if row is None else f"has genid {max(row.genids.values())} now"
+    now = "is gone" if row is None else f"has {_genid_words(operation, descriptor, row)} now"
     return RowRefused(
         f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} was seen with genid"
         f" {operation.expect}, but {now}",
@@ -256,6 +259,13 @@ def _verify_error(
         key=list(key),
         expected=operation.expect,
     )
+
+
+def _genid_words(operation: Operation, descriptor: Descriptor, row: Row) -> str:
+    now = effective(descriptor, row.genids)
+    if isinstance(operation.expect, Mapping):
+        return str({n: now.get(k, 0) for n, k in lock_names(descriptor).items()})
+    return f"genid {max(now.values())}"
 
 
 def _words(descriptor: Descriptor, key: Key) -> str:

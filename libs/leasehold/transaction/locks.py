@@ -1,0 +1,83 @@
+"""Genids by lock: which locks an operation concerns, and what a row's genids say (Claim 8).
+
+A row has one genid per lock that was ever written for it. Columns that have moved to a lock take
+along what their old lock knew of writes up to the fence of the dual state: computed when it is
+asked for, without touching rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.ids import genid
+from leasehold.model.records import ANY_GENID, Genids
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import DEFAULT_LOCK, DEFAULT_LOCK_NAME
+from leasehold.schema.states import READABLE
+
+Expected: TypeAlias = int | Mapping[str, int]
+"""One genid for all that a request concerns, or one per lock by its name."""
+
+
+def effective(descriptor: Descriptor, genids: Genids) -> Genids:
+    """A row's genid per lock: max(target, min(source, fence)) for every move, in their order."""
+    if not descriptor.lock_moves:
+        return genids
+    found = dict(genids)
+    for target, source, fence in descriptor.lock_moves:
+        known = min(found.get(source, 0), genid(fence + 1, 0) - 1)
+        found[target] = max(found.get(target, 0), known)
+    return found
+
+
+def covering(descriptor: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]:
+    """Ids of the locks that cover columns, both while one moves; key columns have none."""
+    if not descriptor.row_locks:
+        return (DEFAULT_LOCK,)
+    keys = descriptor.primary_key
+    columns = (descriptor.by_id[e] for e in element_ids if e not in keys)
+    return tuple(sorted({lock for column in columns for lock in column.locks})) or (DEFAULT_LOCK,)
+
+
+def lock_names(descriptor: Descriptor) -> dict[str, int]:
+    """Locks that cover something at this version, by name."""
+    names = {k.name: k.element_id for k in descriptor.row_locks if k.state in READABLE}
+    return {DEFAULT_LOCK_NAME: DEFAULT_LOCK, **names}
+
+
+def expected_of(descriptor: Descriptor, genids: Genids, locks: Iterable[int]) -> Expected:
+    """What a request that concerns `locks` is to expect of a row as it was seen."""
+    if not descriptor.row_locks:
+        return genids[DEFAULT_LOCK]
+    now = effective(descriptor, genids)
+    wanted = set(locks)
+    names = lock_names(descriptor)
+    return {name: now.get(lock, 0) for name, lock in names.items() if lock in wanted}
+
+
+def agrees(
+    descriptor: Descriptor, genids: Genids, expected: Expected, locks: Iterable[int]
+) -> bool:
+    """Is the row, whose genids these are, still the one that the request's sender has seen (T1)?
+
+    One number stands for the locks that the operation concerns, or for the whole row: genids only
+    rise, so neither can be equal again once one of them was written.
+    Raises MalformedRequest for a lock that does not exist.
+    """
+    if expected == ANY_GENID:
+        return True
+    now = effective(descriptor, genids)
+    if isinstance(expected, int):
+        return expected in (max(now.get(lock, 0) for lock in locks), max(now.values()))
+    names = lock_names(descriptor)
+    for name, seen in expected.items():
+        if name not in names:
+            raise MalformedRequest(
+                f"table {descriptor.name!r} has no lock {name!r:.80}; it has {', '.join(names)}",
+                table=descriptor.name,
+            )
+        if now.get(names[name], 0) != seen:
+            return False
+    return True
