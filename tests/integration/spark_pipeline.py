@@ -18,8 +18,8 @@ from infra.local_cluster import ROOT, SPARK_JARS
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.records import JobEvent, RowImage
 from leasehold.model.topics import Topics
-from leasehold.schema.job import Job, Phase, Step
-from leasehold.schema.states import State
+from leasehold.schema.job import Job, Phase
+from tests.unit.schema.made_job import index_job
 
 DEADLINE_S = 60.0
 CODEC = MessagePackCodec()
@@ -158,20 +158,10 @@ class Pipeline:
 
 def backfill_job(job_id: int, table_id: int, **settings: int) -> Job:
     """A job whose index waits for its rows: running, backfilling, run 1."""
-    return Job(
-        job_id=job_id,
-        sql=f"CREATE INDEX i{job_id} ON t{table_id} (a)",
-        table_id=table_id,
-        table=f"t{table_id}",
+    return index_job(
+        job_id,
+        table_id,
         request_id=job_id.to_bytes(16, "big"),
-        kind="create index",
-        element_id=9,
-        element={"id": 9, "name": f"i{job_id}", "columns": [3], "unique": False},
-        steps=(
-            Step(9, State.DELETE_ONLY),
-            Step(9, State.WRITE_ONLY, backfill=True),
-            Step(9, State.PUBLIC),
-        ),
         step=1,
         phase=Phase.BACKFILLING,
         versions={table_id: 3},

@@ -24,7 +24,7 @@ def demand_end(sim: Simulation) -> None:
         store = sim.stores.get(name)
         _demand_equal(sim, name, store, true)
         for descriptor in reference.catalog.tables():
-            report = check_contents(store.contents, b"", descriptor.table_id, None)
+            report = check_contents(store.contents, b"", descriptor.table_id, ())
             demand(not report.findings, "d ⊨ S", f"{name}: {report.findings[:3]}")
     for job in reference.catalog.jobs.values():
         demand(job.status is not Status.FAILED, "jobs", f"{job.sql} failed: {job.error}")

@@ -24,8 +24,8 @@ from leasehold.model.records import (
     Refusal,
     RowChange,
 )
-from leasehold.schema.job import Job, Phase, Step
-from leasehold.schema.states import State
+from leasehold.schema.job import Job
+from tests.unit.schema.made_job import index_job
 
 CODEC = MessagePackCodec()
 
@@ -35,23 +35,9 @@ def descriptor_body(table_id: int, version: int = 1) -> dict[str, Any]:
 
 
 def job(job_id: int, table_id: int, version: int, **fields: Any) -> Job:
-    made = Job(
-        job_id=job_id,
-        sql="CREATE INDEX …",
-        table_id=table_id,
-        table=f"table_{table_id}",
-        request_id=b"",
-        kind="index",
-        element_id=9,
-        element={},
-        steps=(Step(9, State.DELETE_ONLY), Step(9, State.WRITE_ONLY, backfill=True)),
-        versions={table_id: version},
-        phase=Phase.PUBLISHING,
+    return index_job(
+        job_id, table_id, table=f"table_{table_id}", versions={table_id: version}, **fields
     )
-    return made if not fields else Job(**{**{f: getattr(made, f) for f in JOB_FIELDS}, **fields})
-
-
-JOB_FIELDS = tuple(Job.__dataclass_fields__)
 
 
 class MadeLog:

@@ -27,14 +27,13 @@ from leasehold.client.cluster_view import (
 from leasehold.lease.replies import Holding, SnapshotReport, TableStatus
 from leasehold.model.records import Ack, JobEvent, JobProgress, VersionEvent
 from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.job import Job, Phase, Status, Step
-from leasehold.schema.states import State
+from leasehold.schema.job import Phase, Status
 from leasehold.schema.types import Type
+from tests.unit.schema.made_job import index_job
 
 NOW = 1_000_000_000_000_000
 SECOND = 1_000_000
-STEPS = (Step(9, State.DELETE_ONLY), Step(9, State.WRITE_ONLY, True), Step(9, State.PUBLIC))
-JOB = Job(2, "CREATE INDEX …", 1, "flights", b"", "create_index", 9, {}, STEPS, created_us=NOW)
+JOB = index_job(2, 1, table="flights", versions={}, created_us=NOW)
 
 
 def seen(*events: Event, now_us: int = NOW) -> ClusterView:

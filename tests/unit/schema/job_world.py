@@ -7,21 +7,16 @@ Every step asserts the harm that a rule is there to prevent, so a broken rule sh
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.lease import ledger
 from leasehold.lease.commands import (
-    NEVER_LATE,
-    Acquire,
     Command,
     Liveness,
-    OpenSession,
     Publish,
-    Release,
 )
 from leasehold.lease.ledger_state import LedgerState
-from leasehold.model.errors import LedgerUnavailable, Refused
+from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
 from leasehold.model.records import (
     CatalogWrite,
@@ -32,8 +27,6 @@ from leasehold.model.records import (
     DescriptorWrite,
     JobControl,
     JobWrite,
-    LedgerRun,
-    MinVersion,
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.chunk_gate import accept_chunk, accept_end
@@ -56,27 +49,13 @@ from leasehold.schema.job import Job, Phase, Status, job_from_wire
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSideSettings
 from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
-from leasehold.schema.states import State
-from leasehold.schema.verification import subject_of
-from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.statements import Change as Statement
+from tests.unit.schema.job_harm import Harm, judge_call, judge_write
+from tests.unit.schema.made_job import report_of
+from tests.unit.schema.world_agents import AgentInWorld
 
 MS = 1_000_000
 RUN = "run-1"
-
-
-class Harm(AssertionError):
-    """What a rule prevents has happened."""
-
-
-@dataclass
-class AgentInWorld:
-    """Holds leases; `applied` is how much of the log its store has."""
-
-    name: str
-    session: int
-    counter: int = 0
-    applied: int = 0
-    versions: dict[int, int] = field(default_factory=dict)  # table → newest its store has
 
 
 class World:
@@ -126,8 +105,8 @@ class World:
         self.writes, self.calls = [], []
         kept = self.catalog
         self.catalog = Catalog.load(
-            [d.to_wire() for t in kept.tables() for d in kept.versions(t.table_id)],
-            {t.table_id: kept.min_version(t.table_id) for t in kept.tables()},
+            [d.to_wire() for table in kept._newest for d in kept.versions(table)],
+            {table: kept.min_version(table) for table in kept._newest},
             [job.to_wire() for job in kept.jobs.values()],
             kept.ledger_run,
         )
@@ -150,7 +129,7 @@ class World:
     def append(self, *writes: CatalogWrite) -> None:
         lsn = len(self.log) + 1
         for write in writes:
-            self._judge(write)
+            judge_write(write, self.catalog, self.ledger)
         for write in writes:
             self.catalog.apply(write, self.now.wall_us + lsn, lsn)
         self.log.append(writes)
@@ -159,21 +138,6 @@ class World:
                 self._verify(job_from_wire(write.body), lsn)
         self.give(CatalogChanged(lsn))
 
-    def _judge(self, write: CatalogWrite) -> None:
-        held = [lease for leases in self.ledger.leases.values() for lease in leases]
-        match write:
-            case DescriptorWrite(table_id=table, version=version) if version > 1:
-                if self.catalog.min_version(table) != version - 1:
-                    raise Harm(f"D5: {version} is published and {version - 1} is not fenced")
-                if any(h.table == table and h.version < version - 1 for h in held):
-                    raise Harm(f"D2: three versions live at the publication of {version}")
-                intents = [j for j in self.catalog.jobs.values() if not j.status.ended]
-                if not any(j.versions == {table: version} for j in intents):
-                    raise Harm(f"D2: {version} is published without an intent in the log")
-            case MinVersion(table_id=table, version=version):
-                if any(h.table == table and h.version < version for h in held):
-                    raise Harm(f"D4: fenced at {version} while leases below are held")
-
     def _verify(self, job: Job, lsn: int) -> None:
         if job.phase is not Phase.VERIFYING or job.status is not Status.RUNNING:
             return
@@ -181,27 +145,12 @@ class World:
             failing = self.node_errors.get(node, 0)
             self.node_errors[node] = max(0, failing - 1)
             total = self.findings.get(node, 0)
-            self.reports.append(
-                CheckReport(
-                    subject=subject_of(job),
-                    node=node,
-                    incarnation=b"i",
-                    offset=lsn * 10,
-                    lsn=lsn,
-                    table_id=job.table_id,
-                    version=self.catalog.newest(job.table_id).version,
-                    rows=3,
-                    entries={job.element_id: 3},
-                    checksum=b"same",
-                    findings_total=total,
-                    findings=((4, job.element_id, (7,), "entry missing"),) * min(total, 2),
-                    took_ms=1,
-                    error="disk" if failing else "",
-                )
-            )
+            version = self.catalog.newest(job.table_id).version
+            report = report_of(job, node, lsn, version, total)
+            self.reports.append(report._replace(error="disk" if failing else ""))
 
-    def ddl(self, sql: str) -> Any:
-        made = plan(parse_ddl(sql), self.catalog, sql=sql, now_us=self.now.wall_us)
+    def ddl(self, statement: Statement) -> Any:
+        made = plan(statement, self.catalog, now_us=self.now.wall_us)
         match made:
             case CreateTablePlan(descriptor):
                 self.append(DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire()))
@@ -235,7 +184,8 @@ class World:
         if not self.ledger_up:
             self.give(LedgerReplied(call.token, LedgerUnavailable("connection refused")))
             return True
-        self._judge_call(call.command)
+        if judge_call(call.command, self.catalog) and isinstance(call.command, Publish):
+            self.published.append((self.epoch, call.command))
         if isinstance(call.command, Liveness):
             self._renew_all()
         reply = ledger.apply(self.ledger, call.command, self.run_id)
@@ -249,24 +199,10 @@ class World:
                 continue
             self.ledger.sessions[session] = row._replace(counter=row.counter + 1)
 
-    def _judge_call(self, command: Command) -> None:
-        if not isinstance(command, Publish):
-            return
-        for change in command.changes:
-            if change.from_version == 0:
-                continue
-            self.published.append((self.epoch, command))
-            jobs = [j for j in self.catalog.jobs.values() if not j.status.ended]
-            named = any(j.versions.get(change.table) == change.to_version for j in jobs)
-            publishing = any(j.phase is not Phase.DONE for j in jobs)
-            if not (named and publishing):
-                raise Harm(f"D2: the ledger is asked for {change} before the intent is in the log")
-
     def perform_stray(self) -> bool:
         if not self.stray or not self.ledger_up:
             return False
-        command = self.stray.pop(0)
-        ledger.apply(self.ledger, command, self.run_id)
+        ledger.apply(self.ledger, self.stray.pop(0), self.run_id)
         return True
 
     def perform_report(self) -> bool:
@@ -282,14 +218,8 @@ class World:
         for job in self.catalog.jobs.values():
             if job.phase is not Phase.BACKFILLING or job.status.ended:
                 continue
-            chunk = Chunk(
-                job.job_id,
-                job.run,
-                job.table_id,
-                job.versions[job.table_id],
-                job.element_id,
-                (((1,), 1),),
-            )
+            version, row = job.versions[job.table_id], ((1,), 1)
+            chunk = Chunk(job.job_id, job.run, job.table_id, version, job.element_id, (row,))
             if accept_chunk(self.catalog, chunk, self.rules):
                 self.late_chunks.append(chunk)
                 end = self.random.random() < 0.5
@@ -302,37 +232,10 @@ class World:
         if not self.agents or not self.ledger_up:
             return False
         agent = self.random.choice(self.agents)
-        if agent.counter == 0:
-            ledger.apply(self.ledger, OpenSession(agent.name, agent.session), self.run_id)
-        agent.counter += 1
-        match self.random.randrange(3):
-            case 0:
-                self._agent_reads_log(agent)
-            case 1:
-                self._agent_acquires(agent)
-            case 2:
-                self._agent_releases(agent)
+        choice = self.random.randrange(3)
+        for table, version in agent.act(choice, self.log, self.ledger, self.run_id):
+            self.give(LeaseAcked(table, version))
         return True
-
-    def _agent_reads_log(self, agent: AgentInWorld) -> None:
-        if agent.applied < len(self.log):
-            for write in self.log[agent.applied]:
-                if isinstance(write, DescriptorWrite):
-                    agent.versions[write.table_id] = write.version
-            agent.applied += 1
-
-    def _agent_acquires(self, agent: AgentInWorld) -> None:
-        for table, version in agent.versions.items():
-            acquire = Acquire(agent.session, NEVER_LATE, table, version)
-            ledger.apply(self.ledger, acquire, self.run_id)
-
-    def _agent_releases(self, agent: AgentInWorld) -> None:
-        """D4: what is not the newest in its store is given back when its users are gone."""
-        for lease in list(self.ledger.held(agent.session)):
-            if lease.version < agent.versions.get(lease.table, 0):
-                release = Release(agent.session, NEVER_LATE, *lease)
-                ledger.apply(self.ledger, release, self.run_id)
-                self.give(LeaseAcked(lease.table, lease.version + 1))
 
     def pass_time(self, ms: int = 10) -> bool:
         self.now_ns += ms * MS
@@ -363,8 +266,8 @@ class World:
                 return
             self.one_of_many()
         job = next(j for j in self.catalog.jobs.values() if not j.status.ended)
-        waiting = self.coordinator.waiting_for(job.job_id)
-        raise Harm(f"job {job.job_id} hangs: {job.status}, {job.phase}, waits for {waiting!r}")
+        words = self.coordinator.waiting_for(job.job_id)
+        raise Harm(f"job {job.job_id} hangs: {job.status}, {job.phase}, waits for {words!r}")
 
     def calm(self) -> bool:
         """Whatever is due is done at once, in order, without agents; False when nothing is due."""
@@ -390,13 +293,3 @@ class World:
 
     def table(self, table_id: int = 1) -> Descriptor:
         return self.catalog.newest(table_id)
-
-
-def same_but_for_numbers(before: Descriptor, after: Descriptor) -> bool:
-    """Everything as before but version, next_element_id and the time of publication."""
-    keys = ("version", "next_element_id", "modified_us")
-    plain = [{k: v for k, v in d.to_wire().items() if k not in keys} for d in (before, after)]
-    return plain[0] == plain[1]
-
-
-__all__ = ["Harm", "LedgerRun", "Refused", "State", "World", "same_but_for_numbers"]

@@ -12,13 +12,14 @@ from leasehold.schema.job import Phase, Status
 from leasehold.schema.job_control import control
 from leasehold.schema.job_rules import JobRules
 from tests.unit.schema.job_world import World
+from tests.unit.schema.made_statements import column, create_index, create_table
 
 
 def filling_world() -> World:
     world = World(agents=0)
-    world.ddl("create table t (id bigint primary key, a int)")
+    world.ddl(create_table("t", column("a")))
     world.until_ready()
-    world.ddl("create index i on t (a)")
+    world.ddl(create_index("i", "t", "a"))
     world.until(lambda: world.job().phase is Phase.BACKFILLING)
     return world
 
@@ -84,7 +85,7 @@ def test_races_8_chunk_of_a_cancelled_job_meets_the_next_index_of_that_name() ->
     world = filling_world()
     world.control("cancel")
     world.settle()
-    world.ddl("create index i on t (a)")
+    world.ddl(create_index("i", "t", "a"))
     world.until(lambda: world.job(2).phase is Phase.BACKFILLING)
     assert not accept_chunk(world.catalog, CHUNK)
 

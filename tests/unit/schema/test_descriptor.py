@@ -16,9 +16,10 @@ from leasehold.model.errors import (
 from leasehold.model.records import ChunkDecided, DescriptorWrite, JobWrite, LedgerRun, MinVersion
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
-from leasehold.schema.job import Job, Phase, Status, Step, job_from_wire
+from leasehold.schema.job import Phase, Status, job_from_wire
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
+from tests.unit.schema.made_job import INDEX_ID, index_job
 
 TABLE = Descriptor(
     table_id=4,
@@ -65,17 +66,12 @@ def test_with_state_moves_one_element_in_a_new_version() -> None:
         TABLE.with_state(9, State.PUBLIC)
 
 
-JOB = Job(
-    job_id=2,
-    sql="create index",
-    table_id=4,
-    table="t",
+JOB = index_job(
+    2,
+    4,
     request_id=b"r",
-    kind="create index",
-    element_id=4,
-    element={"id": 4, "name": "i"},
-    steps=(Step(4, State.DELETE_ONLY), Step(4, State.WRITE_ONLY, True), Step(4, State.PUBLIC)),
     step=1,
+    fill=0,
     phase=Phase.BACKFILLING,
     status=Status.PAUSED,
     versions={4: 3},
@@ -91,7 +87,7 @@ JOB = Job(
 
 def test_job_wire_form_is_read_back() -> None:
     assert job_from_wire(JOB.to_wire()) == JOB
-    assert JOB.current == Step(4, State.WRITE_ONLY, True)
+    assert (JOB.current.label, JOB.element_id) == ("write-only", INDEX_ID)
 
 
 def catalog() -> Catalog:
@@ -163,5 +159,5 @@ def test_load_gives_what_was_kept() -> None:
     )
     assert loaded.versions(4) == made.versions(4)
     assert (loaded.min_version(4), loaded.jobs, loaded.ledger_run) == (2, made.jobs, "run")
-    assert loaded.has_name("t")
+    assert loaded.table_names() == {"t"}
     assert (loaded.next_table_id(), loaded.next_job_id()) == (5, 3)

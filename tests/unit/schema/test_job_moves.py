@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.schema.job import Job, Phase, Status, Step
+from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_moves import (
     FENCE_HERE,
     FINDINGS_MAX,
@@ -16,20 +16,9 @@ from leasehold.schema.job_moves import (
     published,
     turned_back,
 )
-from leasehold.schema.states import State
+from tests.unit.schema.made_job import index_job
 
-JOB = Job(
-    job_id=1,
-    sql="",
-    table_id=1,
-    table="t",
-    request_id=b"",
-    kind="create index",
-    element_id=4,
-    element={"id": 4, "name": "i"},
-    steps=(Step(4, State.DELETE_ONLY), Step(4, State.WRITE_ONLY, True), Step(4, State.PUBLIC)),
-    versions={1: 2},
-)
+JOB = index_job(1, 1)
 STEP_2 = replace(JOB, step=1, versions={1: 3})
 
 
@@ -69,7 +58,7 @@ def test_a_move_out_of_turn_is_a_programmers_error() -> None:
 )
 def test_the_way_back(job: Job, states: str, step: int, phase: Phase, version: int) -> None:
     back = turned_back(job, 1, "why", ((1, 2, "k", "w"),) * 100)
-    assert "".join(s.state.name[0] for s in back.steps) == states
+    assert "".join(step.label[0].upper() for step in back.steps) == states
     assert (back.step, back.phase, back.versions) == (step, phase, {1: version})
     assert (back.status, back.error) == (Status.ROLLING_BACK, "why")
     assert len(back.findings) == FINDINGS_MAX

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.schema.job import Job, Phase, Status, Step
-from leasehold.schema.states import State
+from leasehold.schema.job import Job, Phase, Status
 from spark_streaming.run_folder import RunFolder, Totals, forget_job
 from spark_streaming.schedule import Decision, RunId, decide, wanted_run
+from tests.unit.schema.made_job import index_job
 
 
 def job(job_id: int, **fields: Any) -> Job:
-    plain = Job(
-        job_id=job_id,
-        sql="",
-        table_id=job_id,
-        table="t",
-        request_id=b"",
-        kind="create index",
-        element_id=9,
-        element={},
-        steps=(Step(9, State.DELETE_ONLY), Step(9, State.WRITE_ONLY, backfill=True)),
-        step=1,
-        phase=Phase.BACKFILLING,
-        run=1,
-    )
-    return replace(plain, **fields)
+    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1}
+    return index_job(job_id, job_id, **{**filling, **fields})
 
 
 def decided(*jobs: Job, running: Any = (), finished: Any = (), most: int = 4) -> Decision:

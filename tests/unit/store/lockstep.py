@@ -30,10 +30,10 @@ DEADLINE_S: Final = 30
 
 
 def reports_of(
-    store: SqliteStore | MemoryStore, table_ids: tuple[int, ...] = (), element: int | None = None
+    store: SqliteStore | MemoryStore, table_ids: tuple[int, ...] = (), *elements: int
 ) -> list[CheckReport]:
     """Ask for a check of what is committed and wait for its reports."""
-    store.check(b"test", table_ids, element)
+    store.check(b"test", table_ids, elements)
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         found = list(store.checked())

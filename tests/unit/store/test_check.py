@@ -134,8 +134,8 @@ def damage(store: SqliteStore, text: str) -> None:
         store._connection.execute(statement)
 
 
-def check(store: SqliteStore, element: int | None = None) -> CheckReport:
-    (report,) = reports_of(store, (TABLE,), element)
+def check(store: SqliteStore, *elements: int) -> CheckReport:
+    (report,) = reports_of(store, (TABLE,), *elements)
     return report
 
 
@@ -329,7 +329,7 @@ def test_stores_filled_in_another_order_have_the_same_checksum(tmp_path: Path) -
 def test_a_check_is_of_what_was_committed_when_it_was_asked_for(store: SqliteStore) -> None:
     store.begin()
     store._connection.execute("DELETE FROM x4_6")
-    store.check(b"job:1:1", (TABLE,), None)
+    store.check(b"job:1:1", (TABLE,), ())
     store.commit(LogPosition(11, lsn=3))
     (first,) = wait(store)
     assert (first.subject, first.offset, first.findings_total) == (b"job:1:1", 9, 0)
@@ -350,8 +350,8 @@ def wait(store: SqliteStore) -> list[CheckReport]:
 def test_errors_of_a_check_become_reports(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.check(b"x", (99,), None)
-    store.check(b"y", (TABLE,), 77)
+    store.check(b"x", (99,), ())
+    store.check(b"y", (TABLE,), (77,))
     unknown, element = wait(store)
     assert unknown.error == "there is no table 99"
     assert "has no element 77" in element.error
@@ -360,7 +360,7 @@ def test_errors_of_a_check_become_reports(
         raise apsw.CorruptError("page 3 is torn")
 
     monkeypatch.setattr(sqlite_check.TableCheck, "run", broken)
-    store.check(b"z", (TABLE,), None)
+    store.check(b"z", (TABLE,), ())
     (torn,) = wait(store)
     assert (torn.subject, torn.offset, torn.error) == (b"z", 9, "CorruptError: page 3 is torn")
 
@@ -369,7 +369,7 @@ def test_too_many_waiting_checks_are_refused_with_words(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_checker, "CHECKS_PENDING_MAX", 0)
-    store.check(b"x", (TABLE,), None)
+    store.check(b"x", (TABLE,), ())
     (report,) = store.checked()
     assert "ask again later" in report.error
 
