@@ -72,12 +72,14 @@ def agrees(
     if isinstance(expected, int):
         return expected in (max(now.get(lock, 0) for lock in locks), max(now.values()))
     names = lock_names(descriptor)
-    for name, seen in expected.items():
+    seen: dict[int, int] = {}
+    for name, value in expected.items():
         if name not in names:
             raise MalformedRequest(
                 f"table {descriptor.name!r} has no lock {name!r:.80}; it has {', '.join(names)}",
                 table=descriptor.name,
             )
-        if now.get(names[name], 0) != seen:
-            return False
-    return True
+        seen[names[name]] = value
+    # ⚠ Every lock that the operation concerns has to be named: a sender who read before the state
+    # of both locks knows of one, and a writer after it sets only the other.
+    return set(locks) <= seen.keys() and all(now.get(k, 0) == v for k, v in seen.items())
