@@ -25,6 +25,7 @@ from leasehold.adapters.record_shape import (
     restorer,
 )
 from leasehold.adapters.request_codec import decode_request
+from leasehold.client.public_schema import decode_event
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.records import (
@@ -120,8 +121,11 @@ class MessagePackCodec:
         return record
 
     def decode(self, data: bytes) -> Any:
-        """Any record with a tag. Raises MalformedRequest."""
+        """Any record with a tag, or a version event as the versions topics hold it (JSON). Raises
+        MalformedRequest."""
         try:
+            if data[:1] == b"{":
+                return decode_event(data)
             fields = _unpacked(data)
             cls = CLASS_BY_TAG[fields[1]]
             return _decisions(fields[2:]) if cls is Decisions else record_restorer(cls)(fields[2:])

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made, unavailable
+from leasehold.adapters.kafka_writer import Headers
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
@@ -104,11 +105,18 @@ class TransactionWriter:
         except KafkaException as error:
             raise self._fatal("beginning a transaction", error) from error
 
-    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        headers: Headers = (),
+    ) -> None:
         """Queue one record of the open transaction; waits while the queue is full."""
         while True:
             try:
-                self._producer.produce(topic, value, key, partition)
+                self._producer.produce(topic, value, key, partition, headers=list(headers) or None)
             except BufferError:
                 # The bound is on memory; that room comes is bounded by the delivery time-out.
                 self._poll(0.05)

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
+from leasehold.client.public_schema import encode_event
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import JobEvent, LogPosition
+from leasehold.model.records import DeadLetter, JobEvent, LogPosition, VersionEvent
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import (
     Changefeed,
@@ -34,6 +35,11 @@ class _Publication(NamedTuple):
 def partition_of(key: bytes, partitions: int) -> int:
     """The same for the same key for ever, which compaction rests on."""
     return zlib.crc32(key) % partitions
+
+
+def encoded(record: VersionEvent | JobEvent | DeadLetter) -> bytes:
+    """Version events are for everybody, hence JSON."""
+    return encode_event(record) if isinstance(record, VersionEvent) else CODEC.encode(record)
 
 
 class MemoryChangefeed:
@@ -124,7 +130,7 @@ class MemoryChangefeed:
             partition = partition_of(packed, topic.partitions)
             self._messages.append(_Publication(topic.name, partition, packed, value))
         elif isinstance(publication, FeedPublication):
-            value = CODEC.encode(publication.record)
+            value = encoded(publication.record)
             for name in self._feeds[publication.feed]:
                 self._messages.append(_Publication(name, 0, publication.key, value))
         # NewTable: topics of this bus need no making.

@@ -15,7 +15,7 @@ One row of a physical table holds all pairs of a row, so a pair without its row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -35,6 +35,7 @@ from leasehold.adapters.sqlite_plan import EntriesPlan
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
+from leasehold.schema.derived import unlike, value_of
 from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, Index
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
@@ -128,6 +129,8 @@ class TableCheck:
                     self._index(index, rows, complete=True)
                 case Column() as column:
                     self._columns([column])
+                    if column.derived is not None:
+                        self._derived(public, column)
                 case Check() as check:
                     self._check(check)
                 case None:
@@ -240,22 +243,36 @@ class TableCheck:
         words = f"another row has the same key in unique index {index.name!r}"
         self._report(6, index.element_id, clause, statements.primary, words)
 
-    # ------------------------------------------------------------ checks (6)
+    # ------------------------------------------------------------ row by row (2 and 6)
 
     def _check(self, check: Check) -> None:
-        """Row by row, over the columns that it names; the work is done beside the apply loop."""
-        if not self._physical:
-            return
         holds = condition_of(self._newest, check)
-        ids = (*self._newest.primary_key, *check.columns)
-        shown = ", ".join(column_name(e) for e in ids)
-        width = len(self._keys)
-        order = ", ".join(self._keys)
-        rows = self._connection.execute(f"SELECT {shown} FROM {self._table} ORDER BY {order}")
-        for row in rows:
-            why = breaks(holds, dict(zip(ids, row, strict=True)))
+        for key, image in self._images(check.columns):
+            why = breaks(holds, image)
             if why:
-                self._add(6, check.element_id, row[:width], f"check {check.name!r}: {why}")
+                self._add(6, check.element_id, key, f"check {check.name!r}: {why}")
+
+    def _derived(self, seen: Descriptor, column: Column) -> None:
+        """A column that is about to take another's place has the value it is derived to have."""
+        compute = value_of(self._newest, column)
+        ids = tuple(c.element_id for c in seen.columns if c.state in READABLE)
+        for key, image in self._images(ids):
+            why = unlike(compute, image, column.element_id)
+            if why:
+                words = f"column {column.name!r} of type {column.type}: {why}"
+                self._add(2, column.element_id, key, words)
+
+    def _images(self, columns: Sequence[int]) -> Iterator[tuple[Key, dict[int, Any]]]:
+        """Key and some columns of every row; what is done with them is done beside the log."""
+        there = element_ids(self._physical)
+        ids = tuple(e for e in dict.fromkeys((*self._newest.primary_key, *columns)) if e in there)
+        if not ids:
+            return
+        shown = ", ".join(column_name(e) for e in ids)
+        order = ", ".join(self._keys)
+        width = len(self._keys)
+        for row in self._connection.execute(f"SELECT {shown} FROM {self._table} ORDER BY {order}"):
+            yield row[:width], dict(zip(ids, row, strict=True))
 
     # ------------------------------------------------------------ left-overs (3 and 7)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from leasehold.model.records import Key, RowImage
+from leasehold.model.records import Image, Key, RowImage
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.types import from_storage
+from leasehold.schema.elements import Column
+from leasehold.schema.types import from_storage, to_json
 
 
 class RowRecord(NamedTuple):
@@ -47,13 +49,10 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowE
     if image is None:
         return RowEvent(descriptor.name, named, None, 0, descriptor.version, 0, 0)
     assert image.table_id == descriptor.table_id, (image.table_id, descriptor.table_id)
-    pairs = image.values
     values = {
-        column.name: from_storage(column.type, pairs.get(column.element_id))
-        for column in descriptor.by_name.values()
+        column.name: from_storage(column.type, value)
+        for column, value in public_pairs(descriptor, key, image.values)
     }
-    # Key columns may travel in the key alone.
-    values.update(named)
     return RowEvent(
         descriptor.name,
         named,
@@ -63,3 +62,18 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowE
         image.version,
         image.commit_us,
     )
+
+
+def row_json(descriptor: Descriptor, key: Key, values: Image) -> dict[str, Any]:
+    """The same row as JSON requests and results carry it: what its JSON Schema describes."""
+    return {
+        column.name: to_json(column.type, value)
+        for column, value in public_pairs(descriptor, key, values)
+    }
+
+
+def public_pairs(descriptor: Descriptor, key: Key, values: Image) -> Iterator[tuple[Column, Any]]:
+    """Each public column with its storage value; key columns may travel in the key alone."""
+    known = {**values, **dict(zip(descriptor.primary_key, key, strict=True))}
+    for column in descriptor.by_name.values():
+        yield column, known.get(column.element_id)

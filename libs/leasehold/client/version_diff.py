@@ -2,55 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.edits import kind_of
+from leasehold.schema.elements import (
+    DEFAULT_LOCK,
+    DEFAULT_LOCK_NAME,
+    Check,
+    Column,
+    Element,
+    Index,
+    Lock,
+)
 from leasehold.schema.states import State
 from leasehold.schema.types import to_json
+
+TABLE_ITSELF: Final = 0
+"""Stands for an element id where the table's own name or state changed."""
 
 
 class ElementChange(NamedTuple):
     """One element that is not as it was. `before` is ABSENT for one that is new, `after` for one
-    that is gone. `detail` is its definition, e.g. ``text not null default 'none'``."""
+    that is gone. `detail` is its definition, e.g. ``text not null default 'none'``, `was` that
+    before. `former_name` differs from `name` where it was renamed."""
 
-    kind: str  # table | column | index | check
+    kind: str  # table | column | index | check | lock
+    element_id: int
     name: str
     before: State
     after: State
     detail: str
+    was: str
+    former_name: str
 
     def __str__(self) -> str:
         named = f"{self.kind} {self.name}"
-        if self.before is self.after:
-            return f"{named}: now {self.detail}"
         if self.before is State.ABSENT:
             return f"{named} added, {self.after.label} ({self.detail})"
         if self.after is State.ABSENT:
             return f"{named} is gone (was {self.before.label})"
-        return f"{named}: {self.before.label} → {self.after.label}"
+        if self.name != self.former_name:
+            named = f"{self.kind} {self.former_name} is now named {self.name}"
+        words = []
+        if self.before is not self.after:
+            words.append(f"{self.before.label} → {self.after.label}")
+        if self.detail != self.was:
+            words.append(f"now {self.detail}")
+        return f"{named}: {', '.join(words)}" if words else named
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         return {
+            "id": self.element_id,
             "kind": self.kind,
             "name": self.name,
+            "former_name": self.former_name,
             "before": self.before.label,
             "after": self.after.label,
             "detail": self.detail,
+            "was": self.was,
         }
+
+
+class _Shown(NamedTuple):
+    kind: str
+    name: str
+    state: State
+    detail: str
 
 
 def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, ...]:
     """Changes from one version to another of the same table, in order of element ids.
 
     Without `before` every element of `after` is new. Versions need not follow each other: a
-    reader of the compacted topic may have missed some.
+    reader of the compacted topic may have missed some, and may look back too.
     """
     assert before is None or before.table_id == after.table_id, "versions of one table"
     old = _elements(before)
     new = _elements(after)
     changes = []
     for element_id in sorted(old.keys() | new.keys()):
-        if element_id == 0 and before is None:
+        if element_id == TABLE_ITSELF and before is None:
             continue  # a new table's elements say it all
         was, is_now = old.get(element_id), new.get(element_id)
         if was == is_now:
@@ -59,14 +91,30 @@ def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, .
         assert shown is not None
         changes.append(
             ElementChange(
-                shown[0],
-                shown[1],
-                was[2] if was else State.ABSENT,
-                is_now[2] if is_now else State.ABSENT,
-                shown[3],
+                shown.kind,
+                element_id,
+                shown.name,
+                was.state if was else State.ABSENT,
+                is_now.state if is_now else State.ABSENT,
+                shown.detail,
+                was.detail if was else "",
+                was.name if was else shown.name,
             )
         )
     return tuple(changes)
+
+
+def element_words(descriptor: Descriptor, element: Element) -> str:
+    """An element's definition as a person would write it."""
+    match element:
+        case Column():
+            return column_words(element) + _lock_words(descriptor, element)
+        case Index():
+            return index_words(descriptor, element)
+        case Check():
+            return f"({element.expression})"
+        case Lock():
+            return lock_words(descriptor, element)
 
 
 def column_words(column: Column) -> str:
@@ -92,9 +140,22 @@ def index_words(descriptor: Descriptor, index: Index) -> str:
     return f"{unique}on ({columns}){also}"
 
 
+def lock_words(descriptor: Descriptor, lock: Lock) -> str:
+    """``covering (gate, belt)``."""
+    covered = (c.name for c in descriptor.columns if lock.element_id in c.locks)
+    return f"covering ({', '.join(covered)})"
+
+
 def table_words(descriptor: Descriptor) -> str:
-    also = f", also named {descriptor.alias}" if descriptor.alias else ""
-    return f"named {descriptor.name}{also}"
+    return f"also named {descriptor.alias}" if descriptor.alias else "one name"
+
+
+def _lock_words(descriptor: Descriptor, column: Column) -> str:
+    if column.locks == (DEFAULT_LOCK,):
+        return ""
+    names = {lock.element_id: lock.name for lock in descriptor.row_locks}
+    held = (names.get(lock, DEFAULT_LOCK_NAME) for lock in column.locks)
+    return f" under lock {' and '.join(held)}"
 
 
 def _literal(value: Any) -> str:
@@ -103,20 +164,13 @@ def _literal(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _elements(descriptor: Descriptor | None) -> dict[int, tuple[str, str, State, str]]:
+def _elements(descriptor: Descriptor | None) -> dict[int, _Shown]:
     if descriptor is None:
         return {}
-    found = {0: ("table", descriptor.name, descriptor.state, table_words(descriptor))}
-    for column in descriptor.columns:
-        words = column_words(column)
-        found[column.element_id] = ("column", column.name, column.state, words)
-    for index in descriptor.indexes:
-        found[index.element_id] = (
-            "index",
-            index.name,
-            index.state,
-            index_words(descriptor, index),
-        )
-    for check in descriptor.checks:
-        found[check.element_id] = ("check", check.name, check.state, f"({check.expression})")
+    table = _Shown("table", descriptor.name, descriptor.state, table_words(descriptor))
+    found = {TABLE_ITSELF: table}
+    for element in descriptor.elements:
+        words = element_words(descriptor, element)
+        kind = kind_of(element).value
+        found[element.element_id] = _Shown(kind, element.name, element.state, words)
     return found

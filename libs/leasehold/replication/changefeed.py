@@ -182,15 +182,30 @@ def version_event(
     # At most one job changes a table (D9).
     running = (job for job in jobs if not job.status.ended)
     job = next((j for j in running if j.versions.get(write.table_id) == write.version), None)
-    return VersionEvent(
+    event = VersionEvent(
         table_id=write.table_id,
         name=body["name"],
         version=write.version,
         lsn=lsn,
         commit_us=commit.commit_us,
         body=body,
-        job_id=0 if job is None else job.job_id,
-        step="" if job is None else job.current.label,
+        job_id=0,
+        step="",
+    )
+    if job is None:
+        return event
+    return event._replace(
+        job_id=job.job_id,
+        step=job.current.label,
+        job={
+            "kind": job.kind,
+            "subject": job.subject,
+            "sql": job.sql,
+            "status": job.status.value,
+            "step": job.step + 1,
+            "steps": len(job.steps),
+        },
+        edits=tuple(edit.to_wire() for edit in job.current.edits),
     )
 
 

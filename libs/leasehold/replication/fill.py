@@ -45,9 +45,10 @@ def slice_chunk(
         row = store.row(descriptor, key)
         if row is None or row.values.get(element.element_id) is not None:
             continue
-        image = compose(
-            descriptor, ChangeKind.FILL, row.values, {element.element_id: element.default}
-        )
+        fills = {} if element.derived else {element.element_id: element.default}
+        image = compose(descriptor, ChangeKind.FILL, row.values, fills)
+        if element.derived and element.element_id not in image:
+            continue
         changes.append(
             RowChange(
                 ChangeKind.FILL,

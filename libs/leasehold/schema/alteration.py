@@ -39,7 +39,13 @@ from leasehold.schema.elements import (
 from leasehold.schema.names import constraint_names, free_name
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track
-from leasehold.sql.expression import columns_of_expression, compile_condition, rename_column_in
+from leasehold.sql.conversion import conversions, converted
+from leasehold.sql.expression import (
+    columns_of_expression,
+    compile_condition,
+    compile_expression,
+    rename_column_in,
+)
 from leasehold.sql.literal import default_value
 from leasehold.sql.statements import (
     Action,
@@ -47,6 +53,7 @@ from leasehold.sql.statements import (
     AddColumn,
     AddLock,
     AddUnique,
+    AlterType,
     CheckDefinition,
     ColumnDefinition,
     DropColumn,
@@ -124,6 +131,8 @@ class Alteration:
                 self._rename_table(action)
             case SetDefault():
                 self._set_default(action)
+            case AlterType():
+                self._alter_type(action)
             case SetNotNull():
                 self._set_not_null(action)
             case DropNotNull():
@@ -246,6 +255,41 @@ class Alteration:
             self.notices.append(f"column {column.name!r} has that default already")
             return
         self._take(way.set_default(column, value), f"column {column.name}")
+
+    def _alter_type(self, action: AlterType) -> None:
+        old = self._column(action.column, action.position)
+        if old.type == action.type and action.using is None:
+            self.notices.append(f"column {old.name!r} is of type {old.type} already")
+            return
+        self._refuse_users(old, action.position)
+        forth, back = conversions(old.type, action.type, old.name, action.using)
+        new = replace(old, element_id=self._new_id(), type=action.type, nullable=True, alias="")
+        if old.default is not None:
+            new = replace(new, default=converted(old, new, self._table))
+        # Whether the expressions fit is seen before anything is written.
+        compile_expression(forth, self._table, new)
+        as_new = replace(self._table, columns=(*self._others(old), new))
+        compile_expression(back, as_new, old)
+        for track in way.change_type(old, new, forth, back):
+            self.tracks.append(track)
+        self._words.append(f"column {old.name}")
+
+    def _others(self, column: Column) -> tuple[Column, ...]:
+        return tuple(c for c in self._table.columns if c.element_id != column.element_id)
+
+    def _refuse_users(self, column: Column, position: int) -> None:
+        """A column's type can't change under what rests on it."""
+        users = [f"index {i.name}" for i in self._table.indexes if column.element_id in i.columns]
+        users += [f"check {c.name}" for c in self._table.checks if column.element_id in c.columns]
+        if column.element_id in self._table.primary_key:
+            users.append("the primary key")
+        if users:
+            raise FeatureNotSupported(
+                f"the type of column {column.name!r} can't be changed while"
+                f" {', '.join(users)} rests on it: drop that first, add it again after",
+                column=column.name,
+                position=position,
+            )
 
     def _set_not_null(self, action: SetNotNull) -> None:
         column = self._column(action.column, action.position)
@@ -411,6 +455,7 @@ _KINDS: dict[type, str] = {
     RenameColumn: "rename column",
     RenameTable: "rename table",
     SetDefault: "set default",
+    AlterType: "alter type",
     SetNotNull: "set not null",
     DropNotNull: "drop not null",
     AddUnique: "add constraint",

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
+from leasehold.schema.derived import unlike, value_of
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.key_values import entry_of
 from leasehold.schema.states import READABLE, WRITTEN, State
@@ -69,6 +70,7 @@ def violations(
             images[key][element_id] = value
         found.extend(_pair(descriptor, key, element_id, value, exists=key in images))
     found.extend(_required(descriptor, images))
+    found.extend(_derived(descriptor, images))
     found.extend(_entries(data, descriptor, images, dead))
     found.extend(_unique(data, descriptor, images))
     found.extend(_checks(descriptor, images))
@@ -146,6 +148,22 @@ def _required(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -
         for column in needed
         if column.element_id not in image
     ]
+
+
+def _derived(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
+    """Condition 2 for a column that is about to take another's place: each row has its value."""
+    found: list[Violation] = []
+    for column in descriptor.columns:
+        if column.derived is None or column.state not in READABLE:
+            continue
+        compute = value_of(descriptor, column)
+        for key, image in images.items():
+            full = {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
+            why = unlike(compute, full, column.element_id)
+            if why:
+                words = f"column {column.name!r} of type {column.type}: {why}"
+                found.append(Violation(2, column.element_id, key, words))
+    return found
 
 
 def _entry(

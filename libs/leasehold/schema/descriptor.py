@@ -131,6 +131,10 @@ class Descriptor:
         return tuple(c for c in self.columns if c.state in WRITTEN)
 
     @cached_property
+    def has_derived(self) -> bool:
+        return any(c.derived is not None for c in self.written)
+
+    @cached_property
     def key_columns(self) -> tuple[Column, ...]:
         return tuple(self.by_id[e] for e in self.primary_key)
 

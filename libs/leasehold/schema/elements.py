@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
 DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
+
+
+class Derived(NamedTuple):
+    """The value of a column that is not public is `expression` over the row, and changes with the
+    column `source`: while a column changes its type, the new one follows the old, then the old one
+    the new. `strict`: a write whose value can't be computed is refused; else the pair is left out
+    and the verification finds it. `reverse`: it is the old column, kept for readers who finish."""
+
+    source: int
+    expression: str
+    strict: bool = False
+    reverse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,7 @@ class Column:
     filled: bool = False
     alias: str = ""
     locks: tuple[int, ...] = (DEFAULT_LOCK,)
+    derived: Derived | None = None
 
     @property
     def required(self) -> bool:
@@ -115,6 +128,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         "filled": column.filled,
         "alias": column.alias,
         "locks": list(column.locks),
+        "derived": None if column.derived is None else list(column.derived),
     }
 
 
@@ -130,6 +144,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         body.get("filled", False),
         body.get("alias", ""),
         tuple(body.get("locks", (DEFAULT_LOCK,))),
+        Derived(*body["derived"]) if body.get("derived") else None,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from leasehold.model.records import ChangeKind, Image, Key
+from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.states import DELETED, WRITTEN, State
 
@@ -52,7 +53,11 @@ def compose(
                 image[element_id] = value
     else:
         image.update(changed)
+    if descriptor.has_derived:
+        derive(descriptor, before, image)
     for column in descriptor.written:
+        if column.derived is not None:
+            continue
         if column.default is None or image.get(column.element_id) is not None:
             continue
         # An explicit NULL in a public column is a writer's own choice; only a pair that nobody

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from leasehold.schema.descriptor import Descriptor, LockMove
 from leasehold.schema.edits import FENCE_BEFORE, Edit, Kind, body_of, kind_of
-from leasehold.schema.elements import Check, Column, Element, Index, Lock
+from leasehold.schema.elements import Check, Column, Derived, Element, Index, Lock
 from leasehold.schema.job import Step
 from leasehold.schema.states import State
 
@@ -77,6 +77,29 @@ def add_column(column: Column) -> Track:
         return Track(column, True, (_DELETE_ONLY, filling), (_PUBLIC,))
     filled = Stage({"filled": True})
     return Track(column, True, (_DELETE_ONLY, filling, filled), (_at(State.PUBLIC, filled=False),))
+
+
+def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track, Track]:
+    """A new column follows the old one: first as far as it goes, then strictly, then it takes its
+    place, and the old one follows it until its last readers have finished. `forth` and `back` are
+    expressions over the row in which the column has the name that both share."""
+    lenient = Derived(old.element_id, forth)
+    filling = Stage({"state": State.WRITE_ONLY, "derived": lenient}, fill=True)
+    strict = Stage(
+        {"derived": lenient._replace(strict=True), "not_null_enforced": old.refuses_null},
+        verify=True,
+    )
+    public = _at(State.PUBLIC, derived=None, nullable=old.nullable, not_null_enforced=False)
+    follows = Derived(new.element_id, back, strict=True, reverse=True)
+    fall = (
+        _at(State.WRITE_ONLY, derived=follows),
+        _at(State.DELETE_ONLY, derived=None),
+        _GONE,
+    )
+    return (
+        Track(new, True, (_DELETE_ONLY, filling, strict), (public,)),
+        Track(old, fall=fall),
+    )
 
 
 def drop_column(column: Column, *, indexed: bool, checked: bool) -> Track:

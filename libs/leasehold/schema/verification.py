@@ -55,7 +55,7 @@ def as_if_public(descriptor: Descriptor, elements: Collection[int]) -> Descripto
         match element:
             case Column():
                 # A default that old rows must show is there for every row before it is public.
-                writing = element.state is State.WRITE_ONLY
+                writing = element.state is State.WRITE_ONLY and element.derived is None
                 required = element.refuses_null or (writing and element.required)
                 return replace(element, state=State.PUBLIC, nullable=not required)
             case Index():

@@ -193,3 +193,8 @@ def type_of(node: exp.Expression) -> Type:
     if name != "varchar" or not digits.isdecimal():
         raise FeatureNotSupported(f"type {name!r} takes no length or precision here")
     return parse_type(f"varchar({digits})")
+
+
+def quoted(name: str) -> str:
+    """A name as a quoted identifier in an expression's text."""
+    return '"' + name.replace('"', '""') + '"'

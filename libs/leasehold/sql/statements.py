@@ -147,6 +147,16 @@ class SetDefault:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterType:
+    """ALTER COLUMN c TYPE type [USING expression]; without USING the value is cast."""
+
+    column: str
+    type: Type
+    using: str | None = None
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class SetNotNull:
     column: str
     position: int = 1
@@ -205,6 +215,7 @@ Action: TypeAlias = (
     | RenameColumn
     | RenameTable
     | SetDefault
+    | AlterType
     | SetNotNull
     | DropNotNull
     | AddUnique

@@ -1,0 +1,127 @@
+"""The public shape of a table at one version as an Avro schema. PURE.
+
+One record named after the table, one field per public column. Reading data written under one
+version with the schema of the next gives what PostgreSQL would show: a new column shows its default
+or NULL, a renamed one is found by its alias, one that is gone is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from leasehold.client.version_diff import column_words
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.types import Type
+
+_TYPES: Final[Mapping[str, Any]] = {
+    "smallint": "int",
+    "integer": "int",
+    "bigint": "long",
+    "double precision": "double",
+    "text": "string",
+    "varchar": "string",
+    "boolean": "boolean",
+    "bytea": "bytes",
+    "date": {"type": "int", "logicalType": "date"},
+    # Without a zone it is no instant; a reader that does not know the word sees the same long.
+    "timestamp": {"type": "long", "logicalType": "local-timestamp-micros"},
+    "timestamptz": {"type": "long", "logicalType": "timestamp-micros"},
+    "uuid": {"type": "string", "logicalType": "uuid"},
+}
+_RESERVED: Final = frozenset(
+    [
+        "null",
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "bytes",
+        "string",
+        "record",
+        "error",
+        "enum",
+        "array",
+        "map",
+        "fixed",
+        "union",
+    ]
+)
+"""Type words, which no record may be named by."""
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]|^[0-9]|_(?=x)")
+_MANGLED: Final = re.compile(r"_x([0-9a-f]+)_")
+
+
+def avro_name(name: str) -> str:
+    """`name` as Avro allows names: what is not a letter, digit or underscore becomes `_x20_`, its
+    code point. No two names become one, whatever else a table holds, and `named_in_avro` turns it
+    back; therefore an underscore before an x is written `_x5f_`."""
+    return _NOT_IN_NAMES.sub(lambda found: f"_x{ord(found[0]):x}_", name)
+
+
+def avro_record_name(name: str) -> str:
+    """Beside `avro_name`, a word that Avro needs itself has its first letter written out."""
+    return f"_x{ord(name[0]):x}_{name[1:]}" if name in _RESERVED else avro_name(name)
+
+
+def named_in_avro(mangled: str) -> str:
+    """The name that `avro_name` or `avro_record_name` was given."""
+    return _MANGLED.sub(lambda found: chr(int(found[1], 16)), mangled)
+
+
+def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
+    """The schema as plain data. Properties `leasehold.…` say what Avro has no word for."""
+    schema: dict[str, Any] = {
+        "type": "record",
+        "name": avro_record_name(descriptor.name),
+        "doc": f"table {descriptor.name}, version {descriptor.version}",
+        "leasehold.table": descriptor.name,
+        "leasehold.table_id": descriptor.table_id,
+        "leasehold.version": descriptor.version,
+        "fields": [_field(column) for column in descriptor.by_name.values()],
+    }
+    if descriptor.alias:
+        schema["aliases"] = [avro_record_name(descriptor.alias)]
+    return schema
+
+
+def avro_row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a row by column name (`RowEvent.values`) as an Avro library takes them."""
+    return {avro_name(name): value for name, value in values.items()}
+
+
+def _field(column: Column) -> dict[str, Any]:
+    field = {
+        "name": avro_name(column.name),
+        "doc": column_words(column),
+        **_type_and_default(column),
+        "leasehold.column": column.name,
+        "leasehold.element_id": column.element_id,
+        "leasehold.type": str(column.type),
+    }
+    if column.alias:
+        field["aliases"] = [avro_name(column.alias)]
+    return field
+
+
+def _type_and_default(column: Column) -> dict[str, Any]:
+    """A field's default is what a reader shows for data older than the column. It belongs to the
+    first type of a union: hence null stands second where old rows show something else."""
+    plain = _TYPES[column.type.name]
+    if column.default is None:
+        return {"type": ["null", plain], "default": None} if column.nullable else {"type": plain}
+    default = _default(column.type, column.default)
+    return {"type": [plain, "null"] if column.nullable else plain, "default": default}
+
+
+def _default(kind: Type, value: Any) -> Any:
+    """A storage value as Avro writes defaults: the underlying value, bytes as code points."""
+    match kind.name:
+        case "boolean":
+            return bool(value)
+        case "bytea":
+            return value.decode("latin-1")
+    return value

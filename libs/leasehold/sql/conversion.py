@@ -1,0 +1,47 @@
+"""How the values of a column whose type changes become values of the new type, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from leasehold.model.errors import Refused, WrongType
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Column
+from leasehold.schema.types import Type
+from leasehold.sql import operators
+from leasehold.sql.expression import compile_expression
+from leasehold.sql.parse import quoted
+
+
+def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[str, str]:
+    """Expressions over the row: the column as `new`, and, once it is of that type, as `old`.
+
+    The way back serves readers who finish under the old version. Raises WrongType (42804) where no
+    cast is made without being asked for, as in PostgreSQL, or where there is no way back.
+    """
+    name = quoted(column)
+    if operators.cast(new, old) is None:
+        raise WrongType(f"there is no way back from {new} to {old} for those who still read it")
+    back = f"CAST({name} AS {old})"
+    if using is not None:
+        return using, back
+    if operators.assign(old, new) is not None:
+        return name, back
+    if operators.is_text(new) and operators.cast(old, new) is not None:
+        return f"CAST({name} AS {new})", back
+    raise WrongType(
+        f"{old} is not cast to {new} without being asked for: say USING CAST({name} AS {new})"
+    )
+
+
+def converted(old: Column, new: Column, table: Descriptor) -> Any:
+    """The default of a column in its new type. Raises WrongType when it can't be converted."""
+    forth, _ = conversions(old.type, new.type, old.name, f"CAST({quoted(old.name)} AS {new.type})")
+    try:
+        return compile_expression(forth, replace(table), new)({old.element_id: old.default})
+    except Refused as error:
+        raise WrongType(
+            f"the default of column {old.name!r} is no {new.type}: DROP DEFAULT first"
+            f" ({error.message})"
+        ) from error
