@@ -18,9 +18,10 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import TopicReader, read_compacted
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
-from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter
+from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
+from leasehold.client.public_schema import CONTENT_TYPE, encode_event
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import Ack, JobEvent, LogPosition
+from leasehold.model.records import Ack, DeadLetter, JobEvent, LogPosition, VersionEvent
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import (
     Changefeed,
@@ -39,6 +40,7 @@ READ_RECORDS_MAX: Final = 500
 IDLE_WAIT_S: Final = 0.1
 RESEND_MAX: Final = 100
 ACK_EVERY_NS: Final = 5_000_000_000
+VERSION_HEADERS: Final[Headers] = (("content-type", CONTENT_TYPE.encode()),)
 LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
@@ -46,6 +48,7 @@ class Message(NamedTuple):
     topic: str
     key: bytes
     value: bytes | None
+    headers: Headers = ()
 
 
 class Publisher:
@@ -170,13 +173,19 @@ class Publisher:
             value = None if image is None else self._codec.encode(image)
             self._messages.append(Message(topic, row_key(key), value))
         elif isinstance(publication, FeedPublication):
-            value = self._codec.encode(publication.record)
+            value, headers = self._told(publication.record)
             for topic in self._feeds[publication.feed]:
-                self._messages.append(Message(topic, publication.key, value))
+                self._messages.append(Message(topic, publication.key, value, headers))
         else:
             assert isinstance(publication, NewTable), publication
             rows = self._topics.rows(publication.table_id)
             self._admin.create([rows], self._topics.replication_factor)
+
+    def _told(self, record: VersionEvent | JobEvent | DeadLetter) -> tuple[bytes, Headers]:
+        """Version events are for everybody, hence JSON."""
+        if isinstance(record, VersionEvent):
+            return encode_event(record), VERSION_HEADERS
+        return self._codec.encode(record), ()
 
     def _publish(self) -> None:
         """One transaction: all messages and the position behind them."""
@@ -186,8 +195,8 @@ class Publisher:
         for _attempt in range(RESEND_MAX):
             try:
                 self._writer.begin()
-                for topic, key, value in self._messages:
-                    self._writer.send(topic, BY_KEY, key, value)
+                for topic, key, value, headers in self._messages:
+                    self._writer.send(topic, BY_KEY, key, value, headers)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
                 self._writer.commit()
                 break

@@ -1,72 +1,83 @@
-"""States of the F1-states model as plain tuples: rows as pairs, versions, holders, the job."""
+"""States of the schema-change model as plain tuples: rows as pairs, and where everybody is."""
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.ports import Row as StoredRow
 from leasehold.model.records import OperationKind
 from leasehold.schema.descriptor import Descriptor
-from tests.schema_change.planned_change import NAMES
+
+ID: Final = 1  # element id of the primary key
+GENID: Final = 1  # of every stored row
 
 
 class Row(NamedTuple):
-    """One row's pairs: `pairs` (element id, value), `entries` values of E's entries, sorted."""
+    """One row's pairs: `pairs` (element id, value) without the primary key, which is the row's
+    place; `entries` (index id, key values). Both sorted."""
 
     exists: bool = False
     pairs: tuple[tuple[int, Any], ...] = ()
-    entries: tuple[tuple[Any, ...], ...] = ()
+    entries: tuple[tuple[int, tuple[Any, ...]], ...] = ()
 
-    @property
-    def image(self) -> dict[int, Any]:
-        return dict(self.pairs)
+    def stored(self, key: int) -> StoredRow | None:
+        """As a store hands it out."""
+        return StoredRow({ID: key, **dict(self.pairs)}, {0: GENID}, 1) if self.exists else None
 
-
-class Write(NamedTuple):
-    """A row operation as a writer makes it."""
-
-    kind: OperationKind
-    changed: tuple[tuple[int, Any], ...] = ()
-
-    @property
-    def words(self) -> str:
-        values = ", ".join(f"{NAMES[e]} = {'NULL' if v is None else v}" for e, v in self.changed)
-        return f"{self.kind.upper()} {values}".rstrip()
+    def value(self, element_id: int) -> Any:
+        return dict(self.pairs).get(element_id)
 
 
-class Stage(IntEnum):
-    """Where the job stands; the names are those of `schema.job.Phase`, and two of the model."""
+class Cell(NamedTuple):
+    """A row, and what is on its way to it. `todo`: the running backfill has yet to deliver its
+    chunk; `newer`: written since that run began; `seen`: pairs of older images. The latter two
+    stay empty where the rules make them irrelevant."""
 
-    PUBLISHING = 0
-    DRAINING = 1
-    BACKFILLING = 2
-    VERIFYING = 3
-    ENDED = 4
-    CLEANED = 5  # physically removed, after the history horizon
-    REFUTED = 6  # verification found a difference in a job that did all as it should
+    row: Row
+    todo: bool = False
+    newer: bool = False
+    seen: tuple[Any, ...] = ()
 
 
 class World(NamedTuple):
-    """`versions`: element state of every version so far, newest last; `low`: the place in it of
-    min_version (D5). `held`: per writer how far below the newest its version is, sorted (writers
-    are alike). `going_back`: cancelled. `step`: next step of the plan. `todo`: bit per row whose
-    chunk is still to come. `dead`: E's pairs wait for the history horizon. `seen`: per row the
-    values of A that images showed, `touched`: bit per row written since the run began; both stay
-    empty where the rules make them irrelevant."""
+    """`cells`: numbers of Cells, sorted, since rows are alike; `at`: number of the job's Position.
+    `held`, `low`: how far below the newest version the oldest is that somebody holds, and the
+    fence (D5). `harm`: what went wrong on the way here."""
 
-    rows: tuple[Row, ...]
-    versions: tuple[int, ...]
-    low: int
-    held: tuple[int, ...]
-    going_back: bool
-    step: int
-    stage: int
-    run: int
-    todo: int
-    dead: bool
-    seen: tuple[tuple[Any, ...], ...]
-    touched: int = 0
+    cells: tuple[int, ...]
+    at: int
+    held: int = 0
+    low: int = 0
+    harm: str = ""
+
+
+class Write(NamedTuple):
+    """A row operation as a writer asks for it: `values` (column name, value)."""
+
+    kind: OperationKind
+    values: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def words(self) -> str:
+        values = ", ".join(f"{name} = {'NULL' if v is None else v}" for name, v in self.values)
+        return f"{self.kind.upper()} {values}".rstrip()
+
+
+def make_row(
+    exists: bool, pairs: dict[int, Any], entries: Iterable[tuple[int, tuple[Any, ...]]]
+) -> Row:
+    kept = sorted((e, v) for e, v in pairs.items() if v is not None and e != ID)
+    return Row(exists, tuple(kept), tuple(sorted(set(entries), key=repr)))
+
+
+def without(row: Row, dead: Collection[int]) -> Row:
+    """The row after its pairs and entries of dead elements are removed physically."""
+    return Row(
+        row.exists,
+        tuple(pair for pair in row.pairs if pair[0] not in dead),
+        tuple(entry for entry in row.entries if entry[0] not in dead),
+    )
 
 
 class OneRow:
@@ -79,16 +90,9 @@ class OneRow:
         return self._stored
 
 
-def make_row(exists: bool, pairs: dict[int, Any], entries: set[tuple[Any, ...]]) -> Row:
-    kept = tuple(sorted((e, v) for e, v in pairs.items() if v is not None))
-    return Row(exists, kept, tuple(sorted(entries, key=repr)))
-
-
-def replaced(rows: tuple[Row, ...], number: int, row: Row) -> tuple[Row, ...]:
-    return (*rows[:number], row, *rows[number + 1 :])
-
-
-def begun(world: World) -> World:
-    """A run of the backfill begins: every row that is there has an image that will be read."""
-    todo = sum(1 << number for number, row in enumerate(world.rows) if row.exists)
-    return world._replace(stage=Stage.BACKFILLING, run=world.run + 1, todo=todo, touched=0)
+def words_of(row: Row, descriptor: Descriptor) -> str:
+    """A row in a few words, with the names of `descriptor`."""
+    names = {c.element_id: c.name for c in descriptor.columns}
+    pairs = ", ".join(f"{names.get(e, e)}={v}" for e, v in row.pairs)
+    entries = "".join(f" entry{values}" for _, values in row.entries)
+    return f"({pairs}){entries}" if row.exists else f"gone ({pairs}){entries}"

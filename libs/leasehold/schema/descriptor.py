@@ -132,7 +132,7 @@ class Descriptor:
 
     @cached_property
     def has_derived(self) -> bool:
-        return any(c.derived is not None for c in self.written)
+        return any(c.derived is not None for c in self.columns)
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:

@@ -97,7 +97,7 @@ def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track,
         _GONE,
     )
     return (
-        Track(new, True, (_DELETE_ONLY, filling, strict), (public,)),
+        Track(new, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (public,)),
         Track(old, fall=fall),
     )
 

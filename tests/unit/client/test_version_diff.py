@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from leasehold.client.version_diff import column_words, diff
 from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.elements import Lock
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
@@ -38,11 +39,14 @@ def test_versions_that_were_missed_are_summed_up() -> None:
     change = diff(V1, replace(V1, version=4, indexes=(index,)))
     assert [c.to_json() for c in change] == [
         {
+            "id": 4,
             "kind": "index",
             "name": "by_dest",
+            "former_name": "by_dest",
             "before": "absent",
             "after": "public",
             "detail": "unique on (dest)",
+            "was": "",
         }
     ]
 
@@ -57,6 +61,35 @@ def test_a_definition_that_changes_without_a_state() -> None:
     longer = replace(DEST, type=Type("varchar", 5))
     changes = diff(V1, replace(V1, version=2, columns=(ID, longer)))
     assert [str(c) for c in changes] == ["column dest: now varchar(5)"]
+
+
+def test_a_rename_names_both() -> None:
+    both = replace(DEST, name="to", alias="dest")
+    v2 = replace(V1, version=2, columns=(ID, both), name="trips", alias="flights")
+    assert [str(c) for c in diff(V1, v2)] == [
+        "table flights is now named trips: now also named flights",
+        "column dest is now named to: now varchar(3) also named dest",
+    ]
+    assert diff(V1, v2)[1].former_name == "dest"
+
+
+def test_locks_and_the_columns_under_them() -> None:
+    lock = Lock(9, "gates")
+    v2 = replace(V1, version=2, columns=(ID, replace(DEST, locks=(0, 9))), row_locks=(lock,))
+    v3 = replace(v2, version=3, columns=(ID, replace(DEST, locks=(9,))))
+    assert [str(c) for c in diff(V1, v2)] == [
+        "column dest: now varchar(3) under lock row and gates",
+        "lock gates added, public (covering (dest))",
+    ]
+    assert [str(c) for c in diff(v2, v3)] == ["column dest: now varchar(3) under lock gates"]
+
+
+def test_an_index_that_goes_public_says_what_it_is_then() -> None:
+    index = Index(4, "by_dest", (2,), unique_enforced=True, state=State.WRITE_ONLY)
+    v2 = replace(V1, version=2, indexes=(index,))
+    public = replace(index, unique=True, unique_enforced=False, state=State.PUBLIC)
+    changes = diff(v2, replace(v2, version=3, indexes=(public,)))
+    assert [str(c) for c in changes] == ["index by_dest: write-only → public, now unique on (dest)"]
 
 
 def test_equal_versions_differ_in_nothing() -> None:

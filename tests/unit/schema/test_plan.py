@@ -1,4 +1,4 @@
-"""DDL → steps: the order of states (Claims 4 to 7), refusals, element ids, EXPLAIN."""
+"""DDL → a plan: tables at once, jobs by steps; refusals, element ids, who is busy."""
 
 from __future__ import annotations
 
@@ -7,48 +7,49 @@ from dataclasses import replace
 import pytest
 
 from leasehold.model.errors import (
+    DependentObjects,
     DuplicateColumn,
     DuplicateObject,
     FeatureNotSupported,
-    NotNullViolation,
     OutOfRange,
+    Refused,
     TableBusy,
     UnknownColumn,
+    UnknownObject,
     UnknownTable,
 )
 from leasehold.model.records import DescriptorWrite, JobWrite
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import INDEXES_MAX, Descriptor, Index
-from leasehold.schema.job import Phase, Status, Step, job_from_wire
-from leasehold.schema.plan import (
-    CreateTablePlan,
-    JobPlan,
-    NothingToDo,
-    explain,
-    next_descriptor,
-    plan,
-)
+from leasehold.schema.job import Phase, Status, job_from_wire
+from leasehold.schema.plan import CreateTablePlan, NothingToDo, next_descriptor, plan
 from leasehold.schema.states import State
-from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.statements import (
+    AddColumn,
+    AlterTable,
+    Change,
+    DropIndex,
+    DropTable,
+    RenameIndex,
+)
+from tests.unit.schema.made_statements import (
+    add_check,
+    add_column,
+    add_unique,
+    alter,
+    catalog_with,
+    column,
+    create_index,
+    create_table,
+    job_plan,
+    put,
+    run_to_end,
+)
 
-
-def catalog_with(*tables: str) -> Catalog:
-    catalog = Catalog()
-    for sql in tables:
-        made = plan(parse_ddl(sql), catalog)
-        assert isinstance(made, CreateTablePlan)
-        descriptor = made.descriptor
-        catalog.apply(DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire()), 5, 1)
-    return catalog
-
-
-T = "create table t (id bigint primary key, a int, raw bytea)"
-
-
-def job_plan(sql: str, catalog: Catalog) -> JobPlan:
-    made = plan(parse_ddl(sql), catalog, sql=sql, request_id=b"r", now_us=9)
-    assert isinstance(made, JobPlan)
-    return made
+T = create_table("t", column("a"), column("raw", "bytea"))
+U = create_table("u", column("a"))
+UNNAMED = create_index("t_a_idx", "t", "a", named=False)
+REQUIRED = alter("t", add_column("b", nullable=False, default=7))
 
 
 def test_create_table_is_public_at_version_1() -> None:
@@ -65,25 +66,22 @@ def test_create_table_is_public_at_version_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "states"),
+    ("statement", "states"),
     [
-        ("create index on t (a)", [State.DELETE_ONLY, State.WRITE_ONLY, State.PUBLIC]),
-        ("alter table t add b text", [State.DELETE_ONLY, State.PUBLIC]),
-        (
-            "alter table t add b int not null default 1",
-            [State.DELETE_ONLY, State.WRITE_ONLY, State.PUBLIC],
-        ),
+        (create_index("i", "t", "a"), ["delete-only", "write-only", "public"]),
+        (alter("t", add_column("b")), ["delete-only", "public"]),
+        (REQUIRED, ["delete-only", "write-only", "public"]),
     ],
 )
-def test_order_of_states(sql: str, states: list[State]) -> None:
-    job = job_plan(sql, catalog_with(T)).job
-    assert [step.state for step in job.steps] == states
-    assert [step.backfill for step in job.steps] == [s is State.WRITE_ONLY for s in states]
+def test_order_of_states(statement: Change, states: list[str]) -> None:
+    job = job_plan(statement, catalog_with(T)).job
+    assert [step.label for step in job.steps] == states
+    assert [step.backfill for step in job.steps] == [label == "write-only" for label in states]
 
 
 def test_job_is_the_intent_of_its_first_step() -> None:
-    job = job_plan("create index i on t (a)", catalog_with(T)).job
-    assert (job.job_id, job.table, job.element_id) == (1, "t", 4)
+    job = job_plan(create_index("i", "t", "a"), catalog_with(T)).job
+    assert (job.job_id, job.table, job.subject, job.kind) == (1, "t", "index i", "create index")
     assert (job.phase, job.status, job.versions) == (Phase.PUBLISHING, Status.RUNNING, {1: 2})
     assert (job.request_id, job.created_us, job.marks) == (b"r", 9, ((0, "publishing", 9),))
     assert job_from_wire(job.to_wire()) == job
@@ -92,7 +90,7 @@ def test_job_is_the_intent_of_its_first_step() -> None:
 def test_descriptors_of_the_steps() -> None:
     catalog = catalog_with(T)
     before = catalog.newest(1)
-    job = job_plan("alter table t add b int not null default 7", catalog).job
+    job = job_plan(REQUIRED, catalog).job
     seen = []
     for number in range(3):
         descriptor = next_descriptor(replace(job, step=number), catalog)
@@ -111,52 +109,97 @@ def test_descriptors_of_the_steps() -> None:
 def test_roll_back_takes_the_element_out_and_its_id_is_never_used_again() -> None:
     catalog = catalog_with(T)
     before = catalog.newest(1)
-    job = job_plan("create index i on t (a)", catalog).job
+    job = job_plan(create_index("i", "t", "a"), catalog).job
     added = next_descriptor(job, catalog)
     catalog.apply(DescriptorWrite(1, 2, added.to_wire()), 6, 2)
-    back = replace(job, steps=(*job.steps[:1], Step(4, State.ABSENT)), step=1)
+    back = replace(job, steps=(job.steps[0], job.steps[0].reversed), step=1)
     removed = next_descriptor(back, catalog)
     catalog.apply(DescriptorWrite(1, 3, removed.to_wire()), 7, 3)
     numbers = {"version": 3, "next_element_id": 5, "modified_us": 0}
     assert removed.to_wire() == {**before.to_wire(), **numbers}
-    assert job_plan("create index i on t (a)", catalog).job.element_id == 5
+    (edit,) = job_plan(create_index("i", "t", "a"), catalog).job.current.edits
+    assert edit.element_id == 5
 
 
-REFUSED = [
-    ("create table t (x int primary key)", DuplicateObject),
-    ("create table u (x int primary key, x int)", DuplicateColumn),
-    ("create index i on nothing (a)", UnknownTable),
-    ("alter table nothing add b int", UnknownTable),
-    ("create index i on t (nothing)", UnknownColumn),
-    ("create index t on t (a)", DuplicateObject),
-    ("create index i on t (raw)", FeatureNotSupported),
-    ("alter table t add a int", DuplicateColumn),
-    ("alter table t add b int not null", NotNullViolation),
-    ("alter table t add b int default 1", FeatureNotSupported),
+REFUSED: list[tuple[Change, type[Refused]]] = [
+    (T, DuplicateObject),
+    (create_table("u", column("x"), column("x")), DuplicateColumn),
+    (create_index("i", "nothing", "a"), UnknownTable),
+    (alter("nothing", add_column("b")), UnknownTable),
+    (DropTable("nothing"), UnknownTable),
+    (DropIndex("nothing"), UnknownObject),
+    (RenameIndex("nothing", "other"), UnknownObject),
+    (create_index("i", "t", "nothing"), UnknownColumn),
+    (create_index("t", "t", "a"), DuplicateObject),
+    (create_index("i", "t", "raw"), FeatureNotSupported),
 ]
 
 
-@pytest.mark.parametrize(("sql", "error"), REFUSED)
-def test_refused(sql: str, error: type[Exception]) -> None:
+@pytest.mark.parametrize(("statement", "error"), REFUSED)
+def test_refused(statement: Change, error: type[Refused]) -> None:
     with pytest.raises(error) as caught:
-        plan(parse_ddl(sql), catalog_with(T))
+        plan(statement, catalog_with(T))
     assert type(caught.value) is error
 
 
-def test_required_column_without_default_says_what_to_do() -> None:
-    with pytest.raises(NotNullViolation, match="old rows would lack the value: give a DEFAULT"):
-        plan(parse_ddl("alter table t add b int not null"), catalog_with(T))
+NOTHING: list[tuple[Change, str]] = [
+    (replace(T, if_not_exists=True), "exists already"),
+    (alter("t", AddColumn(column("a", "text"), if_not_exists=True)), "exists already"),
+    (create_index("i", "t", "a", if_not_exists=True), "exists already"),
+    (DropTable("nothing", if_exists=True), "does not exist"),
+    (DropIndex("nothing", if_exists=True), "does not exist"),
+    (RenameIndex("nothing", "other", if_exists=True), "does not exist"),
+    (AlterTable("nothing", (add_column("b"),), if_exists=True), "does not exist"),
+]
 
 
-def test_if_not_exists() -> None:
+@pytest.mark.parametrize(("statement", "words"), NOTHING)
+def test_if_exists_and_if_not_exists_do_nothing_and_say_so(statement: Change, words: str) -> None:
     catalog = catalog_with(T)
-    for sql in (
-        "create table if not exists t (x int primary key)",
-        "alter table t add column if not exists a text",
-    ):
-        made = plan(parse_ddl(sql), catalog)
-        assert isinstance(made, NothingToDo)
-        assert "exists already" in made.notice
+    with_index(catalog, State.PUBLIC)
+    made = plan(statement, catalog)
+    assert isinstance(made, NothingToDo)
+    assert words in made.notice
+
+
+def test_constraints_of_a_new_table_are_public_with_it() -> None:
+    """Nobody has rows in it yet, so there is nothing to verify."""
+    unique, check = add_unique("a").unique, add_check("a > 0").check
+    made = plan(create_table("n", column("a"), uniques=(unique,), checks=(check,)), Catalog())
+    assert isinstance(made, CreateTablePlan)
+    (index,), (made_check,) = made.descriptor.indexes, made.descriptor.checks
+    assert (index.name, index.state, index.unique) == ("n_a_key", State.PUBLIC, True)
+    assert (index.constraint, index.unique_enforced) == (True, False)
+    assert (made_check.name, made_check.state) == ("n_a_check", State.PUBLIC)
+    assert made.descriptor.next_element_id == 5
+    ids = [element.element_id for element in made.descriptor.elements]
+    assert ids == [1, 2, 3, 4]
+
+
+def test_index_of_a_constraint_is_dropped_as_a_constraint() -> None:
+    catalog = catalog_with(create_table("n", column("a"), uniques=(add_unique("a").unique,)))
+    with pytest.raises(DependentObjects, match="ALTER TABLE n DROP CONSTRAINT n_a_key"):
+        plan(DropIndex("n_a_key"), catalog)
+
+
+def test_dropped_index_is_found_by_its_name_alone() -> None:
+    catalog = catalog_with(T, U)
+    with_index(catalog, State.PUBLIC)
+    job = job_plan(DropIndex("i"), catalog).job
+    assert (job.table, job.kind, job.subject) == ("t", "drop index", "index i")
+    assert [step.label for step in job.steps] == ["write-only", "delete-only", "absent"]
+    assert job.point == 1, "from delete-only on its entries are no longer made"
+
+
+def test_renamed_index_answers_to_both_names_until_the_fence() -> None:
+    catalog = catalog_with(T)
+    table = with_index(catalog, State.PUBLIC)
+    job = job_plan(RenameIndex("i", "j"), catalog).job
+    both = next_descriptor(job, catalog)
+    assert both.index("i") is both.index("j") is not None
+    run_to_end(RenameIndex("i", "j"), catalog)
+    assert catalog.newest(1).index("i") is None
+    assert catalog.newest(1).indexes == (replace(table.indexes[0], name="j"),)
 
 
 def with_index(catalog: Catalog, state: State, name: str = "i") -> Descriptor:
@@ -168,18 +211,18 @@ def with_index(catalog: Catalog, state: State, name: str = "i") -> Descriptor:
         indexes=(*table.indexes, index),
         next_element_id=table.next_element_id + 1,
     )
-    catalog.apply(DescriptorWrite(1, made.version, made.to_wire()), 6, 2)
+    put(catalog, made)
     return made
 
 
 def test_index_of_that_name() -> None:
-    catalog = catalog_with(T, "create table u (id int primary key, a int)")
+    catalog = catalog_with(T, U)
     with_index(catalog, State.PUBLIC)
     with pytest.raises(DuplicateObject):
-        plan(parse_ddl("create index i on u (a)"), catalog)
+        plan(create_index("i", "u", "a"), catalog)
     with pytest.raises(DuplicateObject):
-        plan(parse_ddl("create table i (x int primary key)"), catalog)
-    made = plan(parse_ddl("create index if not exists i on t (a)"), catalog)
+        plan(create_table("i"), catalog)
+    made = plan(create_index("i", "t", "a", if_not_exists=True), catalog)
     assert isinstance(made, NothingToDo)
 
 
@@ -187,32 +230,32 @@ def test_index_still_being_made_is_no_index_that_exists() -> None:
     catalog = catalog_with(T)
     with_index(catalog, State.WRITE_ONLY)
     with pytest.raises(DuplicateObject):
-        plan(parse_ddl("create index if not exists i on t (a)"), catalog)
+        plan(create_index("i", "t", "a", if_not_exists=True), catalog)
 
 
 def test_derived_name_is_numbered_until_it_is_free() -> None:
     catalog = catalog_with(T)
     with_index(catalog, State.PUBLIC, "t_a_idx")
-    assert job_plan("create index on t (a)", catalog).job.element["name"] == "t_a_idx1"
+    assert job_plan(UNNAMED, catalog).job.current.edits[0].name == "t_a_idx1"
     with_index(catalog, State.PUBLIC, "t_a_idx1")
-    assert job_plan("create index on t (a)", catalog).job.element["name"] == "t_a_idx2"
+    assert job_plan(UNNAMED, catalog).job.current.edits[0].name == "t_a_idx2"
 
 
 def test_d9_table_with_a_running_job_is_busy() -> None:
-    catalog = catalog_with(T, "create table u (id int primary key, a int)")
-    job = job_plan("create index i on t (a)", catalog).job
+    catalog = catalog_with(T, U)
+    job = job_plan(create_index("i", "t", "a"), catalog).job
     catalog.apply(JobWrite(1, job.to_wire()), 6, 2)
     with pytest.raises(TableBusy) as caught:
-        plan(parse_ddl("alter table t add b int"), catalog)
+        plan(alter("t", add_column("b")), catalog)
     assert caught.value.detail["job"] == 1
     with pytest.raises(TableBusy):
-        plan(parse_ddl("create index j on t (a)"), catalog)
+        plan(create_index("j", "t", "a"), catalog)
     with pytest.raises(DuplicateObject):
-        plan(parse_ddl("create index i on u (a)"), catalog)
-    assert job_plan("create index j on u (a)", catalog).job.job_id == 2
+        plan(create_index("i", "u", "a"), catalog)
+    assert job_plan(create_index("j", "u", "a"), catalog).job.job_id == 2
     ended = replace(job, status=Status.CANCELLED)
     catalog.apply(JobWrite(1, ended.to_wire()), 7, 3)
-    assert job_plan("create index i on t (a)", catalog).job.job_id == 2
+    assert job_plan(create_index("i", "t", "a"), catalog).job.job_id == 2
 
 
 def test_indexes_are_limited() -> None:
@@ -220,23 +263,4 @@ def test_indexes_are_limited() -> None:
     for number in range(INDEXES_MAX):
         with_index(catalog, State.PUBLIC, f"i{number}")
     with pytest.raises(OutOfRange):
-        plan(parse_ddl("create index on t (a)"), catalog)
-
-
-def test_explain_names_states_waits_and_the_point_of_no_return() -> None:
-    rows = explain(job_plan("create index i on t (a)", catalog_with(T)))
-    assert [(r.step, r.version, r.element, r.state) for r in rows] == [
-        (1, 2, "index i", "delete-only"),
-        (2, 3, "index i", "write-only"),
-        (3, 4, "index i", "public"),
-    ]
-    assert [row.point_of_no_return for row in rows] == [False, False, True]
-    assert "backfill" in rows[1].waits_for
-    assert "verify" in rows[1].waits_for
-    assert "backfill" not in rows[0].waits_for + rows[2].waits_for
-
-
-def test_explain_of_a_table_and_of_nothing() -> None:
-    created = plan(parse_ddl("create table u (id int primary key)"), Catalog())
-    assert [row.state for row in explain(created)] == ["public"]
-    assert explain(NothingToDo("there already"))[0].waits_for == "there already"
+        plan(UNNAMED, catalog)
