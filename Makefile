@@ -69,7 +69,8 @@ down: ## end every process that `make up` started, also after a crash
 	@[ ! -x $(PYTHON) ] || $(PYTHON) -m infra.cluster down
 
 status: ## which processes of the local cluster run, and where
-	@$(PYTHON) -m infra.cluster status
+	@if [ -x $(PYTHON) ]; then $(PYTHON) -m infra.cluster status; \
+	  else echo "nothing runs: this folder is not set up yet (make setup)"; fi
 
 bench: setup ## print "metric value unit" lines, measured on real parts (ONLY=commit for one group)
 	@$(PYTHON) -m tests.bench $(if $(ONLY),--only $(ONLY))

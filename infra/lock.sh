@@ -4,9 +4,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if ! [ -x .venv/bin/pip ]; then
+  echo "lock: there is no .venv yet; run: make setup" >&2
+  exit 1
+fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-python3.11 -m venv "$folder/venv"
+.venv/bin/python -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check uv
 "$folder/venv/bin/uv" pip compile --quiet --generate-hashes --extra dev --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --output-file "$folder/lock" pyproject.toml

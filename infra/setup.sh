@@ -4,7 +4,7 @@
 # .leasehold/jars. Each part is done once per version of what it is made from, so a second run
 # takes a moment. Prints what it does; on failure says what to do and exits 1.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd -P "$(dirname "$0")/.."
 
 STATE=.leasehold/setup
 JARS=.leasehold/jars
@@ -41,11 +41,18 @@ java_17() {
   [ -n "$version" ] && [ "$version" -ge 17 ]
 }
 
+# A venv knows the folder that it was made in, so that one moved or copied with the project would
+# quietly run the other folder's code. pip goes in last: without it, making the venv was interrupted.
+venv_is_whole() {
+  [ -x .venv/bin/python ] && [ -x .venv/bin/pip ] \
+    && grep -qF " $PWD/.venv" .venv/pyvenv.cfg
+}
+
 system_packages() {
   local packages=() names=() python
   if ! python=$(python_311); then
     packages+=(python3.11 python3.11-venv); names+=("Python 3.11")
-  elif ! [ -x .venv/bin/python ] && ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+  elif ! venv_is_whole && ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
     packages+=(python3.11-venv); names+=("Python's venv module")
   fi
   if ! java_17; then packages+=(openjdk-17-jdk-headless); names+=("JDK 17"); fi
@@ -59,7 +66,9 @@ system_packages() {
     fail "JAVA_HOME is $JAVA_HOME, which holds no Java 17 or newer; unset it or point it to one, then run this again."
   fi
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    fail "missing: $missing. Run: sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages[*]}; then run this again."
+    local run='Run: sudo ' and='&& sudo '
+    command -v sudo >/dev/null || { run='Run as root: '; and='&& '; }
+    fail "missing: $missing. ${run}apt-get update ${and}apt-get install -y --no-install-recommends ${packages[*]}; then run this again."
   fi
   say "installing $missing by apt-get (${packages[*]})"
   apt-get update -qq || fail "apt-get update failed; see above."
@@ -69,21 +78,29 @@ system_packages() {
   java_17 || fail "Java 17 is still not found after installing; install it and run this again."
 }
 
+locked() { # locked NAME  - the lock's lines for this package
+  awk -v name="$1==" 'index($0, name) == 1 { on = 1 } on { print } !/\\$/ { on = 0 }' requirements.lock
+}
+
 python_packages() {
-  if [ -x .venv/bin/python ] && done_already python pyproject.toml requirements.lock; then
+  if venv_is_whole && done_already python pyproject.toml requirements.lock; then
     say "Python packages are in place (.venv)"
     return 0
   fi
-  if ! [ -x .venv/bin/python ]; then
+  local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv)
+  if ! venv_is_whole; then
     say "making a venv with Python 3.11 in .venv"
-    "$(python_311)" -m venv .venv
+    "$(python_311)" -m venv --clear "$PWD/.venv" || fail "Python could not make .venv; see above."
   fi
   say "installing Python packages (pyspark is large: a minute or two the first time)"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv \
-    --require-hashes --requirement requirements.lock || fail "pip could not install requirements.lock; see above."
+  # What comes as source is built with the lock's own setuptools: a build in isolation would fetch
+  # whichever is newest, with no digest to check it by.
+  "${pip[@]}" --require-hashes --requirement <(locked setuptools) \
+    && "${pip[@]}" --require-hashes --use-pep517 --no-build-isolation --requirement requirements.lock \
+    || fail "pip could not install requirements.lock; see above."
   # The lock already holds everything, so the project itself goes in without looking further.
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv \
-    --no-deps --no-build-isolation --editable . || fail "pip could not install this project; see above."
+  "${pip[@]}" --no-deps --no-build-isolation --editable . \
+    || fail "pip could not install this project; see above."
   .venv/bin/python -m pip check --disable-pip-version-check >/dev/null \
     || fail "requirements.lock does not fit pyproject.toml (see: .venv/bin/python -m pip check); run: make lock"
   mark_done python pyproject.toml requirements.lock

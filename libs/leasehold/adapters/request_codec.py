@@ -204,6 +204,7 @@ def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
 def _no_constant(text: str) -> NoReturn:
     raise MalformedRequest(
         f"{text} is not a JSON value; expected a number, text, true, false or null"
+        f' (a double precision column takes the text "{text}")'
     )
 
 

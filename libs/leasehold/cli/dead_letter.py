@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import subprocess
@@ -11,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+from leasehold.adapters.json_form import json_text, parse_json
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, clock_time
@@ -115,7 +115,7 @@ def explain(args: argparse.Namespace, settings: ClientSettings, output: Output) 
         output.line(f"  {name}: {value}")
     output.line(f"stood at offset {letter.offset} of {letter.lane}", "dim")
     output.line()
-    output.line(json.dumps(told["request"], indent=2, ensure_ascii=False, default=str))
+    output.line(json_text(told["request"], indent=2))
     output.line()
     output.line(f"{told['advice']} (leasehold dead-letter resubmit {args.id} --edit)")
     return ExitCode.OK
@@ -154,11 +154,11 @@ def _edited(fields: Any) -> Any:
         raise ConfigurationError("no editor is set: set EDITOR, e.g. EDITOR=nano")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "request.json"
-        path.write_text(json.dumps(fields, indent=2, ensure_ascii=False, default=str), "utf-8")
+        path.write_text(json_text(fields, indent=2), "utf-8")
         done = subprocess.run([*shlex.split(editor), str(path)], check=False)
         if done.returncode != 0:
             raise LeaseholdError(f"{editor} ended with {done.returncode}; nothing was sent")
         try:
-            return json.loads(path.read_text("utf-8"))
+            return parse_json(path.read_text("utf-8"))
         except ValueError as error:
             raise LeaseholdError(f"what was edited is no JSON: {error}; nothing was sent") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
 
+from leasehold.adapters.json_form import json_text, parse_json
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
@@ -123,7 +123,7 @@ class DevConsole:
 
     def _json(self, line: str) -> dict[str, Any] | None:
         try:
-            fields = json.loads(line)
+            fields = parse_json(line)
         except (ValueError, RecursionError) as error:
             self._output.error(f"this line is no JSON: {error}")
             return None
@@ -177,7 +177,7 @@ class DevConsole:
     def _get(self, rest: str) -> None:
         table, _, text = rest.partition(" ")
         try:
-            key = json.loads(text)
+            key = parse_json(text)
         except ValueError:
             key = text
         if isinstance(key, list):
@@ -188,7 +188,7 @@ class DevConsole:
         if self._output.as_json:
             self._output.json(row)
         else:
-            self._output.line("no such row" if row is None else json.dumps(row, default=str))
+            self._output.line("no such row" if row is None else json_text(row))
 
     def _status(self, _: str) -> None:
         nodes = self._database.status()

@@ -7,17 +7,17 @@ terminals; NO_COLOR is respected (rich does both).
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
+
+from leasehold.adapters.json_form import json_text
 
 
 class Output:
@@ -34,7 +34,7 @@ class Output:
         return self.err.is_terminal and not self.as_json
 
     def json(self, value: Any) -> None:
-        sys.stdout.write(json.dumps(value, default=_json_form, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(value) + "\n")
         sys.stdout.flush()
 
     def line(self, words: str = "", style: str = "") -> None:
@@ -110,21 +110,6 @@ def _cell(value: Any) -> Text:
         return Text("–", "dim")
     words = f"{value:,}" if type(value) is int else str(value)
     return Text(words, STYLES.get(words, ""))
-
-
-def _json_form(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return "\\x" + value.hex()
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, dict):
-        return value
-    try:
-        return dict(value)
-    except (TypeError, ValueError):
-        return str(value)
 
 
 def span(milliseconds: float | None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgpack
+
+from leasehold.adapters.json_form import parse_json
 
 LINE_BYTES_MAX: Final = 8 * 1024 * 1024
 _JSON_STARTS: Final = b"{[ \t\r\n\xef"  # 0xEF: a byte-order mark
@@ -45,7 +46,7 @@ def _json_lines(source: BinaryIO) -> Iterator[FileRequest]:
             yield FileRequest(place, None, f"is longer than {LINE_BYTES_MAX} bytes", read)
             return
         try:
-            fields = json.loads(line.decode("utf-8-sig"))
+            fields = parse_json(line.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             yield FileRequest(place, None, f"is no JSON: {error}", read)
             continue

@@ -59,6 +59,7 @@ STORED_AS_THEY_ARE: Final = frozenset(
 """Types whose storage value is the Python value."""
 
 TEXT_BYTES_MAX: Final = 262_144
+_NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -168,6 +169,8 @@ def _text(kind: Type) -> Converter:
 
 
 def _double(value: Any) -> float:
+    if isinstance(value, str) and value in _NOT_FINITE:
+        value = float(value)
     if type(value) not in (float, int):
         raise _wrong(value, "double precision")
     try:
@@ -268,4 +271,6 @@ def to_json(kind: Type, value: Any) -> Any:
         return str(decoded)
     if isinstance(decoded, bytes):
         return "\\x" + decoded.hex()
+    if isinstance(decoded, float) and math.isinf(decoded):
+        return "Infinity" if decoded > 0 else "-Infinity"
     return decoded

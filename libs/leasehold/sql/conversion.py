@@ -10,8 +10,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
 from leasehold.schema.types import Type
 from leasehold.sql import operators
-from leasehold.sql.expression import compile_expression
-from leasehold.sql.parse import quoted
+from leasehold.sql.expression import compile_expression, written_name
 
 
 def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[str, str]:
@@ -20,7 +19,7 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
     The way back serves readers who finish under the old version. Raises WrongType (42804) where no
     cast is made without being asked for, as in PostgreSQL, or where there is no way back.
     """
-    name = quoted(column)
+    name = written_name(column)
     if operators.cast(new, old) is None:
         raise WrongType(f"there is no way back from {new} to {old} for those who still read it")
     back = f"CAST({name} AS {old})"
@@ -37,7 +36,7 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
 
 def converted(old: Column, new: Column, table: Descriptor) -> Any:
     """The default of a column in its new type. Raises WrongType when it can't be converted."""
-    forth, _ = conversions(old.type, new.type, old.name, f"CAST({quoted(old.name)} AS {new.type})")
+    forth, _ = conversions(old.type, new.type, old.name, f"CAST({written_name(old.name)} AS {new.type})")
     try:
         return compile_expression(forth, replace(table), new)({old.element_id: old.default})
     except Refused as error:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from leasehold.model.errors import DivisionByZero, OutOfRange, TooLong, WrongType
 from leasehold.schema.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, from_storage, to_storage
-from leasehold.sql.literal import from_text
+from leasehold.sql.text_form import from_text
 
 DOUBLE: Final = Type("double precision")
 TEXT: Final = Type("text")

@@ -1,20 +1,22 @@
-"""Text → syntax tree: the one place that calls sqlglot, with limits before and positions after.
+"""Text → tokens, tokens → an expression's tree: the one place that calls sqlglot, with limits
+before and positions after.
 
 The tree is sqlglot's (PostgreSQL dialect) and is a proposal only: whoever reads it takes what it
 knows node by node through `only`, so that a word nobody looked at is refused, never dropped.
+Statements are read from the tokens, by `reader.py`.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import ClassVar, Final
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.schema.descriptor import NAME_BYTES_MAX
 from leasehold.schema.types import Type, parse_type
 
@@ -23,12 +25,33 @@ NESTING_MAX: Final = 16  # parentheses and CASE; sqlglot descends some 15 frames
 DEPTH_MAX: Final = 64  # levels of the tree; readers of it may recurse that far
 SIGNS_MAX: Final = 16  # prefix operators in a row: each is a frame as well
 
-# sqlglot logs a warning for each statement it keeps as raw text; here such a text is refused.
+# sqlglot logs a warning for each text that it keeps raw; here such a text is refused.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+FUNCTIONS: Final = frozenset(
+    {
+        *("abs", "cast", "char_length", "character_length", "coalesce", "greatest", "least"),
+        *("length", "lower", "mod", "nullif", "upper"),
+    }
+)
+
+
+class _Tokenizer(Postgres.Tokenizer):
+    """Also of a text that begins with EXPLAIN, SHOW, LOCK …, the rest of which is kept raw else."""
+
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
 
 _POSTGRES: Final = Postgres()
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END})
+_FOREIGN: Final = frozenset({"!", "==", "<=>"})  # read by sqlglot as NOT, =, IS NOT DISTINCT FROM
+_BEFORE_NOT: Final = frozenset(
+    {
+        *(TokenType.IS, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.L_PAREN),
+        *(TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
+    }
+)
 _PREFIX: Final = frozenset({TokenType.DASH, TokenType.PLUS, TokenType.NOT, TokenType.TILDE})
 
 _TYPES: Final = {
@@ -57,8 +80,11 @@ def tokens_of(text: str, bytes_max: int = STATEMENT_BYTES_MAX) -> list[Token]:
     size = len(text.encode(errors="replace"))
     if size > bytes_max:
         raise OutOfRange(f"the text has {size} bytes; at most {bytes_max} are read")
+    for place, character in enumerate(text, start=1):
+        if character == "\0" or "\ud800" <= character <= "\udfff":
+            raise SyntaxInvalid("the text holds a character that is no text", position=place)
     try:
-        tokens = _POSTGRES.tokenize(text)
+        tokens = _Tokenizer(dialect=_POSTGRES).tokenize(text)
     except TokenError as error:
         raise SyntaxInvalid("a quote or a comment is not closed", position=len(text)) from error
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
@@ -89,26 +115,55 @@ def _check(tokens: list[Token]) -> None:
         after_comma = before is not None and before.token_type is TokenType.COMMA
         if after_comma and (kind is TokenType.COMMA or kind in _CLOSING):
             raise unexpected(token)
+        if token.text in _FOREIGN and kind not in (TokenType.STRING, TokenType.IDENTIFIER):
+            raise unexpected(token)
         before = token
 
 
 def tree_of(text: str, tokens: list[Token]) -> exp.Expression:
-    """The tree of already checked tokens. Raises SyntaxInvalid with the position."""
+    """The tree of the expression that already checked tokens of `text` spell.
+
+    Raises SyntaxInvalid with the position, OutOfRange above DEPTH_MAX.
+    """
+    _check_tests(tokens)
     try:
-        trees = _POSTGRES.parser().parse(tokens, text)
+        trees = _POSTGRES.parser().parse_into(exp.Condition, tokens, text)
     except ParseError as error:
         raise _syntax(text, error) from error
     except RecursionError as error:
         raise OutOfRange("the text is nested too deeply to be read") from error
     except (TypeError, AttributeError, LookupError, ValueError, AssertionError) as error:
-        # The parser has defects of its own (`CREATE DEFAULT ON` is a TypeError in it); a stranger's
-        # text that meets one must not end the master.
-        raise SyntaxInvalid("the text is not a statement that can be read", position=1) from error
+        # The parser has defects of its own; a stranger's text that meets one must not end the
+        # master.
+        raise SyntaxInvalid("the text is not an expression that can be read", position=1) from error
     tree = trees[0] if len(trees) == 1 else None
-    if not isinstance(tree, exp.Expression):
-        raise SyntaxInvalid("the text is not one statement", position=1)
+    if not isinstance(tree, exp.Expression) or isinstance(tree, exp.Command):
+        raise unexpected(tokens[0])
     _check_depth(tree)
     return tree
+
+
+def _check_tests(tokens: list[Token]) -> None:
+    """`a NOT NULL` is read by sqlglot as a test of a; PostgreSQL knows it with IS only."""
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        negated = token.token_type is TokenType.NOT and after.token_type is TokenType.NULL
+        if negated and before.token_type not in _BEFORE_NOT:
+            raise unexpected(token)
+
+
+def check_functions(text: str, tree: exp.Expression) -> None:
+    """Refuses a function that is not known; sqlglot reads other dialects' names (UCASE, NVL) into
+    the nodes of PostgreSQL's."""
+    for node in tree.find_all(exp.Func):
+        start, end = node.meta.get("start"), node.meta.get("end")
+        if start is None or end is None:
+            continue
+        word = text[start : end + 1]
+        if word.lower() not in FUNCTIONS:
+            raise FeatureNotSupported(
+                f"function {word!r:.80} is not known; known are: {', '.join(sorted(FUNCTIONS))}",
+                position=int(start) + 1,
+            )
 
 
 def _check_depth(tree: exp.Expression) -> None:
@@ -166,15 +221,24 @@ def name_of(node: object) -> str:
     if not isinstance(node, exp.Identifier):
         raise FeatureNotSupported("a plain name is expected here")
     name = str(node.this)
-    if not node.args.get("quoted"):
-        name = name.lower()
+    quoted = bool(node.args.get("quoted"))
+    return checked_name(name if quoted else name.lower(), position_of(node))
+
+
+def checked_name(name: str, position: int) -> str:
     size = len(name.encode(errors="replace"))
-    if not 1 <= size <= NAME_BYTES_MAX or "\x00" in name:
+    if not 1 <= size <= NAME_BYTES_MAX:
         raise OutOfRange(
             f"name {name!r:.100} has {size} bytes; 1 to {NAME_BYTES_MAX} are allowed",
-            position=position_of(node),
+            position=position,
         )
     return name
+
+
+def placed(error: Refused, position: int, prefix: str = "", **detail: object) -> Refused:
+    """The same refusal, said at `position` of the text that was sent."""
+    said = {**error.detail, **detail, "position": position}
+    return type(error)(prefix + error.message, **said)
 
 
 def type_of(node: exp.Expression) -> Type:
@@ -193,8 +257,3 @@ def type_of(node: exp.Expression) -> Type:
     if name != "varchar" or not digits.isdecimal():
         raise FeatureNotSupported(f"type {name!r} takes no length or precision here")
     return parse_type(f"varchar({digits})")
-
-
-def quoted(name: str) -> str:
-    """A name as a quoted identifier in an expression's text."""
-    return '"' + name.replace('"', '""') + '"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from typing import Any
 
 import msgpack
@@ -59,6 +60,21 @@ def test_json_goes_out_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert told.err == ""
 
 
+def test_what_json_has_no_number_for_goes_out_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"x": math.inf, "y": (-math.inf, 1.5)}, {"x": math.nan, "id": b"\x01", "n": None}]
+    Output(as_json=True).json({"rows": rows})
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert json.loads(capsys.readouterr().out, parse_constant=refuse) == {
+        "rows": [
+            {"x": "Infinity", "y": ["-Infinity", 1.5]},
+            {"x": "NaN", "id": "\\x01", "n": None},
+        ]
+    }
+
+
 # --- files -------------------------------------------------------------------------------------
 
 
@@ -78,6 +94,13 @@ def test_json_lines_with_their_places() -> None:
 def test_json_that_is_no_text_or_nested_too_deeply_is_told() -> None:
     found = read(b'{"a": "\xff"}\n' + b'{"a":' * 100_000 + b"\n" + b'{"b": 2}')
     assert [fields for _, fields, _ in found] == [None, None, {"b": 2}]
+
+
+@pytest.mark.parametrize("number", [b"Infinity", b"-Infinity", b"NaN", b"1e999"])
+def test_a_number_that_json_has_not_is_no_json(number: bytes) -> None:
+    ((_, fields, error),) = read(b'{"a": ' + number + b"}")
+    assert fields is None
+    assert "no JSON" in error
 
 
 def test_message_pack_one_after_another() -> None:

@@ -26,6 +26,7 @@ from leasehold.schema.job import Phase, Status
 from leasehold.schema.job_rules import JobRules
 from leasehold.sql.statements import Change
 from tests.models.summary import AddLine, ModelLine
+from tests.unit.schema.job_harm import Harm
 from tests.unit.schema.job_story import (
     EVERY_CHANGE,
     INDEX,
@@ -38,7 +39,7 @@ from tests.unit.schema.job_story import (
     ready_world,
     same_but_for_numbers,
 )
-from tests.unit.schema.job_world import Harm, World
+from tests.unit.schema.job_world import World
 from tests.unit.schema.made_statements import add_column, alter, create_table
 
 # ------------------------------------------------------------------ the way forth

@@ -1,0 +1,85 @@
+"""Parts of a compiled expression: functions from a row's image to a storage value.
+
+SQL's logic of NULL is here: every part answers None for it, and no operator ever sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from leasehold.model.records import Image
+
+Compute: TypeAlias = Callable[[Image], Any]
+
+
+def constant(value: Any) -> Compute:
+    return lambda row: value
+
+
+def strict(function: Callable[..., Any], *parts: Compute) -> Compute:
+    """NULL as soon as one operand is NULL."""
+    if len(parts) == 1:
+        (only_part,) = parts
+
+        def one(row: Image) -> Any:
+            value = only_part(row)
+            return None if value is None else function(value)
+
+        return one
+    left, right = parts
+
+    def two(row: Image) -> Any:
+        a = left(row)
+        if a is None:
+            return None
+        b = right(row)
+        return None if b is None else function(a, b)
+
+    return two
+
+
+def both(left: Compute, right: Compute) -> Compute:
+    def conjunction(row: Image) -> int | None:
+        a = left(row)
+        if a == 0 and a is not None:
+            return 0
+        b = right(row)
+        if b == 0 and b is not None:
+            return 0
+        return None if a is None or b is None else 1
+
+    return conjunction
+
+
+def negated(part: Compute) -> Compute:
+    return strict(lambda value: int(not value), part)
+
+
+def either(left: Compute, right: Compute) -> Compute:
+    return negated(both(negated(left), negated(right)))
+
+
+def first(parts: list[Compute]) -> Compute:
+    def coalesce(row: Image) -> Any:
+        return next((v for part in parts if (v := part(row)) is not None), None)
+
+    return coalesce
+
+
+def extreme(choose: Callable[..., Any], parts: list[Compute]) -> Compute:
+    def most(row: Image) -> Any:
+        values = [value for part in parts if (value := part(row)) is not None]
+        return choose(values) if values else None
+
+    return most
+
+
+def chosen(branches: list[tuple[Compute, Compute]], default: Compute) -> Compute:
+    def choose(row: Image) -> Any:
+        for condition, value in branches:
+            if condition(row):
+                return value(row)
+        return default(row)
+
+    return choose

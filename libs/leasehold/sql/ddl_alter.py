@@ -1,0 +1,227 @@
+"""ALTER TABLE [IF EXISTS] [ONLY] t action, …"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
+from leasehold.schema.descriptor import COLUMNS_MAX
+from leasehold.sql.ddl_column import TYPE_WORDS, column_definition
+from leasehold.sql.ddl_constraint import (
+    KeyDefinition,
+    at_constraint,
+    distinct_columns,
+    table_constraint,
+)
+from leasehold.sql.literal import check_constant
+from leasehold.sql.parse import placed
+from leasehold.sql.reader import Kind, Reader
+from leasehold.sql.statements import (
+    Action,
+    AddCheck,
+    AddColumn,
+    AddLock,
+    AddUnique,
+    AlterTable,
+    CheckDefinition,
+    DropColumn,
+    DropConstraint,
+    DropLock,
+    DropNotNull,
+    RenameColumn,
+    RenameTable,
+    SetDefault,
+    SetNotNull,
+    UniqueDefinition,
+    ValidateConstraint,
+)
+
+ACTIONS_MAX: Final = COLUMNS_MAX
+
+_KEY_CHANGE: Final = "changing the PRIMARY KEY is not supported yet"
+_TYPE_CHANGE: Final = "ALTER COLUMN … TYPE is not supported yet"
+_OTHER_ACTIONS: Final = {
+    word: f"ALTER TABLE … {word.upper()} is not supported"
+    for word in (
+        *("attach", "cluster", "detach", "disable", "enable", "force", "inherit", "no", "not of"),
+        *("of", "options", "owner", "replica", "reset", "set", "add generated", "alter constraint"),
+        *("rename constraint", "merge", "split"),
+    )
+}
+_OTHER_COLUMN_ACTIONS: Final = {
+    "type": _TYPE_CHANGE,
+    "set data": _TYPE_CHANGE,
+    "add": "GENERATED columns are not supported yet",
+    "restart": "GENERATED columns are not supported yet",
+    "set generated": "GENERATED columns are not supported yet",
+    "set expression": "GENERATED columns are not supported yet",
+    "drop expression": "GENERATED columns are not supported yet",
+    "drop identity": "GENERATED columns are not supported yet",
+    "set statistics": "SET STATISTICS is not supported",
+    "set storage": "STORAGE can't be chosen for a column",
+    "set compression": "COMPRESSION can't be chosen for a column",
+    "set (": "a column has no storage parameters",
+    "reset": "a column has no storage parameters",
+}
+_CASCADE: Final = "CASCADE is not supported: drop what depends on it first"
+
+
+def alter_table(reader: Reader) -> AlterTable:
+    reader.expect("alter table")
+    exists = reader.take("if exists")
+    reader.take("only")  # tables do not inherit: every table is meant alone
+    position = reader.position
+    table = reader.qualified_name("the table's name")
+    reader.take("*")
+    actions = [_action(reader, table)]
+    while reader.at(","):
+        if isinstance(actions[0], RenameColumn | RenameTable):
+            raise _rename_stands_alone(reader)
+        reader.expect(",")
+        if reader.at("rename"):
+            raise _rename_stands_alone(reader)
+        if len(actions) == ACTIONS_MAX:
+            raise OutOfRange(f"at most {ACTIONS_MAX} actions in a row", position=reader.position)
+        actions.append(_action(reader, table))
+    return AlterTable(table, tuple(actions), exists, position)
+
+
+def _rename_stands_alone(reader: Reader) -> SyntaxInvalid:
+    return reader.unexpected("RENAME is the only action of its ALTER TABLE")
+
+
+def _action(reader: Reader, table: str) -> Action:
+    reader.refuse(_OTHER_ACTIONS)
+    position = reader.position
+    if reader.take("rename"):
+        return _rename(reader, position)
+    if reader.take("add"):
+        return _add(reader, table, position)
+    if reader.take("drop"):
+        return _drop(reader, position)
+    if reader.take("alter"):
+        return _alter_column(reader, position)
+    if reader.take("validate"):
+        reader.expect("constraint")
+        return ValidateConstraint(reader.name("the constraint's name"), position)
+    raise reader.unexpected("ADD, DROP, ALTER, RENAME or VALIDATE is expected")
+
+
+def _rename(reader: Reader, position: int) -> RenameColumn | RenameTable:
+    if reader.take("to"):
+        return RenameTable(reader.name("the table's new name"), position)
+    reader.take("column")
+    name = reader.name("a column's name")
+    reader.expect("to")
+    return RenameColumn(name, reader.name("the column's new name"), position)
+
+
+# ------------------------------------------------------------------ ADD
+
+
+def _add(reader: Reader, table: str, position: int) -> Action:
+    if _at_lock(reader):
+        return _add_lock(reader, position)
+    if at_constraint(reader):
+        return _add_constraint(reader, table)
+    reader.take("column")
+    exists = reader.take("if not exists")
+    column, key = column_definition(reader, table)
+    if key is not None:
+        raise FeatureNotSupported(
+            f"column {column.name!r}: {_KEY_CHANGE}", column=column.name, position=key.position
+        )
+    return AddColumn(column, exists)
+
+
+def _add_constraint(reader: Reader, table: str) -> AddUnique | AddCheck:
+    match table_constraint(reader, table):
+        case UniqueDefinition() as unique:
+            return AddUnique(unique)
+        case CheckDefinition() as check:
+            return AddCheck(check)
+        case KeyDefinition(position=position):
+            raise FeatureNotSupported(_KEY_CHANGE, position=position)
+
+
+def _at_lock(reader: Reader) -> bool:
+    """ADD LOCK l COVERING …; a column that is called lock has a type behind it instead."""
+    following = reader.peek(1)
+    if not reader.at("lock") or following is None:
+        return False
+    if reader.word(2) == "covering" or following.kind is Kind.NAME:
+        return True
+    return following.kind is Kind.WORD and following.text not in TYPE_WORDS
+
+
+def _add_lock(reader: Reader, position: int) -> AddLock:
+    reader.expect("lock")
+    name = reader.name("the lock's name")
+    reader.expect("covering")
+    columns = distinct_columns(reader, "the lock", COLUMNS_MAX)
+    return AddLock(name, columns, position)
+
+
+# ------------------------------------------------------------------ DROP
+
+
+def _drop(reader: Reader, position: int) -> DropColumn | DropConstraint | DropLock:
+    if reader.at("constraint"):
+        reader.expect("constraint")
+        exists = reader.take("if exists")
+        name = reader.name("the constraint's name")
+        _only_restrict(reader)
+        return DropConstraint(name, exists, position)
+    if _at_dropped_lock(reader):
+        reader.expect("lock")
+        exists = reader.take("if exists")
+        name = reader.name("the lock's name")
+        _only_restrict(reader)
+        return DropLock(name, exists, position)
+    reader.take("column")
+    exists = reader.take("if exists")
+    name = reader.name("a column's name")
+    _only_restrict(reader)
+    return DropColumn(name, exists, position)
+
+
+def _at_dropped_lock(reader: Reader) -> bool:
+    """DROP LOCK l; DROP lock [RESTRICT] is the column of that name."""
+    following = reader.peek(1)
+    if not reader.at("lock") or following is None:
+        return False
+    return following.kind is Kind.NAME or (
+        following.kind is Kind.WORD and following.text not in ("restrict", "cascade")
+    )
+
+
+def _only_restrict(reader: Reader) -> None:
+    reader.refuse({"cascade": _CASCADE})
+    reader.take("restrict")
+
+
+# ------------------------------------------------------------------ ALTER COLUMN
+
+
+def _alter_column(reader: Reader, position: int) -> Action:
+    reader.take("column")
+    column = reader.name("a column's name")
+    reader.refuse(_OTHER_COLUMN_ACTIONS)
+    if reader.take("set default"):
+        return SetDefault(column, _constant(reader), position)
+    if reader.take("drop default"):
+        return SetDefault(column, None, position)
+    if reader.take("set not null"):
+        return SetNotNull(column, position)
+    if reader.take("drop not null"):
+        return DropNotNull(column, position)
+    raise reader.unexpected("SET or DROP of DEFAULT or NOT NULL is expected")
+
+
+def _constant(reader: Reader) -> str | None:
+    said = reader.expression()
+    try:
+        check_constant(said.text)
+    except Refused as error:
+        raise placed(error, said.position) from error
+    return None if said.text == "null" else said.text

@@ -1,0 +1,152 @@
+"""PRIMARY KEY, UNIQUE and CHECK, as a column and as a table say them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.model.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    OutOfRange,
+    Refused,
+)
+from leasehold.sql.expression import EXPRESSION_BYTES_MAX, without_table
+from leasehold.sql.parse import placed
+from leasehold.sql.reader import Reader
+from leasehold.sql.statements import CheckDefinition, UniqueDefinition
+
+KEY_COLUMNS_MAX: Final = 32
+
+_STARTS: Final = ("constraint", "primary key", "unique", "check", "foreign key")
+_NOT_BUILT: Final = {
+    "foreign key": "FOREIGN KEY is not supported yet",
+    "references": "a foreign key (REFERENCES) is not supported yet",
+    "exclude": "EXCLUDE constraints are not supported",
+    "generated": "GENERATED columns are not supported yet",
+    "like": "LIKE is not supported: name the columns",
+}
+_NULLS: Final = {
+    "nulls not distinct": "NULLS NOT DISTINCT is not supported yet: NULLs never collide",
+    "nulls distinct": "NULLS DISTINCT need not be said: NULLs never collide",
+    "using index": "a constraint USING INDEX is not supported yet: it builds its own",
+}
+_DEFERRED: Final = "constraints are checked with each row; DEFERRABLE is not supported"
+_ATTRIBUTES: Final = {
+    "include": "INCLUDE columns are not supported yet",
+    "with": "storage parameters of a constraint are not supported: there are none",
+    "using index tablespace": "tablespaces are not supported",
+    "deferrable": _DEFERRED,
+    "not deferrable": _DEFERRED,
+    "initially": _DEFERRED,
+    "no inherit": "NO INHERIT is not supported: tables do not inherit",
+    "not enforced": "NOT ENFORCED constraints are not supported",
+    "enforced": "ENFORCED need not be said: every constraint is",
+}
+_NO_NAME: Final = "a PRIMARY KEY, DEFAULT or NOT NULL has no name of its own yet: leave it out"
+
+
+class KeyDefinition(NamedTuple):
+    """PRIMARY KEY (a, b)."""
+
+    columns: tuple[str, ...]
+    position: int
+
+
+Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition
+
+
+def at_constraint(reader: Reader) -> bool:
+    """Does a table's constraint come next, and not a column?
+
+    Raises FeatureNotSupported for EXCLUDE and LIKE, which stand there, too.
+    """
+    if reader.at("like") or reader.at("exclude (") or reader.at("exclude using"):
+        reader.refuse(_NOT_BUILT)
+    return any(reader.at(start) for start in _STARTS)
+
+
+def constraint_name(reader: Reader) -> str | None:
+    return reader.name("the constraint's name") if reader.take("constraint") else None
+
+
+def table_constraint(reader: Reader, table: str) -> Constraint:
+    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) [NOT VALID]"""
+    name = constraint_name(reader)
+    reader.refuse(_NOT_BUILT)
+    position = reader.position
+    if reader.at("primary key"):
+        refuse_name(reader, name)
+        reader.expect("primary key")
+        columns = distinct_columns(reader, "PRIMARY KEY")
+        refuse_attributes(reader)
+        return KeyDefinition(columns, position)
+    if reader.take("unique"):
+        reader.refuse(_NULLS)
+        columns = distinct_columns(reader, "UNIQUE")
+        refuse_attributes(reader)
+        reader.refuse({"not valid": "a UNIQUE constraint can't be NOT VALID"})
+        return UniqueDefinition(columns, name, position)
+    if reader.at("check"):
+        return check(reader, table, name, may_be_not_valid=True)
+    raise reader.unexpected("PRIMARY KEY, UNIQUE or CHECK is expected")
+
+
+def refuse_name(reader: Reader, name: str | None) -> None:
+    if name is not None:
+        raise FeatureNotSupported(f"constraint {name!r}: {_NO_NAME}", position=reader.position)
+
+
+def refuse_attributes(reader: Reader) -> None:
+    """What PostgreSQL knows behind a constraint, and nobody has built here."""
+    reader.refuse(_ATTRIBUTES)
+
+
+def unique_column(reader: Reader, column: str, name: str | None) -> UniqueDefinition:
+    """UNIQUE behind a column."""
+    position = reader.position
+    reader.expect("unique")
+    reader.refuse(_NULLS)
+    refuse_attributes(reader)
+    return UniqueDefinition((column,), name, position)
+
+
+def check(
+    reader: Reader, table: str, name: str | None, *, may_be_not_valid: bool = False
+) -> CheckDefinition:
+    """CHECK (expression) [NOT VALID]; its text names the table's columns without the table."""
+    position = reader.position
+    reader.expect("check")
+    said = reader.enclosed_expression()
+    if len(said.text.encode()) > EXPRESSION_BYTES_MAX:
+        raise OutOfRange(
+            f"the condition has more than {EXPRESSION_BYTES_MAX} bytes", position=said.position
+        )
+    try:
+        text = without_table(said.text, table)
+    except Refused as error:
+        raise placed(error, said.position) from error
+    refuse_attributes(reader)
+    not_valid = may_be_not_valid and reader.take("not valid")
+    refuse_attributes(reader)
+    return CheckDefinition(text, name, not_valid, position)
+
+
+def distinct_columns(
+    reader: Reader, what: str, columns_max: int = KEY_COLUMNS_MAX
+) -> tuple[str, ...]:
+    """(a, b …). Raises OutOfRange, DuplicateColumn."""
+    position = reader.position
+    columns = reader.names()
+    if len(columns) > columns_max:
+        raise OutOfRange(
+            f"{what} has {len(columns)} columns; at most {columns_max} are allowed",
+            position=position,
+        )
+    seen: set[str] = set()
+    for column in columns:
+        if column in seen:
+            raise DuplicateColumn(
+                f"column {column!r} stands twice in {what}", column=column, position=position
+            )
+        seen.add(column)
+    return columns

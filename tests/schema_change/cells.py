@@ -1,0 +1,152 @@
+"""What can happen to one row while the job stands where it does: writes and chunks that are on
+their way and still accepted. Computed once per (row, place), so that exploring is looking up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from leasehold.model.errors import Refused
+from leasehold.model.records import OperationKind
+from tests.schema_change.chunks import accepts, fill
+from tests.schema_change.rules import Rules
+from tests.schema_change.timeline import Timeline
+from tests.schema_change.world import Cell, Row, World, Write, words_of
+from tests.schema_change.writers import Writers, lost
+
+DELETE: Final = Write(OperationKind.DELETE)
+
+
+class Move(NamedTuple):
+    """What happened, the number of the cell after it, the harm done ("" for none)."""
+
+    words: str
+    cell: int
+    harm: str = ""
+
+
+class Cells:
+    """Cells by number, and their moves. `timeline` grows while positions are found."""
+
+    def __init__(self, timeline: Timeline, writers: Writers, rules: Rules) -> None:
+        self._timeline = timeline
+        self._writers = writers
+        self._rules = rules
+        self.all: list[Cell] = []
+        self._numbers: dict[Cell, int] = {}
+        self._written: dict[tuple[object, ...], tuple[Move, ...]] = {}
+        self._filled: dict[tuple[int, ...], tuple[Move, ...]] = {}
+        self._accepted: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._together: dict[tuple[int, int], bool] = {}
+        self._takes: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def number(self, cell: Cell) -> int:
+        if cell not in self._numbers:
+            self._numbers[cell] = len(self.all)
+            self.all.append(cell)
+        return self._numbers[cell]
+
+    # ------------------------------------------------------------ writes
+
+    def written(self, world: World, cell: int, others: tuple[int, ...]) -> tuple[Move, ...]:
+        """What the master can decide now on the row of `cell`, from a writer at any version."""
+        _, at, held, low, _ = world
+        accepted = self.accepted(at, low)
+        key = cell, others if self._together[at, low] else (), at, held, low
+        if key not in self._written:
+            rows = tuple(self.all[number].row for number in others)
+            self._written[key] = tuple(self._try_writes(self.all[cell], rows, at, held, accepted))
+        return self._written[key]
+
+    def _try_writes(
+        self, cell: Cell, others: tuple[Row, ...], at: int, held: int, accepted: tuple[int, ...]
+    ) -> Iterator[Move]:
+        versions = self._timeline.all[at].used
+        known: set[Cell] = set()
+        for below in accepted:
+            made = versions[below]
+            for outcome in self._writers.outcomes(cell.row, others, made):
+                # Who writes at a version that nobody should hold any more harms but himself.
+                harm = outcome.harm or lost(cell.row, outcome, made, versions[: held + 1])
+                harm = harm if below <= held else ""
+                after = self._after(cell, outcome.row)
+                if not harm and (after == cell or after in known):
+                    continue
+                known.add(after)
+                words = f"row {words_of(cell.row, made.descriptor)}: {outcome.write.words}"
+                yield Move(f"{words}, made under {made.words}", self.number(after), harm)
+
+    def _after(self, cell: Cell, row: Row) -> Cell:
+        seen = cell.seen
+        if not self._rules.own_row and row.exists:
+            seen = tuple(sorted({*seen, row.pairs}, key=repr))
+        newer = not self._rules.fill_newer
+        return Cell(row, cell.todo and row.exists, newer, seen)
+
+    def accepted(self, at: int, low: int) -> tuple[int, ...]:
+        """How far below the newest the versions are whose requests the master still takes, by
+        asking `verify` with one request per version that there ever was (D5)."""
+        if (at, low) not in self._accepted:
+            position = self._timeline.all[at]
+            catalog = position.catalog(low)
+            found = []
+            for below, version in enumerate(reversed(position.versions)):
+                asked = version.version
+                try:
+                    self._writers.decide(Row(), (), catalog, DELETE, asked, table=version.name)
+                except Refused:
+                    continue
+                found.append(below)
+            self._accepted[at, low] = tuple(found)
+            together = any(position.used[below].enforces_unique for below in found)
+            self._together[at, low] = together
+        return self._accepted[at, low]
+
+    # ------------------------------------------------------------ chunks
+
+    def filled(self, world: World, cell: int) -> tuple[Move, ...]:
+        """What chunks that the master takes now can do to the row of `cell`."""
+        takes = self._taken(world.at, world.low)
+        if not takes:
+            return ()
+        key = cell, world.at, world.held
+        if key not in self._filled:
+            self._filled[key] = tuple(self._try_fills(world, self.all[cell], takes))
+        return self._filled[key]
+
+    def _taken(self, at: int, low: int) -> tuple[int, ...]:
+        """Runs that have begun and whose chunks are taken."""
+        if (at, low) not in self._takes:
+            position = self._timeline.all[at]
+            check = self._rules.chunk_check
+            self._takes[at, low] = tuple(
+                number
+                for number, run in enumerate(position.runs)
+                if not check or accepts(position, run, low)
+            )
+        return self._takes[at, low]
+
+    def _try_fills(self, world: World, cell: Cell, takes: tuple[int, ...]) -> Iterator[Move]:
+        position = self._timeline.all[world.at]
+        for number in takes:
+            run = position.runs[number]
+            made = position.used[position.newest.version - run.version]
+            todo = cell.todo and run != position.runs[-1]
+            for seen in (None,) if self._rules.own_row else cell.seen:
+                row = cell.row
+                if not cell.newer:
+                    row = fill(row, made, run.element_id, seen)
+                if row == cell.row and todo == cell.todo:
+                    continue
+                stale = "" if seen is None else f", computed from an image {seen}"
+                words = f"row {words_of(cell.row, made.descriptor)}: a chunk of run {run.number}"
+                after = self.number(cell._replace(row=row, todo=todo))
+                yield Move(f"{words} arrives{stale}", after, self._shown(cell.row, row, world))
+
+    def _shown(self, before: Row, after: Row, world: World) -> str:
+        """Harm of a chunk that changes what readers see."""
+        for version in self._timeline.all[world.at].used[: world.held + 1]:
+            for column in version.public:
+                if before.value(column.element_id) != after.value(column.element_id):
+                    return f"a chunk changes column {column.name!r}, which is public"
+        return ""

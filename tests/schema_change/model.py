@@ -1,0 +1,236 @@
+"""The schema-change model: one job against every writer, straggler, chunk and cancel.
+
+What is real: the plan (`plan`, `steps_of`) and the descriptors of its steps (`next_descriptor`),
+where the job goes (`job_moves`), the decision on each request (`verify`, with D5 inside), the pairs
+it touches (`key_values`), the decision on each chunk (`accept_chunk`, `slice_chunk`), what
+verification finds (`as_if_public`), and d ⊨ S (`violations`). What the model adds is the world
+around them: who holds which version, which requests and chunks are still on their way.
+
+Requests on their way are not listed in the state. A writer may have prepared any number of them at
+any version while it was in use, and each may be decided at any later moment; so "can be decided
+now" is the same as "was made at a version that is not refused" (D5). The state space then covers
+any number of operations and any delay. The same holds for chunks: each of a run that has begun may
+arrive at any time, again and again. Writers' genid checks only ever *remove* behaviours (a request
+that fails its check changes nothing), so unchecked writers cover checked ones. Somebody holds every
+version that is not drained: letting go earlier than it must only hides harm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from leasehold.schema.job import Phase, Status
+from leasehold.schema.states import State
+from tests.schema_change.cells import Cells
+from tests.schema_change.changes import Change
+from tests.schema_change.rules import EVERY_RULE, Rules
+from tests.schema_change.timeline import Position, Timeline
+from tests.schema_change.verdict import deserved, inconsistent, names_harm, verified
+from tests.schema_change.versions import Version, version_of
+from tests.schema_change.world import Cell, Row, World, without, words_of
+from tests.schema_change.writers import Writers
+
+
+@dataclass
+class Model:
+    """`rows` and the change's domain bound the space; operations are unbounded. `public_only`: count
+    only what queries see of the job's elements. `reached` counts states per place of the job, so
+    that a test can tell that its model came where the rules matter."""
+
+    change: Change
+    rows: int = 2
+    rules: Rules = EVERY_RULE
+    cancel: bool = True
+    public_only: bool = False
+    reached: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.timeline = Timeline(self.change)
+        self.writers = Writers(self.change.domain, self.rules)
+        self.cells = Cells(self.timeline, self.writers, self.rules)
+        self._verdicts: dict[tuple[object, ...], str] = {}
+        self._places: dict[tuple[int, int, int], str] = {}
+        self._checks: dict[tuple[tuple[int, ...], int], str] = {}
+
+    def position(self, world: World) -> Position:
+        return self.timeline.all[world.at]
+
+    def rows_of(self, world: World) -> tuple[Row, ...]:
+        return tuple(self.cells.all[number].row for number in world.cells)
+
+    # ------------------------------------------------------------ starts
+
+    def starts(self) -> list[tuple[str, World]]:
+        """Every table of so many rows that writers can have made before the job, the empty one
+        first."""
+        first = self.change.base if self.change.origin is None else self.change.origin
+        origin = version_of(first)
+        seen = {(Row(),) * self.rows: None}
+        todo = list(seen)
+        while todo:
+            rows = todo.pop(0)
+            for place, row in enumerate(rows):
+                others = (*rows[:place], *rows[place + 1 :])
+                for outcome in self.writers.outcomes(row, others, origin):
+                    after = tuple(sorted((*others, outcome.row), key=repr))
+                    if after not in seen:
+                        seen[after] = None
+                        todo.append(after)
+        words = ["; ".join(words_of(row, first) for row in rows) for rows in seen]
+        return [(w, self.world(rows)) for w, rows in zip(words, seen, strict=True)]
+
+    def world(self, rows: tuple[Row, ...]) -> World:
+        """The job's first state with these rows."""
+        keep = not self.rules.own_row
+        cells = [Cell(row, seen=(row.pairs,) if keep and row.exists else ()) for row in rows]
+        return World(tuple(sorted(map(self.cells.number, cells))), 0)
+
+    # ------------------------------------------------------------ invariant
+
+    def invariant(self, world: World) -> str | None:
+        """d ⊨ S under every version that may be in use, names, and the writers' and job's harms."""
+        cells, at, held, low, harm = world
+        position = self.timeline.all[at]
+        if (at, held, low) not in self._places:
+            names = names_harm(position.versions, low, position.catalog(low))
+            self._places[at, held, low] = names or self.timeline.harm(at)
+        self.reached[position.words] += 1
+        harm = harm or self._places[at, held, low]
+        if harm:
+            return harm
+        for version in position.used[: held + 1]:
+            if not self.public_only or self._is_public(version):
+                harm = self._inconsistent(cells, version, position.dead)
+                if harm:
+                    return harm
+        return None
+
+    def _inconsistent(
+        self, cells: tuple[int, ...], version: Version, dead: frozenset[int]
+    ) -> str:
+        for part in (cells,) if version.is_unique else ((cell,) for cell in cells):
+            key = part, version, dead
+            if key not in self._verdicts:
+                rows = tuple(self.cells.all[number].row for number in part)
+                self._verdicts[key] = inconsistent(rows, version, dead)
+            if self._verdicts[key]:
+                return self._verdicts[key]
+        return ""
+
+    def _is_public(self, version: Version) -> bool:
+        elements = [version.descriptor.element(e) for e in self.timeline.elements if e]
+        return all(e is not None and e.state is State.PUBLIC for e in elements)
+
+    # ------------------------------------------------------------ transitions
+
+    def successors(self, world: World) -> Iterator[tuple[str, World]]:
+        cells, at, held, low, harm = world
+        if harm:
+            return
+        for place, cell in enumerate(cells):
+            if place and cell == cells[place - 1]:
+                continue  # rows are alike
+            others = (*cells[:place], *cells[place + 1 :])
+            moves = self.cells.written(world, cell, others)
+            if self.position(world).runs:
+                moves = (*moves, *self.cells.filled(world, cell))
+            for words, after, harm in moves:
+                yield words, World(tuple(sorted((*others, after))), at, held, low, harm)
+        yield from self._job(world)
+
+    def _job(self, world: World) -> Iterator[tuple[str, World]]:
+        position = self.position(world)
+        if self.cancel and position.can_turn_back:
+            yield "the job is cancelled", self._go(world, "cancel")
+        match position.job.phase:
+            case Phase.PUBLISHING:
+                yield self._published(world)
+            case Phase.DRAINING:
+                yield self._fenced(world)
+            case Phase.BACKFILLING:
+                if not any(self.cells.all[number].todo for number in world.cells):
+                    words = "every chunk of the run is decided, the end marker too"
+                    yield words, self._go(world, "filled")
+            case Phase.VERIFYING:
+                yield self._verified(world)
+            case Phase.DONE:
+                if position.dead:
+                    yield self._cleaned(world)
+
+    def _go(self, world: World, move: str) -> World:
+        """The job's move; where a run begins, every row that is there has an image to be read."""
+        before = self.position(world)
+        at = self.timeline.moved(world.at, move)
+        after = self.timeline.all[at]
+        begun = after.runs != before.runs
+        cells = world.cells
+        if begun or before.job.phase is Phase.BACKFILLING:
+            old = [self.cells.all[number] for number in cells]
+            new = [c._replace(todo=begun and c.row.exists, newer=False) for c in old]
+            cells = tuple(sorted(map(self.cells.number, new)))
+        return world._replace(cells=cells, at=at)
+
+    def _published(self, world: World) -> tuple[str, World]:
+        held = 1 if self.rules.drain else world.held + 1
+        low = 1 if self.rules.two_versions else world.low + 1
+        after = self._go(world, "publish")._replace(held=held, low=low)
+        position = self.position(after)
+        words = f"published: {position.used[0].words}"
+        work = position.job.current.fills or position.job.current.verifies
+        if work and position.job.status is Status.RUNNING and not self.rules.fence_before_work:
+            return f"{words}; its work begins before the fence", self._go(after, "fence")
+        return words, after
+
+    def _fenced(self, world: World) -> tuple[str, World]:
+        """Drained, and min_version with it (D5): older requests are refused from here on."""
+        after = self._go(world, "fence")
+        words = "the wait for holders of older versions is left out"
+        if self.rules.drain:
+            words, after = "nobody holds an older version", after._replace(held=0)
+        if self.rules.two_versions:
+            words, after = f"{words}; min_version is in the log", after._replace(low=0)
+        return words, after
+
+    def _verified(self, world: World) -> tuple[str, World]:
+        """Every node compares the step's elements with what its rows imply."""
+        if not self.rules.verify:
+            return "verification is left out", self._go(world, "verified")
+        key = world.cells, world.at
+        if key not in self._checks:
+            self._checks[key] = self._check(world)
+        words = self._checks[key]
+        if not words:
+            return "verification: elements and rows agree", self._go(world, "verified")
+        if words.startswith("verification finds"):
+            return words, self._go(world, "refuted")
+        return "verification", world._replace(harm=words)
+
+    def _check(self, world: World) -> str:
+        position = self.position(world)
+        elements = position.job.current.verifies
+        found = verified(self.rows_of(world), position.newest, elements, position.dead)
+        if not found:
+            return ""
+        if not deserved(found, position.newest):
+            return f"a job that did all it should is refuted: {found[0].words}"
+        if not position.can_turn_back:
+            return f"refuted past the point of no return: {found[0].words}"
+        return f"verification finds: {found[0].words}"
+
+    def _cleaned(self, world: World) -> tuple[str, World]:
+        position = self.position(world)
+        absent = position.newest.state is State.ABSENT
+        rows = self.rows_of(world)
+        kept = [Row() if absent else without(row, position.dead) for row in rows]
+        cells = tuple(sorted(self.cells.number(Cell(row)) for row in kept))
+        after = self._go(world, "clean")
+        return "history horizon: what is dead is removed", after._replace(cells=cells)
+
+    def show(self, world: World) -> str:
+        """A state in a line, for traces."""
+        position = self.position(world)
+        rows = "; ".join(words_of(row, position.newest) for row in self.rows_of(world))
+        used = " / ".join(version.words for version in position.used[: world.held + 1])
+        return f"{rows} | {position.words} | in use: {used}"

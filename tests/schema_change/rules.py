@@ -1,0 +1,24 @@
+"""Rules of the schema-change model as switches: a test turns one off and expects the harm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Every rule on is the design."""
+
+    drain: bool = True  # D2, D4: the next step waits until nobody holds an older version
+    two_versions: bool = True  # D5: before a third version is out, the first is refused
+    fence: bool = True  # D5: what was made below min_version is refused
+    fence_before_work: bool = True  # rows are filled and checked only after the fence
+    chunk_check: bool = True  # ⚠ a chunk counts only for its job's run, step and element
+    write_missing: bool = True  # ⚠ write-only: any update writes what the row still lacks
+    own_row: bool = True  # V3: a chunk's entry is derived from the node's row, not from its image
+    fill_newer: bool = True  # P12: a row written since its image was read is filled all the same
+    verify: bool = True  # count and content are compared before public
+
+
+EVERY_RULE: Final = Rules()

@@ -1,0 +1,165 @@
+"""Where a job can stand, by the job's real moves: its record and the versions it has published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import Check, Column, Descriptor, Index
+from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.job_moves import (
+    can_turn_back,
+    fenced,
+    filled,
+    published,
+    turned_back,
+    verified,
+)
+from leasehold.schema.plan import next_descriptor
+from leasehold.schema.states import State
+from tests.schema_change.changes import Change
+from tests.schema_change.versions import Version, version_of
+
+JOB: Final = 1
+
+
+class Run(NamedTuple):
+    """A run of the backfill that has begun: its chunks may arrive at any time from now on."""
+
+    number: int
+    element_id: int
+    version: int
+
+
+@dataclass(frozen=True)
+class Position:
+    """`versions`: all that were published, oldest first. `cleaned`: dead elements are removed."""
+
+    job: Job
+    versions: tuple[Descriptor, ...]
+    runs: tuple[Run, ...] = ()
+    cleaned: bool = False
+
+    @property
+    def newest(self) -> Descriptor:
+        return self.versions[-1]
+
+    @cached_property
+    def used(self) -> tuple[Version, ...]:
+        """All versions by content, newest first."""
+        return tuple(map(version_of, reversed(self.versions)))
+
+    @cached_property
+    def dead(self) -> frozenset[int]:
+        """Elements of older versions alone: their pairs wait for the history horizon."""
+        if self.cleaned:
+            return frozenset()
+        ids = [frozenset(e.element_id for e in v.elements) for v in self.versions]
+        alive = ids[-1] if self.newest.state is not State.ABSENT else frozenset()
+        return frozenset().union(*ids) - alive
+
+    @cached_property
+    def can_turn_back(self) -> bool:
+        return can_turn_back(self.job)
+
+    @property
+    def words(self) -> str:
+        if self.job.phase is Phase.DONE:
+            return f"{self.job.status.value}{', cleaned' if self.cleaned else ''}"
+        return f"{self.job.status.value}, step {self.job.step}, {self.job.phase.value}"
+
+    def catalog(self, low: int) -> Catalog:
+        """As the log has made it; the fence is `low` below the newest version (D5)."""
+        catalog = Catalog()
+        for version in self.versions:
+            catalog.apply(DescriptorWrite(1, version.version, version.to_wire()), 0, 0)
+        catalog.apply(MinVersion(1, self.newest.version - low), 0, 0)
+        catalog.apply(JobWrite(JOB, self.job.to_wire()), 0, 0)
+        return catalog
+
+
+def unfinished(descriptor: Descriptor) -> list[str]:
+    """What a job must not leave behind when it has succeeded."""
+    found = [descriptor.alias] if descriptor.alias else []
+    for element in descriptor.elements:
+        match element:
+            case Column():
+                flags = element.not_null_enforced or element.filled or bool(element.alias)
+            case Index():
+                flags = element.unique_enforced or bool(element.alias)
+            case _:
+                flags = False
+        stays = isinstance(element, Check) and element.state is State.WRITE_ONLY  # NOT VALID
+        if flags or (element.state is not State.PUBLIC and not stays):
+            found.append(element.name)
+    return found
+
+
+class Timeline:
+    """Positions by number; 0 is the first. Moves between them are the job's own."""
+
+    def __init__(self, change: Change) -> None:
+        self._change = change
+        self.all: list[Position] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._moved: dict[tuple[int, str], int] = {}
+        job = replace(change.job, job_id=JOB, marks=(), versions={1: change.base.version + 1})
+        self._intern(Position(job, (change.base,)))
+
+    def _intern(self, position: Position) -> int:
+        job = position.job
+        place = (job.phase, job.status, job.step, job.fill, job.run, bool(job.error))
+        key = (*place, len(job.steps), position.used, position.runs, position.cleaned)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.all)
+            self.all.append(position)
+        return self._numbers[key]
+
+    def moved(self, at: int, move: str) -> int:
+        """The number of the position after a move, one of `_MOVES`."""
+        if (at, move) not in self._moved:
+            self._moved[at, move] = self._intern(self._after(self.all[at], move))
+        return self._moved[at, move]
+
+    def _after(self, position: Position, move: str) -> Position:
+        job, versions, runs = position.job, position.versions, position.runs
+        if move == "clean":
+            return replace(position, cleaned=True)
+        if move == "publish":
+            made = next_descriptor(job, position.catalog(0))
+            assert made.version == job.versions[1], "D2"
+            versions = (*versions, made)
+        job = replace(_MOVES[move](job), marks=(), fence_lsn=0)
+        if job.phase is Phase.BACKFILLING and job.run != position.job.run:
+            runs = (*runs, Run(job.run, job.element_id, versions[-1].version))
+        return Position(job, versions, runs)
+
+    def harm(self, at: int) -> str:
+        """What is wrong with how the job has ended, "" when nothing is."""
+        position = self.all[at]
+        if position.job.phase is not Phase.DONE:
+            return ""
+        if position.job.status is not Status.SUCCEEDED:
+            same = position.used[0] is position.used[-1]
+            return "" if same else f"{position.words}: the descriptor is not as it was before"
+        left = unfinished(position.newest)
+        return f"succeeded, yet left unfinished: {', '.join(left)}" if left else ""
+
+    @property
+    def elements(self) -> frozenset[int]:
+        """Elements that the job's steps touch."""
+        return frozenset(e.element_id for step in self._change.job.steps for e in step.edits)
+
+
+_MOVES: Final[dict[str, Callable[[Job], Job]]] = {
+    "publish": lambda job: published(job, 0),
+    "fence": lambda job: fenced(job, 0),
+    "filled": lambda job: filled(job, 0),
+    "verified": lambda job: verified(job, 0),
+    "cancel": lambda job: turned_back(job, 0),
+    "refuted": lambda job: turned_back(job, 0, "verification found differences"),
+}

@@ -1,0 +1,99 @@
+"""d ⊨ S for the rows of a world, the names of its versions, and what verification finds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from leasehold.model.errors import Refused
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.consistency import KeyValueData, Violation, violations
+from leasehold.schema.descriptor import Check, Descriptor, Index
+from leasehold.schema.states import READABLE, State
+from leasehold.schema.verification import as_if_public
+from tests.schema_change.versions import Version
+from tests.schema_change.world import Row
+
+
+def data_of(rows: tuple[Row, ...]) -> KeyValueData:
+    """The rows as pairs; a row's key is its place."""
+    placed = tuple(enumerate(rows))
+    return KeyValueData(
+        exists={(key,) for key, row in placed if row.exists},
+        columns={((key,), e): value for key, row in placed for e, value in row.pairs},
+        entries={(i, values, (key,)) for key, row in placed for i, values in row.entries},
+    )
+
+
+def verified(
+    rows: tuple[Row, ...], newest: Descriptor, elements: tuple[int, ...], dead: Collection[int]
+) -> tuple[Violation, ...]:
+    """What every node finds at VERIFYING: `elements` as if they were public already."""
+    found = violations(data_of(rows), as_if_public(newest, elements), frozenset(dead))
+    return tuple(v for v in found if v.element_id in elements)
+
+
+def deserved(found: tuple[Violation, ...], newest: Descriptor) -> bool:
+    """Do the rows themselves break a constraint that writers can see, each finding one? All else
+    (a pair or entry missing or too many) is the job's own doing."""
+    public = newest.public_ids
+    for violation in found:
+        element = newest.element(violation.element_id)
+        match element:
+            case Index() | Check():
+                own = violation.condition != 6 or not set(element.columns) <= public
+            case _:
+                own = violation.condition != 2 or violation.element_id not in public
+        if own:
+            return False
+    return True
+
+
+def inconsistent(rows: tuple[Row, ...], version: Version, dead: frozenset[int]) -> str:
+    """Why the rows ⊭ `version`, "" when they do. `dead` elements wait for the history horizon."""
+    if version.descriptor.state is State.ABSENT and dead:
+        return ""  # so does the whole table
+    found = violations(data_of(rows), version.descriptor, dead)
+    if not found:
+        return ""
+    first = found[0]
+    return (
+        f"version with {version.words}: condition {first.condition} ({first.anomaly} anomaly)"
+        f": {first.words}"
+    )
+
+
+def names_harm(versions: tuple[Descriptor, ...], low: int, catalog: Catalog) -> str:
+    """What is wrong with names, "" for nothing: each version in use is found by its own name, and
+    what it calls a column or index is nothing else in the newest, nor unknown to it."""
+    newest = versions[-1]
+    for version in versions[len(versions) - 1 - low :]:
+        for name in version.names:
+            try:
+                found = catalog.resolve(name, version.version)
+            except Refused as error:
+                return f"version {version.version} is not found by its name: {error.message}"
+            if found.version != version.version or found.table_id != version.table_id:
+                return f"{name!r} at version {version.version} is found as another table"
+        if version.state not in READABLE or newest.state not in READABLE:
+            continue
+        if version.name not in newest.names:
+            return f"the newest version does not know the table as {version.name!r}"
+        harm = _elements_harm(version, newest)
+        if harm:
+            return harm
+    return ""
+
+
+def _elements_harm(version: Descriptor, newest: Descriptor) -> str:
+    for column in version.columns:
+        if column.state not in READABLE or column.element_id not in newest.public_ids:
+            continue
+        found = newest.by_name.get(column.name) or newest.by_alias.get(column.name)
+        if found is None or found.element_id != column.element_id:
+            return f"the newest version does not know column {column.name!r} by that name"
+    for index in version.indexes:
+        now = newest.element(index.element_id)
+        if index.state in READABLE and now is not None and now.state in READABLE:
+            found_index = newest.index(index.name)
+            if found_index is None or found_index.element_id != index.element_id:
+                return f"the newest version does not know index {index.name!r} by that name"
+    return ""

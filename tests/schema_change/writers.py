@@ -1,0 +1,211 @@
+"""What writers can do to one row under a version, and what must never happen to them.
+
+The decisions are `verify`'s, the pairs `key_values`'. A writer is harmed when it is refused by what
+its version does not show it, or when a write changes what it did not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from leasehold.model.errors import CheckViolation, DuplicateKey, NotNullViolation, Refused
+from leasehold.model.records import (
+    ChangeKind,
+    ChangeRequest,
+    Image,
+    Operation,
+    OperationKind,
+)
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.key_values import key_values
+from leasehold.schema.states import READABLE
+from leasehold.transaction.verify import VerifyRules, verify
+from tests.schema_change.changes import Domain
+from tests.schema_change.rules import EVERY_RULE, Rules
+from tests.schema_change.versions import Version
+from tests.schema_change.world import ID, Row, Write, make_row
+
+INSERT, UPDATE, DELETE = OperationKind.INSERT, OperationKind.UPDATE, OperationKind.DELETE
+KEY: Final = 0  # primary key of the row that is written; others follow
+
+
+class Outcome(NamedTuple):
+    """What became of a write: the row after it, or the refusal; `harm` to the writer."""
+
+    write: Write
+    row: Row
+    harm: str = ""
+
+
+class Writers:
+    """Outcomes by (row, version); the other rows matter where keys must be unique."""
+
+    def __init__(self, domain: Domain, rules: Rules = EVERY_RULE) -> None:
+        self._domain = domain
+        self._rules = rules
+        self._writes: dict[Version, tuple[Write, ...]] = {}
+        self._outcomes: dict[tuple[Any, ...], tuple[Outcome, ...]] = {}
+
+    def writes(self, version: Version) -> tuple[Write, ...]:
+        """Everything that a writer at this version can ask for one row."""
+        if version.descriptor.state not in READABLE:
+            return ()  # nothing may name the table
+        if version not in self._writes:
+            self._writes[version] = tuple(self._made(version))
+        return self._writes[version]
+
+    def _made(self, version: Version) -> Iterator[Write]:
+        named = [
+            (None, *((c.name, value) for value in self._domain.get(c.name, (0,))))
+            for c in version.public
+        ]
+        for values in product(*named):
+            yield Write(INSERT, tuple(value for value in values if value is not None))
+        for options in named:
+            yield from (Write(UPDATE, (value,)) for value in options if value is not None)
+        yield Write(DELETE)
+
+    # ------------------------------------------------------------ deciding
+
+    def outcomes(
+        self, row: Row, others: tuple[Row, ...], version: Version
+    ) -> tuple[Outcome, ...]:
+        """Of every write under `version`. Of writes that name the same columns and come to the
+        same row one stands for all."""
+        others = others if version.enforces_unique else ()
+        key = row, others, version
+        if key not in self._outcomes:
+            self._outcomes[key] = tuple(self._tried(row, others, version))
+        return self._outcomes[key]
+
+    def _tried(self, row: Row, others: tuple[Row, ...], version: Version) -> Iterator[Outcome]:
+        known: set[Any] = set()
+        for write in self.writes(version):
+            if (write.kind is INSERT) == row.exists:
+                continue  # refused or without a row, whatever the version
+            try:
+                after = self.decide(row, others, version.catalog, write)
+            except Refused as error:
+                harm = refusal(error, write, version.descriptor)
+                if harm:
+                    yield Outcome(write, row, harm)
+                continue
+            mark = after, tuple(name for name, _ in write.values)
+            if after is not None and mark not in known:
+                known.add(mark)
+                yield Outcome(write, after)
+
+    def decide(
+        self,
+        row: Row,
+        others: tuple[Row, ...],
+        catalog: Catalog,
+        write: Write,
+        version: int | None = None,
+        *,
+        seen: int | None = None,
+        table: str = "",
+    ) -> Row | None:
+        """The row after the master has decided `write` on it; None when it met no row. `seen`: the
+        genid its writer saw. Raises what `verify` raises."""
+        operation = Operation(
+            write.kind,
+            table or catalog.newest(1).name,
+            (KEY,),
+            dict(write.values),
+            expect=seen,
+            schema_version=version,
+        )
+        stored = row.stored(KEY)
+        places = dict(enumerate((row, *others), start=KEY))
+
+        def holders(_: Descriptor, index: int, values: Any, most: int) -> list[tuple[int]]:
+            found = [(k,) for k, each in places.items() if (index, values) in each.entries]
+            return found[:most]
+
+        rules = VerifyRules(min_version_fences=self._rules.fence)
+        request = ChangeRequest(b"", (operation,))
+        decided = verify(request, catalog, lambda _, __: stored, 2, rules, holders)
+        if not decided.changes:
+            return None
+        change = decided.changes[0]
+        descriptor = catalog.version(1, change.version)
+        changed = {descriptor.column(name).element_id: value for name, value in write.values}
+        if change.kind is ChangeKind.INSERT:
+            changed[ID] = KEY
+        after = applied(row, descriptor, change.kind, changed, self._rules)
+        # The image that the log carries and the pairs that the states allow are the same row
+        # (left-overs of a dead column apart, which a store keeps elsewhere).
+        if change.image is not None and self._rules.write_missing and (row.exists or not row.pairs):
+            assert {ID: KEY, **dict(after.pairs)} == change.image, (row, change, after)
+        return after
+
+
+def applied(
+    row: Row,
+    descriptor: Descriptor,
+    kind: ChangeKind,
+    changed: Mapping[int, Any],
+    rules: Rules = EVERY_RULE,
+) -> Row:
+    """Pair by pair, as F1 counts: what a version can't see, it leaves alone."""
+    known = dict(row.pairs)
+    before: Image | None = {ID: KEY, **known} if row.exists else None
+    result = key_values(descriptor, kind, before, changed)
+    put, new = dict(result.put), [e for e in result.entries if e.put is not None]
+    if not rules.write_missing and kind is ChangeKind.UPDATE:
+        put = {e: value for e, value in put.items() if e in changed}
+        new = [e for e in new if e.remove is not None]
+    pairs = {e: value for e, value in known.items() if e not in result.delete} | put
+    removed = {(e.index_id, e.remove) for e in result.entries}
+    entries = {e for e in row.entries if e not in removed}
+    entries |= {(e.index_id, e.put) for e in new if e.put is not None}
+    return make_row(result.exists, pairs, entries)
+
+
+# ------------------------------------------------------------------ harm to writers
+
+
+def refusal(error: Refused, write: Write, descriptor: Descriptor) -> str:
+    """Why a refusal is a harm, "" when a constraint that the writer's version shows and enforces
+    is what refused it: then all its columns can be named, and the write has touched one."""
+    match error:
+        case NotNullViolation():
+            over = [error.detail["column"]]
+        case CheckViolation():
+            check = descriptor.check(str(error.detail["constraint"]))
+            over = [descriptor.by_id[e].name for e in check.columns] if check else []
+        case DuplicateKey():
+            index = descriptor.index(str(error.detail["constraint"]))
+            over = [descriptor.by_id[e].name for e in index.columns] if index else []
+        case _:
+            over = []
+    hidden = [name for name in over if name not in descriptor.by_name]
+    touched = write.kind is INSERT or {name for name, _ in write.values} & set(over)
+    if over and not hidden and touched:
+        return ""
+    why = f", for a column that it can't name: {hidden}" if hidden else ""
+    return f"a write is refused because of the schema change{why}: {error.message}"
+
+
+def lost(before: Row, outcome: Outcome, made: Version, used: tuple[Version, ...]) -> str:
+    """What a write under `made` did to columns that it did not name, as readers at the versions
+    `used` see it; "" for nothing. A new row has its default there."""
+    write, after = outcome.write, outcome.row
+    if write.kind is DELETE:
+        return ""
+    named = {made.descriptor.column(name).element_id for name, _ in write.values}
+    for version in used:
+        for column in version.public:
+            if column.element_id in named:
+                continue
+            now = after.value(column.element_id)
+            if write.kind is UPDATE and now != before.value(column.element_id):
+                return f"column {column.name!r} becomes {now} by a write that does not name it"
+            own = made.descriptor.by_id.get(column.element_id)
+            if write.kind is INSERT and now not in (column.default, own.default if own else None):
+                return f"column {column.name!r} of a new row is {now}, not its default"
+    return ""

@@ -1,0 +1,232 @@
+"""Goal: an event on the versions topics tells everything, to Leasehold's own readers and to
+strangers, and always fits a Kafka record.
+
+Method: random tables through the codec; the steps of a change as the changefeed tells them; tables
+as large as they may be.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.client.public_schema import (
+    EVENT_BYTES_MAX,
+    before_event,
+    decode_event,
+    encode_event,
+    public_event,
+)
+from leasehold.client.public_schema_avro import avro_schema
+from leasehold.client.public_schema_json import json_schema
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.records import DescriptorWrite, VersionEvent
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import (
+    CHECKS_MAX,
+    COLUMNS_MAX,
+    INDEXES_MAX,
+    NAME_BYTES_MAX,
+    Descriptor,
+    from_wire,
+)
+from leasehold.schema.edits import edited
+from leasehold.schema.elements import Check, Column, Index
+from leasehold.schema.plan import JobPlan, plan
+from leasehold.schema.types import Type
+from leasehold.sql.statements import AddColumn, AlterTable, ColumnDefinition, RenameColumn
+from tests.unit.client.made_tables import descriptors
+
+CODEC = MessagePackCodec()
+TABLE = Descriptor(
+    1,
+    "flights",
+    1,
+    (Column(1, "id", Type("bigint"), nullable=False), Column(2, "gate", Type("text"))),
+    (1,),
+    next_element_id=3,
+)
+JOB = {"kind": "add column", "subject": "column belt", "sql": "ALTER …", "step": 1, "steps": 2}
+
+
+def event_of(descriptor: Descriptor, **more: Any) -> VersionEvent:
+    body = {**descriptor.to_wire(), "modified_us": 9}
+    told = VersionEvent(
+        descriptor.table_id, descriptor.name, descriptor.version, 40, 9, body, 0, ""
+    )
+    return told._replace(**more)
+
+
+@settings(deadline=None)
+@given(descriptors())
+def test_what_is_told_is_the_whole_descriptor(descriptor: Descriptor) -> None:
+    event = event_of(descriptor, job_id=3, step="delete-only", job={**JOB, "status": "running"})
+    found = CODEC.decode_as(VersionEvent, encode_event(event))
+    assert from_wire(found.body) == from_wire(event.body)
+    assert found._replace(body=None) == event._replace(body=None)
+
+
+@settings(deadline=None, max_examples=20)
+@given(descriptors())
+def test_the_same_event_has_the_same_bytes(descriptor: Descriptor) -> None:
+    again = decode_event(encode_event(event_of(descriptor)))
+    assert encode_event(again) == encode_event(event_of(descriptor))
+
+
+def test_older_events_in_messagepack_are_read_too() -> None:
+    event = event_of(TABLE)
+    assert CODEC.decode_as(VersionEvent, CODEC.encode(event)).body["name"] == "flights"
+
+
+@pytest.mark.parametrize("data", [b"{", b"{}", b'{"format": 2}', b'{"format": 1}', b'{"a": \xff}'])
+def test_what_is_no_event_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        CODEC.decode_as(VersionEvent, data)
+
+
+def steps_of(statement: AlterTable) -> list[VersionEvent]:
+    catalog = Catalog()
+    catalog.apply(DescriptorWrite(1, 1, TABLE.to_wire()), 0, 1)
+    made = plan(statement, catalog)
+    assert isinstance(made, JobPlan)
+    events, now = [event_of(TABLE)], TABLE
+    for step in made.job.steps:
+        now = edited(now, step.edits)
+        events.append(event_of(now, edits=tuple(edit.to_wire() for edit in step.edits)))
+    return events
+
+
+def test_each_step_says_what_it_changed() -> None:
+    belt = ColumnDefinition("belt", Type("integer"), nullable=False, default=0)
+    events = steps_of(AlterTable("flights", (AddColumn(belt), RenameColumn("gate", "exit"))))
+    words = [public_event(event)["diff"]["words"] for event in events]
+    assert words[0] == [
+        "column id added, public (bigint not null)",
+        "column gate added, public (text)",
+    ]
+    assert words[1:4] == [
+        ["column belt added, delete-only (integer not null default 0)"],
+        ["column belt: delete-only → write-only"],
+        [
+            "column gate is now named exit: now text also named gate",
+            "column belt: write-only → public",
+        ],
+    ]
+    assert words[4:] == [["column exit: now text"]]
+    for before, event in zip(events, events[1:], strict=False):
+        found = before_event(event)
+        assert found is not None
+        assert replace(found, next_element_id=0, modified_us=0) == replace(
+            from_wire(before.body), next_element_id=0, modified_us=0
+        )
+        assert public_event(event)["diff"]["from"] == before.version
+
+
+def test_a_version_that_no_job_made_changed_nothing() -> None:
+    event = event_of(replace(TABLE, version=2))
+    assert public_event(event)["diff"] == {"from": 1, "words": [], "changes": []}
+
+
+def test_the_names_that_programs_rely_on() -> None:
+    index = Index(3, "by_gate", (2,))
+    table = replace(TABLE, indexes=(index,), next_element_id=4)
+    told = json.loads(encode_event(event_of(table, job_id=3, step="public", job=JOB)))
+    assert told["format"] == 1
+    assert {n: told[n] for n in ("table", "table_id", "version", "lsn", "commit_us", "state")} == {
+        "table": "flights",
+        "table_id": 1,
+        "version": 1,
+        "lsn": 40,
+        "commit_us": 9,
+        "state": "public",
+    }
+    assert told["primary_key"] == [1]
+    assert told["job"] == {"id": 3, "to": "public", **JOB}
+    assert told["avro"] == avro_schema(table)
+    assert told["json_schema"] == json_schema(table)
+    assert told["left_out"] == []
+    gate, by_gate = told["elements"][1:]
+    named = ("id", "kind", "name", "state", "type", "nullable", "default", "definition")
+    assert [gate[n] for n in named] == [2, "column", "gate", "public", "text", True, None, "text"]
+    assert [by_gate[n] for n in ("id", "kind", "columns", "definition")] == [
+        3,
+        "index",
+        [2],
+        "on (gate)",
+    ]
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_an_infinite_default_has_a_json_form(value: float) -> None:
+    column = Column(3, "ratio", Type("double precision"), default=value)
+    event = event_of(replace(TABLE, columns=(*TABLE.columns, column), next_element_id=4))
+    assert from_wire(decode_event(encode_event(event)).body).by_name["ratio"].default == value
+
+
+# ------------------------------------------------------------------ as large as may be
+
+
+def largest(default: str | None, character: str = '"') -> VersionEvent:
+    """1,000 columns, 64 indexes, 64 checks, every name as long as names may be."""
+
+    def name(number: int) -> str:
+        ending = f"{number:04d}"
+        return character * ((NAME_BYTES_MAX - len(ending)) // len(character.encode())) + ending
+
+    columns = [Column(1, name(1), Type("bigint"), nullable=False)]
+    columns += [
+        Column(e, name(e), Type("text"), default=default, alias=name(e + 5_000))
+        for e in range(2, COLUMNS_MAX + 1)
+    ]
+    every = tuple(range(1, 33))
+    indexes = [Index(2_000 + n, name(2_000 + n), every) for n in range(INDEXES_MAX)]
+    checks = [
+        Check(3_000 + n, name(3_000 + n), f"{name(2)} <> '{default or ''}'", (2,))
+        for n in range(CHECKS_MAX)
+    ]
+    table = Descriptor(
+        *(1, name(0), 1, tuple(columns), (1,), tuple(indexes)),
+        next_element_id=9_000,
+        checks=tuple(checks),
+    )
+    return event_of(table, job_id=1, job={**JOB, "sql": default or ""})
+
+
+def test_a_table_with_all_columns_that_it_may_have_is_told_whole() -> None:
+    data = encode_event(largest(None, "n"))
+    assert json.loads(data)["left_out"] == []
+    assert len(data) < EVENT_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("characters", "left_out"),
+    [
+        (200, ["avro", "json_schema"]),
+        (700, ["avro", "json_schema", "diff"]),
+        (60_000, ["avro", "json_schema", "diff", "long texts"]),
+    ],
+)
+def test_what_does_not_fit_is_left_out_and_rows_can_be_decoded_still(
+    characters: int, left_out: list[str]
+) -> None:
+    """The worst of names and defaults: a control character takes six bytes in JSON."""
+    event = largest("\x01" * characters, "\x01")
+    data = encode_event(event)
+    assert len(data) <= EVENT_BYTES_MAX
+    assert json.loads(data)["left_out"] == left_out
+    found = from_wire(decode_event(data).body)
+    whole = from_wire(event.body)
+    assert [(c.element_id, c.name, c.type, c.state) for c in found.columns] == [
+        (c.element_id, c.name, c.type, c.state) for c in whole.columns
+    ]
+    assert found.primary_key == whole.primary_key
+
+
+def test_the_worst_that_is_always_told_fits() -> None:
+    assert len(encode_event(largest("\x01" * 256, "\x01"))) <= EVENT_BYTES_MAX

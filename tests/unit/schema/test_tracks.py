@@ -1,0 +1,292 @@
+"""The way of each element, step by step: what changes, what is filled, who verifies, and from where
+on there is no way back; then how several ways share steps.
+
+Method: a track alone gives its steps; each is compared with a line of the table below, which is the
+design's list of safe steps (Claims 4 to 8) written down a second time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from leasehold.schema import tracks as way
+from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
+from leasehold.schema.edits import FENCE_BEFORE, Edit, Kind, body_of
+from leasehold.schema.job import Step
+from leasehold.schema.states import State
+from leasehold.schema.tracks import Track, steps_of
+from leasehold.schema.types import Type
+
+INT = Type("integer")
+OPTIONAL = Column(5, "c", INT)
+NULLABLE = Column(5, "c", INT, default=7)
+REQUIRED = Column(5, "c", INT, nullable=False, default=7)
+BARE = Column(5, "c", INT, nullable=False)
+INDEX = Index(6, "i", (5,))
+UNIQUE = replace(INDEX, unique=True)
+CHECK = Check(7, "k", "c > 0", (5,))
+NOT_VALID = replace(CHECK, state=State.WRITE_ONLY)
+LOCK = Lock(8, "l")
+TABLE = Descriptor(1, "t", 3, (Column(1, "id", INT, False), OPTIONAL), (1,))
+
+GONE = {"gone": True}
+DELETE_ONLY = {"state": "delete-only"}
+WRITE_ONLY = {"state": "write-only"}
+PUBLIC = {"state": "public"}
+
+
+class Walked(NamedTuple):
+    """What a step changes (fields of the element), and whether it fills and verifies it."""
+
+    changes: dict[str, Any]
+    fills: bool = False
+    verifies: bool = False
+
+
+class Way(NamedTuple):
+    track: Track
+    point: int
+    steps: tuple[Walked, ...]
+
+
+def plain(*changes: dict[str, Any]) -> tuple[Walked, ...]:
+    return tuple(map(Walked, changes))
+
+
+LOOSENED = {"nullable": True, "not_null_enforced": True}
+LET_GO = {"state": "delete-only", "not_null_enforced": False}
+
+WAYS: dict[str, Way] = {
+    "add optional column": Way(way.add_column(OPTIONAL), 1, plain(DELETE_ONLY, PUBLIC)),
+    "add required column": Way(
+        way.add_column(REQUIRED),
+        2,
+        (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
+    ),
+    "add nullable column with default": Way(
+        way.add_column(NULLABLE),
+        3,
+        (
+            Walked(DELETE_ONLY),
+            Walked(WRITE_ONLY, True, True),
+            Walked({"filled": True}),
+            Walked({"state": "public", "filled": False}),
+        ),
+    ),
+    "drop optional column": Way(
+        way.drop_column(OPTIONAL, indexed=False, checked=False), 0, plain(DELETE_ONLY, GONE)
+    ),
+    "drop indexed column": Way(
+        way.drop_column(OPTIONAL, indexed=True, checked=False), 1, plain({}, DELETE_ONLY, GONE)
+    ),
+    "drop checked column": Way(
+        way.drop_column(OPTIONAL, indexed=False, checked=True), 1, plain({}, DELETE_ONLY, GONE)
+    ),
+    "drop required column with default": Way(
+        way.drop_column(REQUIRED, indexed=True, checked=False),
+        1,
+        plain(WRITE_ONLY, DELETE_ONLY, GONE),
+    ),
+    "drop required column without default": Way(
+        way.drop_column(BARE, indexed=False, checked=True), 2, plain({}, LOOSENED, LET_GO, GONE)
+    ),
+    "add index": Way(
+        way.add_index(INDEX, unique=False),
+        2,
+        (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
+    ),
+    "add unique index": Way(
+        way.add_index(INDEX, unique=True),
+        3,
+        (
+            Walked(DELETE_ONLY),
+            Walked(WRITE_ONLY, True, True),
+            Walked({"unique_enforced": True}, False, True),
+            Walked({"state": "public", "unique": True, "unique_enforced": False}),
+        ),
+    ),
+    "drop index": Way(way.drop_index(INDEX), 1, plain(WRITE_ONLY, DELETE_ONLY, GONE)),
+    "drop unique index": Way(
+        way.drop_index(UNIQUE),
+        1,
+        plain(
+            {"state": "write-only", "unique": False, "unique_enforced": True},
+            {"state": "delete-only", "unique_enforced": False},
+            GONE,
+        ),
+    ),
+    "add check": Way(
+        way.add_check(CHECK, not_valid=False), 1, (Walked(WRITE_ONLY, False, True), Walked(PUBLIC))
+    ),
+    "add check not valid": Way(way.add_check(CHECK, not_valid=True), 0, plain(WRITE_ONLY)),
+    "validate check": Way(
+        way.validate_check(NOT_VALID), 1, (Walked({}, False, True), Walked(PUBLIC))
+    ),
+    "drop check": Way(way.drop_check(CHECK), 1, plain(WRITE_ONLY, GONE)),
+    "drop check not valid": Way(way.drop_check(NOT_VALID), 0, plain(GONE)),
+    "set not null": Way(
+        way.set_not_null(OPTIONAL),
+        1,
+        (
+            Walked({"not_null_enforced": True}, False, True),
+            Walked({"nullable": False, "not_null_enforced": False}),
+        ),
+    ),
+    "drop not null": Way(way.drop_not_null(BARE), 1, plain(LOOSENED, {"not_null_enforced": False})),
+    "set default": Way(way.set_default(OPTIONAL, 9), 0, plain({"default": 9})),
+    "rename column": Way(
+        way.rename(OPTIONAL, "d"), 0, plain({"name": "d", "alias": "c"}, {"alias": ""})
+    ),
+    "rename index": Way(
+        way.rename(INDEX, "j"), 0, plain({"name": "j", "alias": "i"}, {"alias": ""})
+    ),
+    "rename table": Way(
+        way.rename(TABLE, "u"), 0, plain({"name": "u", "alias": "t"}, {"alias": ""})
+    ),
+    "reword check": Way(way.reword_check(CHECK, "d > 0"), 0, plain({"expression": "d > 0"})),
+    "drop table": Way(way.drop_table(TABLE), 0, plain(DELETE_ONLY, {"state": "absent"})),
+    "retire lock": Way(way.retire_lock(LOCK), 0, plain(DELETE_ONLY)),
+    "move column": Way(way.move_column(OPTIONAL, 8), 1, plain({"locks": [0, 8]}, {"locks": [8]})),
+}
+
+
+def changed(track: Track, edits: tuple[Edit, ...]) -> dict[str, Any]:
+    """Fields that a step sets, a new element's compared with what it will be in the end."""
+    if not edits:
+        return {}
+    ((kind, element_id, before, after),) = edits
+    assert (kind, element_id) == track.name
+    if after is None:
+        return GONE
+    known = before or {**body_of(track.element), "state": ""}
+    return {name: value for name, value in after.items() if value != known[name]}
+
+
+def walked(track: Track, step: Step) -> Walked:
+    element_id = track.name[1]
+    assert set(step.fills) <= {element_id}
+    assert set(step.verifies) <= {element_id}
+    return Walked(changed(track, step.edits), bool(step.fills), bool(step.verifies))
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_way_of_one_element(name: str) -> None:
+    track, point, expected = WAYS[name]
+    steps, made_point = steps_of([track])
+    assert tuple(walked(track, step) for step in steps) == expected
+    assert made_point == point
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_each_step_begins_where_the_one_before_has_ended(name: str) -> None:
+    track = WAYS[name].track
+    steps, _ = steps_of([track])
+    standing = None if track.new else body_of(track.element)
+    for step in steps:
+        for edit in step.edits:
+            assert edit.before == standing
+            standing = edit.after
+    ends = steps[-1].edits[-1].after
+    assert standing == ends
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_reversed_steps_say_the_opposite_and_ask_no_work(name: str) -> None:
+    for step in steps_of([WAYS[name].track]).steps:
+        back = step.reversed
+        assert (back.fills, back.verifies) == ((), ())
+        assert back.reversed.edits == step.edits
+        assert [(e.before, e.after) for e in back.edits] == [
+            (e.after, e.before) for e in reversed(step.edits)
+        ]
+
+
+# ------------------------------------------------------------------ several elements
+
+
+def labels(steps: tuple[Step, ...]) -> list[list[str]]:
+    return [[f"{edit.name} {edit.state}" for edit in step.edits] for step in steps]
+
+
+def test_elements_of_one_statement_share_steps_and_commit_together() -> None:
+    """A column, a unique index over it and a dropped index: four steps of the longest rise, and
+    the fall behind them; what needs fewer steps waits for the commit."""
+    old = Index(3, "old", (1,))
+    made = steps_of(
+        [
+            way.add_column(REQUIRED),
+            way.add_index(INDEX, unique=True),
+            way.drop_index(old),
+        ]
+    )
+    assert labels(made.steps) == [
+        ["c delete-only", "i delete-only"],
+        ["c write-only", "i write-only"],
+        ["i write-only"],
+        ["old write-only", "c public", "i public"],
+        ["old delete-only"],
+        ["old absent"],
+    ]
+    assert [step.fills for step in made.steps] == [(), (5, 6), (), (), (), ()]
+    assert [step.verifies for step in made.steps] == [(), (5, 6), (6,), (), (), ()]
+    assert made.point == 3, "what was made is public: the whole can't be undone any more"
+
+
+def test_columns_are_filled_before_the_indexes_over_them_whatever_their_ids() -> None:
+    early = Index(2, "early", (5,))
+    made = steps_of([way.add_index(early, unique=False), way.add_column(REQUIRED)])
+    assert made.steps[1].fills == (5, 2)
+
+
+def test_point_is_the_first_stage_that_can_not_be_undone() -> None:
+    drops = [way.drop_index(INDEX), way.drop_check(CHECK)]
+    assert steps_of(drops).point == 1
+    assert steps_of([*drops, way.set_default(OPTIONAL, 1)]).point == 0
+    assert steps_of([way.reword_check(CHECK, "d > 0"), way.drop_index(INDEX)]).point == 1
+
+
+def test_two_tracks_of_one_element_are_one_edit() -> None:
+    made = steps_of([way.set_default(OPTIONAL, 3), way.set_not_null(OPTIONAL)])
+    assert len(made.steps) == 2
+    (enforced,), (commit,) = (step.edits for step in made.steps)
+    assert enforced.before is not None
+    assert enforced.after == {**enforced.before, "not_null_enforced": True}
+    assert commit.after == {
+        **enforced.before,
+        "default": 3,
+        "nullable": False,
+        "not_null_enforced": False,
+    }
+    assert made.point == 1
+
+
+def test_two_tracks_of_one_element_that_change_the_same_step_merge_its_work() -> None:
+    made = steps_of([way.add_column(NULLABLE), way.rename(NULLABLE, "d")])
+    assert [step.fills for step in made.steps] == [(), (5,), (), (), ()]
+    assert [e.name for step in made.steps for e in step.edits] == ["c", "c", "c", "d", "d"]
+
+
+def test_a_column_moves_between_locks_through_a_step_with_both() -> None:
+    """Claim 8; what the old lock knows up to the fence of that step is taken over with the next."""
+    moves = way.record_moves(TABLE, [(8, 0)])
+    made = steps_of([way.add_lock(LOCK), way.move_column(OPTIONAL, 8), moves])
+    assert labels(made.steps) == [["c public", "l public"], ["t public", "c public"]]
+    assert [edit.after["locks"] for edit in made.steps[0].edits[:1] if edit.after] == [[0, 8]]
+    table, column = (edit.after for edit in made.steps[1].edits)
+    assert table is not None
+    assert column is not None
+    assert (table["lock_moves"], column["locks"]) == ([[8, 0, FENCE_BEFORE]], [8])
+    assert made.point == 1
+
+
+def test_a_step_in_which_nothing_changes_has_no_edit() -> None:
+    (first, _) = steps_of([way.validate_check(NOT_VALID)]).steps
+    assert (first.edits, first.verifies, first.label) == ((), (7,), "unchanged")
+
+
+def test_a_tracks_name_tells_the_table_from_its_elements() -> None:
+    assert way.drop_table(TABLE).name == (Kind.TABLE, 0)
+    assert way.drop_index(INDEX).name == (Kind.INDEX, 6)
