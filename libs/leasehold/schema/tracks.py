@@ -9,6 +9,8 @@ A track *rises* before the job's commit step and *falls* from it on:
 Every element walks only pairs of adjacent states that are safe (states of `states.py`, Claims 4 to
 7), and all that move in one step have moved when it is drained; so a step of several edits is as
 safe as each of them. Rises begin together at the first step; the commit step is behind the longest.
+⚠ A constraint is enforced only in versions that show its columns: else writers are refused for a
+value that they can't give.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.descriptor import Descriptor, LockMove
 from leasehold.schema.edits import FENCE_BEFORE, Edit, Kind, body_of, kind_of
 from leasehold.schema.elements import Check, Column, Derived, Element, Index, Lock
@@ -28,11 +31,13 @@ NEVER = 1 << 30
 
 class Stage(NamedTuple):
     """What one step does to an element: fields that change, None to take it out. After the fence
-    its pairs are filled (`fill`), and every node checks it as if it were public (`verify`)."""
+    its pairs are filled (`fill`), and every node checks it as if it were public (`verify`).
+    `enforces`: from here on writes are refused that break the constraint."""
 
     change: Mapping[str, Any] | None
     fill: bool = False
     verify: bool = False
+    enforces: bool = False
 
 
 def _at(state: State, **fields: Any) -> Stage:
@@ -55,6 +60,18 @@ class Track:
         if isinstance(self.element, Descriptor):
             return Kind.TABLE, 0
         return kind_of(self.element), self.element.element_id
+
+    @property
+    def over(self) -> frozenset[int]:
+        """The columns of a constraint that the rise enforces."""
+        if not any(stage.enforces for stage in self.rise):
+            return frozenset()
+        match self.element:
+            case Index(columns=columns) | Check(columns=columns):
+                return frozenset(columns)
+            case Column(element_id=element_id):
+                return frozenset({element_id})
+        return frozenset()
 
 
 # ------------------------------------------------------------------ the ways of elements
@@ -103,16 +120,19 @@ def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track,
 
 
 def drop_column(column: Column, *, indexed: bool, checked: bool) -> Track:
-    """The reverse. ⚠ A required column without a default first loses its NOT NULL: who can't see
-    it any more can't write it. An index over it is delete-only no later than the column itself; a
-    check that names it is gone before anybody writes the column's default for want of a value."""
-    first: tuple[Stage, ...] = ()
-    if not column.nullable:
+    """The reverse. ⚠ A column with a default is still written for those who read it, and `filled`,
+    so that their NULLs stay. A required one without a default first loses its NOT NULL: who can't
+    see it any more can't write it. While it is hidden nothing over it is enforced, and an index is
+    delete-only no later than the column itself: it waits until they are write-only."""
+    gone = _at(State.DELETE_ONLY, not_null_enforced=False, filled=False)
+    if column.default is not None:
+        way = (_at(State.WRITE_ONLY, filled=True), gone, _GONE)
+    elif not column.nullable:
         loosened = Stage({"nullable": True, "not_null_enforced": True})
-        first = (loosened,) if column.default is None else (_WRITE_ONLY,)
-    gone = _at(State.DELETE_ONLY, not_null_enforced=False)
-    waits = (_UNCHANGED,) if checked or (indexed and not first) else ()
-    fall = (*waits, *first, gone, _GONE)
+        return Track(column, fall=(loosened, gone, _GONE), final=1)
+    else:
+        way = (gone, _GONE)
+    fall = (_UNCHANGED, *way) if indexed or checked else way
     return Track(column, fall=fall, final=len(fall) - 2)
 
 
@@ -122,7 +142,7 @@ def add_index(index: Index, *, unique: bool) -> Track:
     filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
     if not unique:
         return Track(index, True, (_DELETE_ONLY, filling), (_PUBLIC,))
-    enforced = Stage({"unique_enforced": True}, verify=True)
+    enforced = Stage({"unique_enforced": True}, verify=True, enforces=True)
     public = _at(State.PUBLIC, unique=True, unique_enforced=False)
     return Track(index, True, (_DELETE_ONLY, filling, enforced), (public,))
 
@@ -137,7 +157,8 @@ def add_check(check: Check, *, not_valid: bool) -> Track:
     """absent → write-only → validated → public; NOT VALID stays write-only."""
     if not_valid:
         return Track(check, True, fall=(_WRITE_ONLY,))
-    return Track(check, True, (Stage({"state": State.WRITE_ONLY}, verify=True),), (_PUBLIC,))
+    enforced = Stage({"state": State.WRITE_ONLY}, verify=True, enforces=True)
+    return Track(check, True, (enforced,), (_PUBLIC,))
 
 
 def validate_check(check: Check) -> Track:
@@ -150,7 +171,7 @@ def drop_check(check: Check) -> Track:
 
 
 def set_not_null(column: Column) -> Track:
-    enforced = Stage({"not_null_enforced": True}, verify=True)
+    enforced = Stage({"not_null_enforced": True}, verify=True, enforces=True)
     return Track(
         column, rise=(enforced,), fall=(Stage({"nullable": False, "not_null_enforced": False}),)
     )
@@ -223,8 +244,8 @@ class _Standing:
 
 def steps_of(tracks: Iterable[Track]) -> Steps:
     """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
-    default and a NOT NULL): they change different fields of it."""
-    tracks = tuple(tracks)
+    default and a NOT NULL): they change different fields of it. Raises FeatureNotSupported."""
+    tracks = _shown_first(tuple(tracks))
     assert tracks
     standing: dict[tuple[Kind, int], _Standing] = {}
     for track in tracks:
@@ -235,6 +256,35 @@ def steps_of(tracks: Iterable[Track]) -> Steps:
     count = commit + max(len(track.fall) for track in tracks)
     made = tuple(_step(number, commit, tracks, standing) for number in range(count))
     return Steps(made, commit + min(min(track.final for track in tracks), count - commit - 1))
+
+
+def _shown_first(tracks: tuple[Track, ...]) -> tuple[Track, ...]:
+    """⚠ With a constraint over a new column: the column is public before the commit step already
+    (which can be undone, as all of a rise), and from there on the constraint is enforced."""
+    new = {t.name[1]: t for t in tracks if t.new and isinstance(t.element, Column)}
+    early = frozenset().union(*(track.over for track in tracks)) & new.keys()
+    leaving = {
+        t.element.name
+        for t in tracks
+        if isinstance(t.element, Column) and t.name[1] not in new and _GONE in t.fall
+    }
+    for name in sorted({new[element_id].element.name for element_id in early} & leaving):
+        raise FeatureNotSupported(
+            f"a column {name!r} is dropped and another one made, with a constraint over it: add"
+            " the constraint by a statement of its own",
+            column=name,
+        )
+    return tuple(_behind(track, new, early) for track in tracks)
+
+
+def _behind(track: Track, new: Mapping[int, Track], early: frozenset[int]) -> Track:
+    """A track as `_shown_first` wants it: a column shows itself, a constraint waits for that."""
+    if track.name[1] in early and track is new[track.name[1]]:
+        return replace(track, rise=(*track.rise, *track.fall[:1]), fall=track.fall[1:])
+    shown = max((len(new[element_id].rise) for element_id in track.over & early), default=0)
+    first = next((n for n, stage in enumerate(track.rise) if stage.enforces), 0)
+    waits = (_UNCHANGED,) * max(0, shown - first)
+    return replace(track, rise=(*track.rise[:first], *waits, *track.rise[first:]))
 
 
 def _step(
@@ -270,7 +320,7 @@ def _edit(name: tuple[Kind, int], element: _Standing) -> Edit | None:
     for stage in element.changes:
         if stage.change is None:
             element.now = None
-        else:
+        elif stage.change:
             changes: dict[str, Any] = dict(stage.change)
             element.now = replace(element.now or element.base, **changes)
     element.changes.clear()
