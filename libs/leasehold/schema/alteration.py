@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.model.errors import (
+    DependentObjects,
     DuplicateColumn,
     DuplicateObject,
     FeatureNotSupported,
@@ -217,6 +218,13 @@ class Alteration:
             )
         if self._table.element(column.element_id) is None:
             raise InvalidDefinition(f"column {column.name!r} is added by the same statement")
+        made = self._made_over(column)
+        if made:
+            raise DependentObjects(
+                f"{', '.join(made)} of the same statement rests on column {column.name!r}",
+                column=column.name,
+                position=action.position,
+            )
         indexes = [i for i in self._table.indexes if column.element_id in i.columns]
         checks = [c for c in self._table.checks if column.element_id in c.columns]
         for index in indexes:
@@ -255,6 +263,7 @@ class Alteration:
             self.notices.append(f"column {column.name!r} has that default already")
             return
         self._take(way.set_default(column, value), f"column {column.name}")
+        self._columns[column.name] = replace(column, default=value)
 
     def _alter_type(self, action: AlterType) -> None:
         old = self._column(action.column, action.position)
@@ -273,6 +282,7 @@ class Alteration:
         for track in way.change_type(old, new, forth, back):
             self.tracks.append(track)
         self._words.append(f"column {old.name}")
+        self._columns[old.name] = new
 
     def _others(self, column: Column) -> tuple[Column, ...]:
         return tuple(c for c in self._table.columns if c.element_id != column.element_id)
@@ -281,6 +291,7 @@ class Alteration:
         """A column's type can't change under what rests on it."""
         users = [f"index {i.name}" for i in self._table.indexes if column.element_id in i.columns]
         users += [f"check {c.name}" for c in self._table.checks if column.element_id in c.columns]
+        users += self._made_over(column)
         if column.element_id in self._table.primary_key:
             users.append("the primary key")
         if users:
@@ -291,12 +302,22 @@ class Alteration:
                 position=position,
             )
 
+    def _made_over(self, column: Column) -> list[str]:
+        """Constraints of this very statement that rest on a column."""
+        made = [track.element for track in self.tracks if track.new]
+        return [
+            f"constraint {element.name}"
+            for element in made
+            if isinstance(element, Index | Check) and column.element_id in element.columns
+        ]
+
     def _set_not_null(self, action: SetNotNull) -> None:
         column = self._column(action.column, action.position)
         if column.refuses_null or column.element_id in self._table.primary_key:
             self.notices.append(f"column {column.name!r} is NOT NULL already")
             return
         self._take(way.set_not_null(column), f"column {column.name}")
+        self._columns[column.name] = replace(column, nullable=False)
 
     def _drop_not_null(self, action: DropNotNull) -> None:
         column = self._column(action.column, action.position)
@@ -310,6 +331,7 @@ class Alteration:
             self.notices.append(f"column {column.name!r} is not NOT NULL")
             return
         self._take(way.drop_not_null(column), f"column {column.name}")
+        self._columns[column.name] = replace(column, nullable=True)
 
     # ------------------------------------------------------------ the table
 
@@ -351,18 +373,19 @@ class Alteration:
         columns = tuple(sorted(table.column(name).element_id for name in named))
         stem = "_".join((table.name, *named)) if len(named) == 1 else table.name
         name = self._constraint_name(check.name, stem, "_check", set())
-        if len(table.checks) >= CHECKS_MAX:
+        present = sum(track.new and isinstance(track.element, Check) for track in self.tracks)
+        if len(table.checks) + present >= CHECKS_MAX:
             raise OutOfRange(f"table {table.name!r} has {CHECKS_MAX} checks, the most allowed")
         self._constraints.add(name)
         made = Check(self._new_id(), name, check.expression, columns)
         self._take(way.add_check(made, not_valid=check.not_valid), f"constraint {name}")
 
     def _constraint(self, name: str) -> Check | Index | None:
+        """One that this statement has not dropped."""
         check = self._table.check(name)
-        if check is not None:
-            return check
         index = self._table.index(name)
-        return index if index is not None and index.constraint else None
+        found = check or (index if index is not None and index.constraint else None)
+        return None if found is None or found.element_id in self._dropped else found
 
     def _unknown_constraint(self, name: str, position: int) -> UnknownObject:
         return UnknownObject(
