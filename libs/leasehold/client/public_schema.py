@@ -7,18 +7,17 @@ their wire form holds, so that nothing has to be told twice when an element lear
 
 An event must always fit a Kafka record, or the changefeed could publish nothing after it. Names and
 states of 1,000 columns are small; defaults, expressions and what repeats them may not be. What does
-not fit is left out, the derived before the told, and `left_out` says what.
+not fit is left out and `left_out` says what: the derived, and of the told at last long texts.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.public_schema_json import json_schema
+from leasehold.client.public_schema_json import has_form, json_schema
 from leasehold.client.version_diff import ElementChange, diff, element_words
 from leasehold.model.records import VersionEvent
 from leasehold.model.topics import MESSAGE_BYTES_MAX
@@ -31,6 +30,8 @@ FORMAT: Final = 1
 CONTENT_TYPE: Final = "application/json"
 EVENT_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 2
 """Half of what a record may be: headers, key and the batch around it have room whatever happens."""
+LEFT_OUT_BYTES_MAX: Final = 256
+"""Room for the braces and for saying what was left out."""
 TEXT_BYTES_MAX: Final = 256
 """Longest default or expression that is told when an event would not fit."""
 
@@ -62,9 +63,34 @@ _TOLD_BESIDE: Final = frozenset({"kind", "definition"})
 
 def public_event(event: VersionEvent) -> dict[str, Any]:
     """Everything that there is to tell, as plain data that JSON has forms for."""
+    descriptor = from_wire(event.body)
+    derived = {name: derive(event, descriptor) for name, derive in _DERIVED.items()}
+    return {**_told(event, descriptor), **derived, "left_out": []}
+
+
+def encode_event(event: VersionEvent) -> bytes:
+    """One JSON object in UTF-8, of at most EVENT_BYTES_MAX bytes."""
+    descriptor = from_wire(event.body)
+    told = _told(event, descriptor)
+    parts = _parts(told)
+    left_out = []
+    if _size(parts) > EVENT_BYTES_MAX:
+        _cut_long_texts(told)
+        parts = _parts(told)
+        left_out.append("long texts")
+    assert _size(parts) <= EVENT_BYTES_MAX, "1,000 columns of bounded names and texts fit"
+    for name, derive in _DERIVED.items():
+        part = _parts({name: derive(event, descriptor)})
+        if _size(parts) + _size(part) > EVENT_BYTES_MAX:
+            part = _parts({name: None})
+            left_out.append(name)
+        parts += part
+    parts += _parts({"left_out": left_out})
+    return b"{" + b",".join(parts) + b"}"
+
+
+def _told(event: VersionEvent, descriptor: Descriptor) -> dict[str, Any]:
     body = event.body
-    descriptor = from_wire(body)
-    changes = diff(before_event(event), descriptor)
     return {
         "format": FORMAT,
         "table": event.name,
@@ -76,11 +102,28 @@ def public_event(event: VersionEvent) -> dict[str, Any]:
         **{name: value for name, value in body.items() if name not in _NOT_AS_IT_IS},
         "elements": _elements(descriptor, body),
         "job": {"id": event.job_id, "to": event.step, **event.job} if event.job_id else None,
-        "diff": public_diff(event.version - 1, changes),
-        "avro": avro_schema(descriptor),
-        "json_schema": json_schema(descriptor),
-        "left_out": [],
     }
+
+
+_DERIVED: Final[Mapping[str, Callable[[VersionEvent, Descriptor], dict[str, Any]]]] = {
+    "diff": lambda event, after: public_diff(event.version - 1, diff(before_event(event), after)),
+    "avro": lambda _event, after: avro_schema(after),
+    "json_schema": lambda _event, after: json_schema(after),
+}
+"""What follows from the elements, of this event and of the one before."""
+
+
+def _parts(fields: Mapping[str, Any]) -> list[bytes]:
+    """`"name":value` of each field."""
+    return [f'"{name}":{_json(value)}'.encode() for name, value in fields.items()]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _size(parts: Sequence[bytes]) -> int:
+    return sum(map(len, parts)) + len(parts) + LEFT_OUT_BYTES_MAX
 
 
 def public_diff(version: int, changes: Sequence[ElementChange]) -> dict[str, Any]:
@@ -107,19 +150,6 @@ def before_event(event: VersionEvent) -> Descriptor | None:
     return from_wire(body)
 
 
-def encode_event(event: VersionEvent) -> bytes:
-    """One JSON object in UTF-8, of at most EVENT_BYTES_MAX bytes."""
-    public = public_event(event)
-    for leave_out in (_nothing, _renderings, _difference, _long_texts):
-        leave_out(public)
-        data = json.dumps(public, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        encoded = data.encode()
-        if len(encoded) <= EVENT_BYTES_MAX:
-            break
-    assert len(encoded) <= EVENT_BYTES_MAX, "1,000 columns of bounded names and texts fit"
-    return encoded
-
-
 def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     elements = []
     for kind, place in _PLACES.items():
@@ -136,39 +166,19 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
 
 def _told_default(wire: Mapping[str, Any]) -> Any:
     value = wire["default"]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no number for it
+    if not has_form(value):
+        return str(value)
     return to_json(Type(wire["type"], wire["length"]), value)
 
 
-# ------------------------------------------------------------------ what does not fit
-
-
-def _nothing(_public: dict[str, Any]) -> None:
-    pass
-
-
-def _renderings(public: dict[str, Any]) -> None:
-    """They follow from the elements."""
-    public |= {"avro": None, "json_schema": None}
-    public["left_out"] += ["avro", "json_schema"]
-
-
-def _difference(public: dict[str, Any]) -> None:
-    """It follows from this event and the one before."""
-    public["diff"] = None
-    public["left_out"].append("diff")
-
-
-def _long_texts(public: dict[str, Any]) -> None:
+def _cut_long_texts(told: Mapping[str, Any]) -> None:
     """No reader of rows needs them; whoever does asks a node."""
-    for element in public["elements"]:
+    for element in told["elements"]:
         for name in ("default", "expression", "definition"):
             if _is_long(element.get(name)):
                 element[name] = None
-    if public["job"] is not None and _is_long(public["job"].get("sql")):
-        public["job"]["sql"] = None
-    public["left_out"].append("long texts")
+    if told["job"] is not None and _is_long(told["job"].get("sql")):
+        told["job"]["sql"] = None
 
 
 def _is_long(value: Any) -> bool:

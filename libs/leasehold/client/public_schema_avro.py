@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from leasehold.client.public_schema_json import has_form
 from leasehold.client.version_diff import column_words
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.types import Type
@@ -111,7 +112,7 @@ def _type_and_default(column: Column) -> dict[str, Any]:
     """A field's default is what a reader shows for data older than the column. It belongs to the
     first type of a union: hence null stands second where old rows show something else."""
     plain = _TYPES[column.type.name]
-    if column.default is None:
+    if column.default is None or not has_form(column.default):
         return {"type": ["null", plain], "default": None} if column.nullable else {"type": plain}
     default = _default(column.type, column.default)
     return {"type": [plain, "null"] if column.nullable else plain, "default": default}

@@ -6,6 +6,7 @@ It describes a row as JSON requests and results carry it: column name → the JS
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,6 +31,11 @@ _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
+def has_form(value: Any) -> bool:
+    """Has JSON a form for this storage value? Not for an infinite number."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def json_schema(descriptor: Descriptor) -> dict[str, Any]:
     columns = descriptor.by_name
     return {
@@ -48,7 +54,7 @@ def _property(column: Column) -> dict[str, Any]:
     if column.nullable:
         form["type"] = [form["type"], "null"]
     form["description"] = column_words(column)
-    if column.default is not None:
+    if column.default is not None and has_form(column.default):
         form["default"] = to_json(column.type, column.default)
     return form
 
