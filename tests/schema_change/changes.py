@@ -1,4 +1,4 @@
-"""The schema changes that the model runs: statements, planned by the real plan."""
+"""A schema change that the model runs: SQL, planned by the real parser and the real plan."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from leasehold.model.records import DescriptorWrite, MinVersion
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job
-from leasehold.schema.plan import CreateTablePlan, JobPlan, next_descriptor, plan
+from leasehold.schema.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
 from leasehold.schema.tracks import Track, steps_of
-from leasehold.schema.types import Type
-from leasehold.sql import statements as sql
+from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.statements import Explain
 
-INTEGER: Final = Type("integer")
-A, B, C = 2, 3, 4  # element ids of the columns a, b and, where it is there, c
+A, B, C = 2, 3, 4  # element ids of the columns a, b and c of TABLE and of those who add c
+TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b integer)"
 Domain = Mapping[str, tuple[Any, ...]]
 
 
@@ -31,41 +31,34 @@ class Change:
     domain: Domain = field(default_factory=dict)
     origin: Descriptor | None = None
 
-    def with_tracks(self, *tracks: Track) -> Change:
-        """The same change by other ways: an order that the plan does not make."""
+    def by(self, *tracks: Track) -> Change:
+        """The same change on other ways: an order that the plan does not make."""
         steps, point = steps_of(tracks)
         return replace(self, job=replace(self.job, steps=steps, point=point))
 
 
-def column(
-    name: str, *, nullable: bool = True, default: int | None = None, unique: bool = False
-) -> sql.ColumnDefinition:
-    made = sql.UniqueDefinition((name,)) if unique else None
-    return sql.ColumnDefinition(name, INTEGER, nullable, default, unique=made)
+def planned(sql: str, catalog: Catalog) -> Plan:
+    statement = parse_ddl(sql)
+    assert not isinstance(statement, Explain)
+    return plan(statement, catalog, sql=sql)
 
 
-def alter(*actions: sql.Action) -> sql.AlterTable:
-    return sql.AlterTable("t", actions)
-
-
-def table_with(*columns: sql.ColumnDefinition) -> sql.CreateTable:
-    first = column("id", nullable=False)
-    return sql.CreateTable("t", (first, *columns), ("id",))
-
-
-TABLE: Final = table_with(column("a"), column("b"))
-
-
-def standing(*statements: sql.Change) -> Descriptor:
-    """Table t once `statements` are done, as its version 1."""
+def catalog_of(descriptor: Descriptor) -> Catalog:
     catalog = Catalog()
-    for statement in statements:
-        made = plan(statement, catalog)
+    body = descriptor.to_wire()
+    catalog.apply(DescriptorWrite(descriptor.table_id, descriptor.version, body), 0, 0)
+    return catalog
+
+
+def standing(*statements: str) -> Descriptor:
+    """Table t once the statements are done, as its version 1."""
+    catalog = Catalog()
+    for sql in statements:
+        made = planned(sql, catalog)
         if isinstance(made, CreateTablePlan):
-            body = made.descriptor.to_wire()
-            catalog.apply(DescriptorWrite(1, 1, body), 0, 0)
+            catalog = catalog_of(made.descriptor)
             continue
-        assert isinstance(made, JobPlan), statement
+        assert isinstance(made, JobPlan), sql
         for number in range(len(made.job.steps)):
             after = next_descriptor(replace(made.job, step=number), catalog)
             catalog.apply(DescriptorWrite(1, after.version, after.to_wire()), 0, 0)
@@ -74,16 +67,10 @@ def standing(*statements: sql.Change) -> Descriptor:
 
 
 def changed(
-    name: str,
-    statement: sql.Change,
-    *given: sql.Change,
-    domain: Domain | None = None,
-    origin: tuple[sql.Change, ...] = (),
+    sql: str, *given: str, domain: Domain | None = None, origin: tuple[str, ...] = ()
 ) -> Change:
-    """The change that `statement` plans on the table made by `given` (TABLE without any)."""
+    """The change that `sql` plans on the table made by `given` (TABLE without any)."""
     base = standing(*(given or (TABLE,)))
-    catalog = Catalog()
-    catalog.apply(DescriptorWrite(1, 1, base.to_wire()), 0, 0)
-    made = plan(statement, catalog)
+    made = planned(sql, catalog_of(base))
     assert isinstance(made, JobPlan), made
-    return Change(name, base, made.job, domain or {}, standing(*origin) if origin else None)
+    return Change(sql, base, made.job, domain or {}, standing(*origin) if origin else None)

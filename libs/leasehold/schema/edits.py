@@ -174,8 +174,9 @@ def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
 
 def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
     standing = descriptor.element(edit.element_id)
-    before = None if standing is None else body_of(standing)
-    assert before == edit.before, f"D9: {before} stands where {edit.before} was expected"
+    # As elements, since a body that has travelled has tuples for lists.
+    before = None if edit.before is None else _element_of(edit.kind, edit.before)
+    assert standing == before, f"D9: {standing} stands where {before} was expected"
     after = None if edit.after is None else _element_of(edit.kind, edit.after)
     place = _PLACES[edit.kind]
     elements = tuple(e for e in getattr(descriptor, place) if e.element_id != edit.element_id)

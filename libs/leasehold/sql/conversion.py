@@ -36,7 +36,8 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
 
 def converted(old: Column, new: Column, table: Descriptor) -> Any:
     """The default of a column in its new type. Raises WrongType when it can't be converted."""
-    forth, _ = conversions(old.type, new.type, old.name, f"CAST({written_name(old.name)} AS {new.type})")
+    cast = f"CAST({written_name(old.name)} AS {new.type})"
+    forth, _ = conversions(old.type, new.type, old.name, cast)
     try:
         return compile_expression(forth, replace(table), new)({old.element_id: old.default})
     except Refused as error:
