@@ -164,13 +164,16 @@ def _free_table(catalog: Catalog, table: Descriptor) -> None:
 
 def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan | NothingToDo:
     name = statement.name
-    if name in catalog.table_names():
+    if _is_table(catalog, name):
         if statement.if_not_exists:
             return NothingToDo(f"table {name!r} exists already, nothing was done")
         raise DuplicateObject(f"table {name!r} exists already", table=name)
     taken = relation_names(catalog)
     if name in taken:
-        raise DuplicateObject(f"{name!r} is the name of an index already", table=name)
+        raise DuplicateObject(
+            f"{name!r} is the name of an index, or of something that is being made or dropped",
+            table=name,
+        )
     columns: list[Column] = []
     ids: dict[str, int] = {}
     for element_id, definition in enumerate(statement.columns, start=1):
@@ -198,6 +201,15 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
     for check in statement.checks:
         made.add_check(replace(check, not_valid=False))
     return CreateTablePlan(_public_at_once(table, made))
+
+
+def _is_table(catalog: Catalog, name: str) -> bool:
+    """One that is being dropped is not there any more, though its name is still taken."""
+    try:
+        catalog.resolve(name)
+    except UnknownTable:
+        return False
+    return True
 
 
 def _public_at_once(table: Descriptor, made: Alteration) -> Descriptor:
@@ -265,7 +277,7 @@ def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Nothing
 
 
 def _is_public(catalog: Catalog, name: str) -> bool:
-    if name in catalog.table_names():
+    if _is_table(catalog, name):
         return True
     found = (table.index(name) for table in catalog.tables())
     return any(index is not None and index.state is State.PUBLIC for index in found)
