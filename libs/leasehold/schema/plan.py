@@ -27,7 +27,8 @@ from leasehold.schema.elements import Check, Column, Index
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.names import free_name, relation_names, running_jobs
 from leasehold.schema.states import State
-from leasehold.schema.tracks import Track, add_index, drop_index, drop_table, rename, steps_of
+from leasehold.schema.steps import steps_of
+from leasehold.schema.tracks import Track, add_index, drop_index, drop_table, rename
 from leasehold.sql.statements import (
     AlterTable,
     Change,

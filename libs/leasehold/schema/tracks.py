@@ -1,4 +1,4 @@
-"""Tracks: the way of one element through a job, and how the tracks of one job share steps.
+"""Tracks: the way of one element through a job. How the tracks of one job share steps: steps.py.
 
 A track *rises* before the job's commit step and *falls* from it on:
 
@@ -7,23 +7,18 @@ A track *rises* before the job's commit step and *falls* from it on:
     fall      what is to go is no longer written, then no longer there; aliases end
 
 Every element walks only pairs of adjacent states that are safe (states of `states.py`, Claims 4 to
-7), and all that move in one step have moved when it is drained; so a step of several edits is as
-safe as each of them. Rises begin together at the first step; the commit step is behind the longest.
-⚠ A constraint is enforced only in versions that show its columns: else writers are refused for a
-value that they can't give.
+7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.descriptor import Descriptor, LockMove
-from leasehold.schema.edits import FENCE_BEFORE, Edit, Kind, body_of, kind_of
+from leasehold.schema.edits import FENCE_BEFORE, Kind, kind_of
 from leasehold.schema.elements import Check, Column, Derived, Element, Index, Lock
-from leasehold.schema.job import Step
 from leasehold.schema.states import State
 
 NEVER = 1 << 30
@@ -62,14 +57,17 @@ class Track:
         return kind_of(self.element), self.element.element_id
 
     @property
+    def enforced_at(self) -> int:
+        """The stage of the rise that enforces a constraint, -1 without one."""
+        return next((n for n, stage in enumerate(self.rise) if stage.enforces), -1)
+
+    @property
     def over(self) -> frozenset[int]:
-        """The columns of a constraint that the rise enforces."""
-        if not any(stage.enforces for stage in self.rise):
-            return frozenset()
+        """The columns of the constraint that the rise enforces."""
         match self.element:
-            case Index(columns=columns) | Check(columns=columns):
+            case Index(columns=columns) | Check(columns=columns) if self.enforced_at >= 0:
                 return frozenset(columns)
-            case Column(element_id=element_id):
+            case Column(element_id=element_id) if self.enforced_at >= 0:
                 return frozenset({element_id})
         return frozenset()
 
@@ -79,8 +77,8 @@ class Track:
 _PUBLIC = _at(State.PUBLIC)
 _WRITE_ONLY = _at(State.WRITE_ONLY)
 _DELETE_ONLY = _at(State.DELETE_ONLY)
-_GONE = Stage(None)
-_UNCHANGED = Stage({})
+GONE = Stage(None)
+UNCHANGED = Stage({})
 
 
 def add_column(column: Column) -> Track:
@@ -111,7 +109,7 @@ def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track,
     fall = (
         _at(State.WRITE_ONLY, derived=follows),
         _at(State.DELETE_ONLY, derived=None),
-        _GONE,
+        GONE,
     )
     return (
         Track(new, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (public,)),
@@ -125,14 +123,15 @@ def drop_column(column: Column, *, indexed: bool, checked: bool) -> Track:
     see it any more can't write it. While it is hidden nothing over it is enforced, and an index is
     delete-only no later than the column itself: it waits until they are write-only."""
     gone = _at(State.DELETE_ONLY, not_null_enforced=False, filled=False)
+    way: tuple[Stage, ...]
     if column.default is not None:
-        way = (_at(State.WRITE_ONLY, filled=True), gone, _GONE)
+        way = (_at(State.WRITE_ONLY, filled=True), gone, GONE)
     elif not column.nullable:
         loosened = Stage({"nullable": True, "not_null_enforced": True})
-        return Track(column, fall=(loosened, gone, _GONE), final=1)
+        return Track(column, fall=(loosened, gone, GONE), final=1)
     else:
-        way = (gone, _GONE)
-    fall = (_UNCHANGED, *way) if indexed or checked else way
+        way = (gone, GONE)
+    fall = (UNCHANGED, *way) if indexed or checked else way
     return Track(column, fall=fall, final=len(fall) - 2)
 
 
@@ -150,7 +149,7 @@ def add_index(index: Index, *, unique: bool) -> Track:
 def drop_index(index: Index) -> Track:
     loosened = _at(State.WRITE_ONLY, unique=False, unique_enforced=index.refuses_duplicates)
     gone = _at(State.DELETE_ONLY, unique_enforced=False)
-    return Track(index, fall=(loosened, gone, _GONE), final=1)
+    return Track(index, fall=(loosened, gone, GONE), final=1)
 
 
 def add_check(check: Check, *, not_valid: bool) -> Track:
@@ -166,7 +165,7 @@ def validate_check(check: Check) -> Track:
 
 
 def drop_check(check: Check) -> Track:
-    fall = (_WRITE_ONLY, _GONE) if check.state is State.PUBLIC else (_GONE,)
+    fall = (_WRITE_ONLY, GONE) if check.state is State.PUBLIC else (GONE,)
     return Track(check, fall=fall, final=len(fall) - 1)
 
 
@@ -221,114 +220,3 @@ def record_moves(table: Descriptor, moves: Iterable[tuple[int, int]]) -> Track:
     to the fence of the dual state, which is only known then. `moves`: (target, source)."""
     made = tuple(LockMove(target, source, FENCE_BEFORE) for target, source in moves)
     return Track(table, fall=(Stage({"lock_moves": (*table.lock_moves, *made)}),))
-
-
-# ------------------------------------------------------------------ steps
-
-
-class Steps(NamedTuple):
-    """`point`: the step whose publication is the point of no return."""
-
-    steps: tuple[Step, ...]
-    point: int
-
-
-@dataclass(slots=True)
-class _Standing:
-    """An element as the steps so far leave it; None: it is not there."""
-
-    base: Element | Descriptor
-    now: Element | Descriptor | None
-    changes: list[Stage] = field(default_factory=list)
-
-
-def steps_of(tracks: Iterable[Track]) -> Steps:
-    """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
-    default and a NOT NULL): they change different fields of it. Raises FeatureNotSupported."""
-    tracks = _shown_first(tuple(tracks))
-    assert tracks
-    standing: dict[tuple[Kind, int], _Standing] = {}
-    for track in tracks:
-        standing.setdefault(
-            track.name, _Standing(track.element, None if track.new else track.element)
-        )
-    commit = max(len(track.rise) for track in tracks)
-    count = commit + max(len(track.fall) for track in tracks)
-    made = tuple(_step(number, commit, tracks, standing) for number in range(count))
-    return Steps(made, commit + min(min(track.final for track in tracks), count - commit - 1))
-
-
-def _shown_first(tracks: tuple[Track, ...]) -> tuple[Track, ...]:
-    """⚠ With a constraint over a new column: the column is public before the commit step already
-    (which can be undone, as all of a rise), and from there on the constraint is enforced."""
-    new = {t.name[1]: t for t in tracks if t.new and isinstance(t.element, Column)}
-    early = frozenset().union(*(track.over for track in tracks)) & new.keys()
-    leaving = {
-        t.element.name
-        for t in tracks
-        if isinstance(t.element, Column) and t.name[1] not in new and _GONE in t.fall
-    }
-    for name in sorted({new[element_id].element.name for element_id in early} & leaving):
-        raise FeatureNotSupported(
-            f"a column {name!r} is dropped and another one made, with a constraint over it: add"
-            " the constraint by a statement of its own",
-            column=name,
-        )
-    return tuple(_behind(track, new, early) for track in tracks)
-
-
-def _behind(track: Track, new: Mapping[int, Track], early: frozenset[int]) -> Track:
-    """A track as `_shown_first` wants it: a column shows itself, a constraint waits for that."""
-    if track.name[1] in early and track is new[track.name[1]]:
-        return replace(track, rise=(*track.rise, *track.fall[:1]), fall=track.fall[1:])
-    shown = max((len(new[element_id].rise) for element_id in track.over & early), default=0)
-    first = next((n for n, stage in enumerate(track.rise) if stage.enforces), 0)
-    waits = (_UNCHANGED,) * max(0, shown - first)
-    return replace(track, rise=(*track.rise[:first], *waits, *track.rise[first:]))
-
-
-def _step(
-    number: int,
-    commit: int,
-    tracks: tuple[Track, ...],
-    standing: Mapping[tuple[Kind, int], _Standing],
-) -> Step:
-    fills: list[tuple[Kind, int]] = []
-    verifies: list[int] = []
-    for track in tracks:
-        stages, place = (track.rise, number) if number < commit else (track.fall, number - commit)
-        if place >= len(stages):
-            continue
-        stage = stages[place]
-        standing[track.name].changes.append(stage)
-        if stage.fill:
-            fills.append(track.name)
-        if stage.verify:
-            verifies.append(track.name[1])
-    edits = [_edit(name, each) for name, each in sorted(standing.items(), key=lambda i: i[0][1])]
-    # Columns first: an index over a new column is filled from its pairs.
-    fills.sort(key=lambda name: (name[0] is not Kind.COLUMN, name[1]))
-    return Step(
-        tuple(edit for edit in edits if edit is not None),
-        tuple(element_id for _, element_id in fills),
-        tuple(dict.fromkeys(verifies)),
-    )
-
-
-def _edit(name: tuple[Kind, int], element: _Standing) -> Edit | None:
-    before = element.now
-    for stage in element.changes:
-        if stage.change is None:
-            element.now = None
-        elif stage.change:
-            changes: dict[str, Any] = dict(stage.change)
-            element.now = replace(element.now or element.base, **changes)
-    element.changes.clear()
-    if element.now == before:
-        return None
-    return Edit(
-        name[0],
-        name[1],
-        None if before is None else body_of(before),
-        None if element.now is None else body_of(element.now),
-    )

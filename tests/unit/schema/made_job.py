@@ -8,7 +8,8 @@ from typing import Any
 from leasehold.model.records import CheckReport
 from leasehold.schema.elements import Index
 from leasehold.schema.job import Job
-from leasehold.schema.tracks import add_index, steps_of
+from leasehold.schema.steps import steps_of
+from leasehold.schema.tracks import add_index
 from leasehold.schema.verification import subject_of
 
 INDEX_ID = 9

@@ -17,7 +17,8 @@ from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
 from leasehold.schema.edits import FENCE_BEFORE, Edit, Kind, body_of
 from leasehold.schema.job import Step
 from leasehold.schema.states import State
-from leasehold.schema.tracks import Track, steps_of
+from leasehold.schema.steps import steps_of
+from leasehold.schema.tracks import Track
 from leasehold.schema.types import Type
 
 INT = Type("integer")

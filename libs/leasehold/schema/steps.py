@@ -1,0 +1,132 @@
+"""The tracks of one job as its steps, which they share.
+
+Rises begin together at the first step; the commit step is behind the longest. All that move in one
+step have moved when it is drained, so a step of several edits is as safe as each of them. ⚠ But a
+constraint is enforced only in versions that show its columns: else writers would be refused for a
+value that they can't give. So a constraint over a new column waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from leasehold.model.errors import FeatureNotSupported
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.edits import Edit, Kind, body_of
+from leasehold.schema.elements import Column, Element
+from leasehold.schema.job import Step
+from leasehold.schema.tracks import GONE, UNCHANGED, Stage, Track
+
+
+class Steps(NamedTuple):
+    """`point`: the step whose publication is the point of no return."""
+
+    steps: tuple[Step, ...]
+    point: int
+
+
+@dataclass(slots=True)
+class _Standing:
+    """An element as the steps so far leave it; None: it is not there."""
+
+    base: Element | Descriptor
+    now: Element | Descriptor | None
+    changes: list[Stage] = field(default_factory=list)
+
+
+def steps_of(tracks: Iterable[Track]) -> Steps:
+    """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
+    default and a NOT NULL): they change different fields of it. Raises FeatureNotSupported."""
+    tracks = _shown_first(tuple(tracks))
+    assert tracks
+    standing: dict[tuple[Kind, int], _Standing] = {}
+    for track in tracks:
+        standing.setdefault(
+            track.name, _Standing(track.element, None if track.new else track.element)
+        )
+    commit = max(len(track.rise) for track in tracks)
+    count = commit + max(len(track.fall) for track in tracks)
+    made = tuple(_step(number, commit, tracks, standing) for number in range(count))
+    return Steps(made, commit + min(min(track.final for track in tracks), count - commit - 1))
+
+
+def _shown_first(tracks: tuple[Track, ...]) -> tuple[Track, ...]:
+    """⚠ With constraints over new columns: in one step, before the commit step, the columns become
+    public and the constraints are enforced. It can be undone, as all of a rise."""
+    new = {t.name[1]: t for t in tracks if t.new and isinstance(t.element, Column)}
+    early = frozenset().union(*(track.over for track in tracks)) & new.keys()
+    if not early:
+        return tracks
+    leaving = {t.element.name for t in tracks if GONE in t.fall and t.name[0] is Kind.COLUMN}
+    for name in sorted({new[element_id].element.name for element_id in early} & leaving):
+        raise FeatureNotSupported(
+            f"a column {name!r} is dropped and another one made, with a constraint over it: add"
+            " the constraint by a statement of its own",
+            column=name,
+        )
+    over = [track for track in tracks if track.over & early]
+    shown = max(*(len(new[e].rise) for e in early), *(track.enforced_at for track in over))
+    made = []
+    for track in tracks:
+        if track in over:
+            track = _delayed(track, track.enforced_at, shown)
+        elif track is new.get(track.name[1]) and track.name[1] in early:
+            risen = replace(track, rise=(*track.rise, *track.fall[:1]), fall=track.fall[1:])
+            track = _delayed(risen, len(track.rise), shown)
+        made.append(track)
+    return tuple(made)
+
+
+def _delayed(track: Track, stage: int, step: int) -> Track:
+    """With that stage of its rise at a step that is not before it."""
+    waits = (UNCHANGED,) * (step - stage)
+    return replace(track, rise=(*track.rise[:stage], *waits, *track.rise[stage:]))
+
+
+def _step(
+    number: int,
+    commit: int,
+    tracks: tuple[Track, ...],
+    standing: Mapping[tuple[Kind, int], _Standing],
+) -> Step:
+    fills: list[tuple[Kind, int]] = []
+    verifies: list[int] = []
+    for track in tracks:
+        stages, place = (track.rise, number) if number < commit else (track.fall, number - commit)
+        if place >= len(stages):
+            continue
+        stage = stages[place]
+        standing[track.name].changes.append(stage)
+        if stage.fill:
+            fills.append(track.name)
+        if stage.verify:
+            verifies.append(track.name[1])
+    edits = [_edit(name, each) for name, each in sorted(standing.items(), key=lambda i: i[0][1])]
+    # Columns first: an index over a new column is filled from its pairs.
+    fills.sort(key=lambda name: (name[0] is not Kind.COLUMN, name[1]))
+    return Step(
+        tuple(edit for edit in edits if edit is not None),
+        tuple(element_id for _, element_id in fills),
+        tuple(dict.fromkeys(verifies)),
+    )
+
+
+def _edit(name: tuple[Kind, int], element: _Standing) -> Edit | None:
+    before = element.now
+    for stage in element.changes:
+        if stage.change is None:
+            element.now = None
+        elif stage.change:
+            changes: dict[str, Any] = dict(stage.change)
+            element.now = replace(element.now or element.base, **changes)
+    element.changes.clear()
+    if element.now == before:
+        return None
+    return Edit(
+        name[0],
+        name[1],
+        None if before is None else body_of(before),
+        None if element.now is None else body_of(element.now),
+    )
