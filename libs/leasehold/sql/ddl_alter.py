@@ -6,11 +6,12 @@ from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.schema.descriptor import COLUMNS_MAX
-from leasehold.sql.ddl_column import TYPE_WORDS, column_definition
+from leasehold.sql.ddl_column import TYPE_WORDS, column_definition, column_type
 from leasehold.sql.ddl_constraint import (
     KeyDefinition,
     at_constraint,
     distinct_columns,
+    kept_text,
     table_constraint,
 )
 from leasehold.sql.literal import check_constant
@@ -23,6 +24,7 @@ from leasehold.sql.statements import (
     AddLock,
     AddUnique,
     AlterTable,
+    AlterType,
     CheckDefinition,
     DropColumn,
     DropConstraint,
@@ -39,7 +41,6 @@ from leasehold.sql.statements import (
 ACTIONS_MAX: Final = COLUMNS_MAX
 
 _KEY_CHANGE: Final = "changing the PRIMARY KEY is not supported yet"
-_TYPE_CHANGE: Final = "ALTER COLUMN … TYPE is not supported yet"
 _OTHER_ACTIONS: Final = {
     word: f"ALTER TABLE … {word.upper()} is not supported"
     for word in (
@@ -49,8 +50,6 @@ _OTHER_ACTIONS: Final = {
     )
 }
 _OTHER_COLUMN_ACTIONS: Final = {
-    "type": _TYPE_CHANGE,
-    "set data": _TYPE_CHANGE,
     "add": "GENERATED columns are not supported yet",
     "restart": "GENERATED columns are not supported yet",
     "set generated": "GENERATED columns are not supported yet",
@@ -100,7 +99,7 @@ def _action(reader: Reader, table: str) -> Action:
     if reader.take("drop"):
         return _drop(reader, position)
     if reader.take("alter"):
-        return _alter_column(reader, position)
+        return _alter_column(reader, table, position)
     if reader.take("validate"):
         reader.expect("constraint")
         return ValidateConstraint(reader.name("the constraint's name"), position)
@@ -203,10 +202,14 @@ def _only_restrict(reader: Reader) -> None:
 # ------------------------------------------------------------------ ALTER COLUMN
 
 
-def _alter_column(reader: Reader, position: int) -> Action:
+def _alter_column(reader: Reader, table: str, position: int) -> Action:
     reader.take("column")
     column = reader.name("a column's name")
     reader.refuse(_OTHER_COLUMN_ACTIONS)
+    if reader.at("type") or reader.at("set data"):
+        reader.take("set data")
+        reader.expect("type")
+        return _alter_type(reader, table, column, position)
     if reader.take("set default"):
         return SetDefault(column, _constant(reader), position)
     if reader.take("drop default"):
@@ -215,7 +218,14 @@ def _alter_column(reader: Reader, position: int) -> Action:
         return SetNotNull(column, position)
     if reader.take("drop not null"):
         return DropNotNull(column, position)
-    raise reader.unexpected("SET or DROP of DEFAULT or NOT NULL is expected")
+    raise reader.unexpected("TYPE, or SET or DROP of DEFAULT or NOT NULL is expected")
+
+
+def _alter_type(reader: Reader, table: str, column: str, position: int) -> AlterType:
+    kind = column_type(reader)
+    reader.refuse({"collate": "COLLATE is not supported: text is compared by code point"})
+    using = kept_text(reader.expression(), table) if reader.take("using") else None
+    return AlterType(column, kind, using, position)
 
 
 def _constant(reader: Reader) -> str | None:

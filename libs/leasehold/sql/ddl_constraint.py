@@ -12,7 +12,7 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.expression import EXPRESSION_BYTES_MAX, without_table
 from leasehold.sql.parse import placed
-from leasehold.sql.reader import Reader
+from leasehold.sql.reader import Expression, Reader
 from leasehold.sql.statements import CheckDefinition, UniqueDefinition
 
 KEY_COLUMNS_MAX: Final = 32
@@ -116,19 +116,23 @@ def check(
     """CHECK (expression) [NOT VALID]; its text names the table's columns without the table."""
     position = reader.position
     reader.expect("check")
-    said = reader.enclosed_expression()
-    if len(said.text.encode()) > EXPRESSION_BYTES_MAX:
-        raise OutOfRange(
-            f"the condition has more than {EXPRESSION_BYTES_MAX} bytes", position=said.position
-        )
-    try:
-        text = without_table(said.text, table)
-    except Refused as error:
-        raise placed(error, said.position) from error
+    text = kept_text(reader.enclosed_expression(), table)
     refuse_attributes(reader)
     not_valid = may_be_not_valid and reader.take("not valid")
     refuse_attributes(reader)
     return CheckDefinition(text, name, not_valid, position)
+
+
+def kept_text(said: Expression, table: str) -> str:
+    """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
+    if len(said.text.encode()) > EXPRESSION_BYTES_MAX:
+        raise OutOfRange(
+            f"the expression has more than {EXPRESSION_BYTES_MAX} bytes", position=said.position
+        )
+    try:
+        return without_table(said.text, table)
+    except Refused as error:
+        raise placed(error, said.position) from error
 
 
 def distinct_columns(

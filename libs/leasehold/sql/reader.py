@@ -204,8 +204,9 @@ class Reader:
             depth += (word in ("(", "[", "case")) - closes
             self._next += 1
         taken = self._lexemes[first : self._next]
-        if not taken:
-            raise self.unexpected("an expression is expected")
+        if not taken or depth > 0:
+            hint = "the expression is open" if taken else "an expression is expected"
+            raise self.unexpected(hint)
         tree_of(self._text, self._tokens[taken[0].token : taken[-1].token + 1])
         return Expression(self._canonical(taken), taken[0].start + 1)
 

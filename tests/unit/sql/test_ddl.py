@@ -89,6 +89,34 @@ def test_refused(refusal: Refusal) -> None:
     check_refusal(*refusal)
 
 
+NAMED: list[tuple[str, str]] = [
+    ("truncate t", "TRUNCATE"),
+    ("alter table t add primary key (a)", "PRIMARY KEY"),
+    ("alter table t add a int primary key", "PRIMARY KEY"),
+    ("alter table t add foreign key (a) references u", "FOREIGN KEY"),
+    ("alter table t add a int references u", "REFERENCES"),
+    ("alter table t add a int generated always as identity", "GENERATED"),
+    ("create index i on t (a) include (b)", "INCLUDE"),
+    ("create index i on t (a) where a > 1", "partial indexes"),
+    ("create index i on t (lower(a))", "expressions"),
+    ("create index i on t (a desc)", "DESC"),
+    ('create index i on t (a collate "C")', "COLLATE"),
+    ("drop table t cascade", "CASCADE"),
+    ("drop index i cascade", "CASCADE"),
+    ("alter table t drop a cascade", "CASCADE"),
+    ("alter table t add a timestamptz default now()", "'now' gives another value each time"),
+    ("explain analyze drop table t", "EXPLAIN takes no 'ANALYZE'"),
+    ("explain (verbose) drop table t", "EXPLAIN takes no 'VERBOSE'"),
+]
+
+
+@pytest.mark.parametrize(("sql", "words"), NAMED)
+def test_what_is_not_built_is_named(sql: str, words: str) -> None:
+    with pytest.raises(FeatureNotSupported) as caught:
+        parse_ddl(sql)
+    assert words in caught.value.message
+
+
 # ------------------------------------------------------------------ names
 
 
@@ -179,7 +207,23 @@ WORDS = (
     *("unique", "-", "::", "text", "as", "select", "drop", "rename", "to", "set", "constraint"),
     *("check", "valid", "validate", "lock", "covering", "explain", "ddl", "analyze", "only"),
     *("restrict", "cascade", "concurrently", "foreign", "references", "generated", "include"),
-    *("truncate", "case", "when", "then", "end", "'", '"', '"Q q"', "e'x'", "$$", "--", "/*"),
+    *(
+        "type",
+        "using",
+        "data",
+        "truncate",
+        "case",
+        "when",
+        "then",
+        "end",
+        "'",
+        '"',
+        '"Q q"',
+        "e'x'",
+        "$$",
+        "--",
+        "/*",
+    ),
     *("now()", "upper('a')", "cast(", "varchar(", "=", ">", "||", ".", "public", "$1", "{", "["),
 )
 

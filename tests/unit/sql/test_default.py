@@ -95,6 +95,7 @@ def test_value(kind: str, default: str, stored: Any) -> None:
         ("int", '"now"', FeatureNotSupported),
         ("int", "(select 1)", FeatureNotSupported),
         ("int", "pi()", FeatureNotSupported),
+        ("text", "ucase('a')", FeatureNotSupported),
         ("int", "$1", FeatureNotSupported),
         ("bytea", "e'x'", FeatureNotSupported),
         ("int", "1 +", SyntaxInvalid),
