@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgpack
+
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
@@ -82,8 +84,10 @@ def job_plan(statement: Change, catalog: Catalog) -> JobPlan:
 
 
 def put_job(catalog: Catalog, job: Job) -> Job:
-    catalog.apply(JobWrite(job.job_id, job.to_wire()), 5, 1)
-    return job
+    """The job as the log keeps it: what has travelled has tuples for lists."""
+    body = msgpack.unpackb(msgpack.packb(job.to_wire()), use_list=False, strict_map_key=False)
+    catalog.apply(JobWrite(job.job_id, body), 5, 1)
+    return catalog.jobs[job.job_id]
 
 
 def advance(catalog: Catalog, job: Job) -> Job:
