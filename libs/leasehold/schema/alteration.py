@@ -187,6 +187,13 @@ class Alteration:
                 )
             self.notices.append(f"column {definition.name!r} exists already, nothing was done")
             return
+        if definition.name in table.by_name:
+            # Else a version could show both.
+            raise FeatureNotSupported(
+                f"column {definition.name!r} is dropped by the same statement: add the new one by"
+                " a statement of its own",
+                **named,
+            )
         if not definition.nullable and definition.default is None:
             raise NotNullViolation(
                 f"column {definition.name!r} is NOT NULL and old rows would lack the value:"

@@ -90,6 +90,7 @@ def test_the_last_word_counts(
 REFUSED: list[tuple[tuple[Action, ...], str]] = [
     ((add_column("c"), add_column("c")), "42701"),
     ((DropColumn("a"), DropColumn("a")), "42703"),
+    ((DropColumn("a"), add_column("a", "text")), "0A000"),
     ((DropColumn("a"), SetDefault("a", "1")), "42703"),
     ((DropColumn("a"), add_check("a > 0")), "42703"),
     ((add_unique("a"), DropColumn("a")), "2BP01"),

@@ -17,8 +17,10 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Status
 from leasehold.schema.job_moves import can_turn_back, turned_back
 from leasehold.schema.states import State
+from leasehold.schema.types import Type
 from leasehold.sql.statements import (
     AddLock,
+    AlterType,
     Change,
     DropColumn,
     DropConstraint,
@@ -58,6 +60,7 @@ def beginning() -> Catalog:
             column("b", "text"),
             column("c", nullable=False),
             column("d", nullable=False, default=4),
+            column("f", nullable=False, default=6),
             uniques=(add_unique("a", "d", name="u").unique,),
             checks=(add_check("a < c", "k").check,),
         )
@@ -85,6 +88,10 @@ CHANGES: dict[str, Change] = {
     "drop column in index and under lock": alter("t", DropColumn("b")),
     "drop column in both, no default": alter("t", DropColumn("c")),
     "drop required column": alter("t", DropColumn("d")),
+    "type": alter("t", AlterType("f", Type("bigint"))),
+    "type and default": alter(
+        "t", AlterType("f", Type("text")), SetDefault("f", "'x'"), DropNotNull("f")
+    ),
     "rename column": alter("t", RenameColumn("c", "z")),
     "rename table": alter("t", RenameTable("v")),
     "set default": alter("t", SetDefault("b", "'x'")),
@@ -170,6 +177,16 @@ def test_a_job_turned_back_can_be_asked_for_again(name: str) -> None:
         anew = {e.element_id for s in again.steps for e in s.edits if e.before is None}
         known = {e.element_id for e in beginning().newest(1).elements}
         assert moves == 0 or not (made & anew) - known
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_no_version_on_the_way_shows_two_columns_of_one_name(name: str) -> None:
+    catalog = beginning()
+    run_to_end(CHANGES[name], catalog)
+    for version in catalog.versions(1):
+        names = [c.name for c in version.columns if c.state is State.PUBLIC]
+        names += [c.alias for c in version.columns if c.alias]
+        assert len(set(names)) == len(names), version.version
 
 
 @pytest.mark.parametrize("name", CHANGES)
