@@ -30,6 +30,9 @@ def check_contents(
         found = violations(data, as_if_public(newest, elements), kept)
         if elements:
             found = tuple(v for v in found if v.element_id in elements)
+            unknown = [e for e in elements if newest.element(e) is None]
+            if unknown:
+                error = f"version {newest.version} of {newest.name!r} has no element {unknown[0]}"
     entries: dict[int, int] = {}
     for index_id, _, _ in data.entries:
         entries[index_id] = entries.get(index_id, 0) + 1

@@ -23,7 +23,7 @@ from leasehold.model.records import (
 )
 from leasehold.schema.descriptor import Descriptor, Index, from_wire
 from leasehold.schema.key_values import compose
-from leasehold.schema.states import READABLE, State
+from leasehold.schema.states import DELETED, READABLE, State
 from tests.unit.store.flights_table import TABLE, history
 
 DEADLINE_S: Final = 30
@@ -259,6 +259,20 @@ class Lockstep:
                 assert store.outcome(request_id) == outcome
             count = store._connection.execute("SELECT count(*) FROM outcomes").get
             assert count == len(held.outcomes)
+            self._compare_holders(store, reader)
+
+    def _compare_holders(self, store: SqliteStore, reader: Descriptor) -> None:
+        """Who has an entry is the same for every entry there is, and for one of NULLs."""
+        held = self.memory.contents
+        for index in reader.indexes:
+            if index.state not in DELETED:
+                continue
+            number = index.element_id
+            entries = {values for _, i, values, _ in held.entries if i == number}
+            for values in (*entries, (None,) * len(index.columns)):
+                for most in (1, len(held.exists) + 1):
+                    found = list(store.holders(reader, number, values, most))
+                    assert found == list(self.memory.holders(reader, number, values, most))
 
     def compare_committed(self) -> None:
         """Checks of committed contents find nothing, and say the same of equal stores (L6)."""
