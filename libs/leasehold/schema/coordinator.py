@@ -282,6 +282,7 @@ class Coordinator:
         if job.postponed:
             memory.waiting = "somebody to let it go on: its point of no return is postponed"
             return []
+        memory.waiting = ""
         change = Change(job.table_id, newest, version)
         # The job is the number that its publish is known by: one job at a time changes a table
         # (D9), and it publishes each version once.
@@ -394,8 +395,8 @@ class Coordinator:
         if job.status.ended or memory.token != token:
             return effects  # the job has moved on; every command may be repeated or forgotten
         memory.token = 0
-        if job.status is Status.PAUSED:
-            return effects
+        if job.status is Status.PAUSED or job.postponed:
+            return effects  # asked anew once it goes on; the ledger may be ahead by then (D2)
         if isinstance(reply, LedgerUnavailable):
             self._wait(memory, now, self.ledger.trouble(now), self._settings.ledger_retry_ms)
             return effects

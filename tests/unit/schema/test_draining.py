@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from leasehold.lease import ledger
 from leasehold.lease.commands import (
     NEVER_LATE,
+    ExpireAgent,
     Holders,
     Lease,
     Release,
@@ -23,7 +26,7 @@ from tests.unit.schema.job_story import (
     reach,
     ready_world,
 )
-from tests.unit.schema.job_world import RUN, World
+from tests.unit.schema.job_world import MS, RUN, World
 from tests.unit.schema.made_statements import create_table
 
 # ------------------------------------------------------------------ D2, D4: who is waited for
@@ -94,6 +97,37 @@ def test_d7_lease_of_a_session_that_stands_still_for_a_ttl_blocks_no_longer() ->
     world.settle()
     assert world.job().status is Status.SUCCEEDED
     assert 77 not in world.ledger.sessions
+
+
+def test_d7_agents_in_the_way_are_expired_after_the_time_that_the_job_says() -> None:
+    world = ready_world()
+    hold(world, 1)
+    world.ddl(OPTIONAL)
+    world.control("set", cancel_blockers_after_ms=400)
+    reach(world, 0, Phase.DRAINING)
+    world.until(lambda: bool(world.coordinator.blockers(1)))
+    began = world.now_ns
+    expired: list[Any] = []
+    while not expired:
+        assert world.now_ns - began <= 2_000 * MS
+        expired = [c.command for c in world.calls if isinstance(c.command, ExpireAgent)]
+        world.calm() or world.pass_time(10)
+    assert world.now_ns - began >= 400 * MS
+    assert [command.agent for command in expired] == ["slow"]
+    world.dead.add(77)
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+
+
+def test_agents_in_the_way_are_waited_for_while_the_job_says_nothing() -> None:
+    world = ready_world()
+    hold(world, 1)
+    world.ddl(OPTIONAL)
+    reach(world, 0, Phase.DRAINING)
+    for _ in range(300):
+        assert not any(isinstance(call.command, ExpireAgent) for call in world.calls)
+        world.calm() or world.pass_time(100)
+    assert world.job().phase is Phase.DRAINING
 
 
 def test_polls_back_off_and_stay_bounded() -> None:
