@@ -28,8 +28,6 @@ from tests.unit.schema.job_story import (
     same_but_for_numbers,
 )
 
-# ------------------------------------------------------------------ control
-
 
 @pytest.mark.parametrize(
     ("change", "step", "phase"),

@@ -14,8 +14,6 @@ from tests.unit.schema.job_story import (
     same_but_for_numbers,
 )
 
-# ------------------------------------------------------------------ verification
-
 INDEX_ID = 3
 
 

@@ -179,6 +179,16 @@ def test_only_what_was_asked_for_is_looked_at(table: WrittenTable) -> None:
     assert found(table) == set(), "nothing of it is public"
 
 
+def test_what_is_wrong_with_a_public_element_is_no_fault_of_the_one_that_is_asked_for(
+    table: WrittenTable,
+) -> None:
+    broken = replace(with_element(PLAIN), checks=(replace(ORDER, state=State.PUBLIC),))
+    table.publish(broken)
+    fill(table, 1, 2, 3, 4)
+    assert found(table, INDEX) == set()
+    assert found(table) == {(6, CHECK, (2,))}
+
+
 @pytest.mark.parametrize("kind", STORES)
 def test_an_element_that_is_not_there_is_an_error_and_not_clean(kind: str, tmp_path: Path) -> None:
     with opened(kind, tmp_path) as store:

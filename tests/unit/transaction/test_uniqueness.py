@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,8 @@ def test_a_value_that_another_row_has_is_refused_naming_row_and_constraint(
         (delete("t", 1), insert("t", 3, a=10), insert("t", 4, a=10)),
         (update("t", 1, a=11), update("t", 1, a=10), insert("t", 3, a=10)),
         (delete("t", 1), insert("t", 1, a=20)),
+        (update("t", 1, a=20), update("t", 1, c="z")),
+        (insert("t", 3, a=10), update("t", 3, c="z")),
         (update("t", 2, c="y"),),
         (insert("t", 3, a=1), insert("t", 4, b="x", c="y")),
     ],
@@ -147,7 +150,7 @@ def test_a_longer_circle_of_values_is_fine(table: WrittenTable) -> None:
 # ------------------------------------------------------------------ while it is being built
 
 
-def state_of(state: State, **fields: bool) -> Descriptor:
+def state_of(state: State, **fields: Any) -> Descriptor:
     index = replace(TABLE.indexes[0], unique=False, state=state, **fields)
     return replace(TABLE, indexes=(index,))
 
