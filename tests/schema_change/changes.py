@@ -11,7 +11,8 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job
 from leasehold.schema.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
-from leasehold.schema.tracks import Track, steps_of
+from leasehold.schema.steps import steps_of
+from leasehold.schema.tracks import Track
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.statements import Explain
 
@@ -23,13 +24,15 @@ Domain = Mapping[str, tuple[Any, ...]]
 @dataclass(frozen=True)
 class Change:
     """One schema change of table t: `job` as planned on `base`. `domain`: column name → values that
-    writers put there, others hold 0. `origin`: the version that the rows may be from."""
+    writers put there, others hold 0. `origin`: the version that the rows may be from. `may_fail`:
+    rows may break what it promises, and the job ends failed then."""
 
     name: str
     base: Descriptor
     job: Job
     domain: Domain = field(default_factory=dict)
     origin: Descriptor | None = None
+    may_fail: bool = False
 
     def by(self, *tracks: Track) -> Change:
         """The same change on other ways: an order that the plan does not make."""
@@ -67,10 +70,15 @@ def standing(*statements: str) -> Descriptor:
 
 
 def changed(
-    sql: str, *given: str, domain: Domain | None = None, origin: tuple[str, ...] = ()
+    sql: str,
+    *given: str,
+    domain: Domain | None = None,
+    origin: tuple[str, ...] = (),
+    may_fail: bool = False,
 ) -> Change:
     """The change that `sql` plans on the table made by `given` (TABLE without any)."""
     base = standing(*(given or (TABLE,)))
     made = planned(sql, catalog_of(base))
     assert isinstance(made, JobPlan), made
-    return Change(sql, base, made.job, domain or {}, standing(*origin) if origin else None)
+    rows_of = standing(*origin) if origin else None
+    return Change(sql, base, made.job, domain or {}, rows_of, may_fail)

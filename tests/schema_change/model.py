@@ -35,9 +35,9 @@ from tests.schema_change.writers import Writers
 
 @dataclass
 class Model:
-    """`rows` and the change's domain bound the space; operations are unbounded. `public_only`: count
-    only what queries see of the job's elements. `reached` counts states per place of the job, so
-    that a test can tell that its model came where the rules matter."""
+    """`rows` and the change's domain bound the space; operations are unbounded. `public_only`:
+    count only what queries see of the job's elements. `reached` counts states per place of the
+    job, so that a test can tell that its model came where the rules matter."""
 
     change: Change
     rows: int = 2
@@ -95,21 +95,26 @@ class Model:
         position = self.timeline.all[at]
         if (at, held, low) not in self._places:
             names = names_harm(position.versions, low, position.catalog(low))
-            self._places[at, held, low] = names or self.timeline.harm(at)
+            self._places[at, held, low] = names or self.timeline.harm(at) or self._cut_off(world)
         self.reached[position.words] += 1
-        harm = harm or self._places[at, held, low]
-        if harm:
-            return harm
+        if self._places[at, held, low]:
+            return self._places[at, held, low]
         for version in position.used[: held + 1]:
             if not self.public_only or self._is_public(version):
-                harm = self._inconsistent(cells, version, position.dead)
-                if harm:
-                    return harm
-        return None
+                found = self._inconsistent(cells, version, position.dead)
+                if found:
+                    return found
+        return harm or None
 
-    def _inconsistent(
-        self, cells: tuple[int, ...], version: Version, dead: frozenset[int]
-    ) -> str:
+    def _cut_off(self, world: World) -> str:
+        accepted = self.cells.accepted(world.at, world.low)
+        used = self.position(world).used[: world.held + 1]
+        for below, version in enumerate(used):
+            if below not in accepted and version.descriptor.names:
+                return f"a version that somebody holds is refused: {version.words}"
+        return ""
+
+    def _inconsistent(self, cells: tuple[int, ...], version: Version, dead: frozenset[int]) -> str:
         for part in (cells,) if version.is_unique else ((cell,) for cell in cells):
             key = part, version, dead
             if key not in self._verdicts:
@@ -181,7 +186,19 @@ class Model:
         work = position.job.current.fills or position.job.current.verifies
         if work and position.job.status is Status.RUNNING and not self.rules.fence_before_work:
             return f"{words}; its work begins before the fence", self._go(after, "fence")
-        return words, after
+        return words, after._replace(harm=self._unfilled(after))
+
+    def _unfilled(self, world: World) -> str:
+        """Nobody could write a column before it is shown: each row has its default then."""
+        newest, *older = self.position(world).used
+        shown = {column.element_id for version in older for column in version.public}
+        for column in newest.public:
+            own = older[0].descriptor.by_id.get(column.element_id)
+            if column.element_id in shown or own is None or own.default is None:
+                continue
+            if any(r.exists and r.value(own.element_id) is None for r in self.rows_of(world)):
+                return f"column {column.name!r} becomes public, and a row lacks its default"
+        return ""
 
     def _fenced(self, world: World) -> tuple[str, World]:
         """Drained, and min_version with it (D5): older requests are refused from here on."""

@@ -13,127 +13,156 @@ from leasehold.model.ports import Row as StoredRow
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import ChangeRequest, Chunk, Operation, OperationKind
 from leasehold.replication.fill import slice_chunk
-from leasehold.schema.states import State
-from leasehold.transaction.verify import RowRefused, verify
-from tests.schema_change.model_f1 import Model
-from tests.schema_change.planned_change import (
-    ADD_NULLABLE,
-    ADD_REQUIRED,
-    CREATE_INDEX,
-    ID,
-    A,
-    B,
-    Change,
-    E,
-)
-from tests.schema_change.world import OneRow, Row, Write, make_row
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.job import Phase
+from leasehold.transaction.verify import Decided, RowRefused, verify
+from tests.schema_change.changes import A, B, C, Change, changed
+from tests.schema_change.chunks import fill
+from tests.schema_change.menu import INDEX
+from tests.schema_change.timeline import Timeline
+from tests.schema_change.verdict import inconsistent
+from tests.schema_change.versions import Version, version_of
+from tests.schema_change.world import ID, OneRow, Row, Write
+from tests.schema_change.writers import Writers
 
-ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC = State
 V1, V2, V3, V4 = 1, 2, 3, 4  # absent, delete-only, write-only, public
-THROUGH_WRITE_ONLY = (int(ABSENT), int(DELETE_ONLY), int(WRITE_ONLY))
-THROUGH_PUBLIC = (*THROUGH_WRITE_ONLY, int(PUBLIC))
-INSERT = Write(OperationKind.INSERT, ((A, 0), (B, 0)))
-UPDATE = Write(OperationKind.UPDATE, ((A, 1),))
+CREATE_INDEX = changed(INDEX)
+ADD_REQUIRED = changed("ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7")
+ADD_OPTIONAL = changed("ALTER TABLE t ADD COLUMN c integer")
+INSERT = Write(OperationKind.INSERT, (("a", 0), ("b", 0)))
+UPDATE = Write(OperationKind.UPDATE, (("a", 1),))
 DELETE = Write(OperationKind.DELETE)
-OLD_GENID = 2  # every stored row of the model has genid 1, and 0 means any
+OLD_GENID = 2  # every stored row of the model has genid 1
+E = C  # of what is made
+GONE = Row()
+WRITERS = Writers({})
 
 
-def consistent(model: Model, row: Row, *states: State) -> bool:
-    return all(model.verdict(row, 0, state, False) is None for state in states)
+def catalog(change: Change, version: int, *, drained: bool) -> Catalog:
+    """The catalog with `version` as the newest, the one before it in use still or not."""
+    timeline = Timeline(change)
+    at = 0
+    while (position := timeline.all[at]).newest.version < version or (
+        drained and position.job.phase is Phase.DRAINING
+    ):
+        moves = {
+            Phase.PUBLISHING: "publish",
+            Phase.DRAINING: "fence",
+            Phase.BACKFILLING: "filled",
+            Phase.VERIFYING: "verified",
+        }
+        at = timeline.moved(at, moves[position.job.phase])
+    return timeline.all[at].catalog(0 if drained else 1)
+
+
+def at(change: Change, version: int) -> Version:
+    newest = catalog(change, version, drained=True).newest(1)
+    return version_of(newest)
+
+
+def decide(
+    row: Row, known: Catalog, version: int, write: Write, seen: int | None = None
+) -> Row | None:
+    """None: refused, or no row was met."""
+    try:
+        return WRITERS.decide(row, (), known, write, version, seen=seen)
+    except Refused:
+        return None
+
+
+def consistent(row: Row, *versions: Version) -> bool:
+    return not any(inconsistent((row,), version, frozenset()) for version in versions)
 
 
 @pytest.fixture
-def index() -> Model:
-    return Model(CREATE_INDEX, rows=1)
-
-
-@pytest.fixture
-def old_row(index: Model) -> Row:
-    row = index.decide(Row(), 0, index.catalog((int(ABSENT),), 0), V1, INSERT)
+def old_row() -> Row:
+    row = decide(GONE, catalog(CREATE_INDEX, V1, drained=True), V1, INSERT)
     assert row is not None
     return row
 
 
-def test_delete_without_the_index_meets_update_in_write_only(index: Model, old_row: Row) -> None:
+def entries(row: Row | None) -> list[tuple[int, ...]]:
+    assert row is not None
+    return [values for _, values in row.entries]
+
+
+def test_delete_without_the_index_meets_update_in_write_only(old_row: Row) -> None:
     """Example 1. The DELETE is aborted, by the fence and by what it saw; or the UPDATE sees it."""
-    draining = index.catalog(THROUGH_WRITE_ONLY, 1)  # v2 not drained yet: v2 and v3 in use
-    updated = index.decide(old_row, 0, draining, V3, UPDATE)
+    draining = catalog(CREATE_INDEX, V3, drained=False)  # v2 and v3 in use
+    updated = decide(old_row, draining, V3, UPDATE)
     assert updated is not None
-    assert updated.entries == ((1,),)
-    assert index.decide(updated, 0, draining, V1, DELETE) is None, "D5"
-    assert index.decide(updated, 0, draining, V2, DELETE, seen=OLD_GENID) is None, "T1"
+    assert entries(updated) == [(1,)]
+    assert decide(updated, draining, V1, DELETE) is None, "D5"
+    assert decide(updated, draining, V2, DELETE, seen=OLD_GENID) is None, "T1"
     # A DELETE that knows of the index and has seen the UPDATE takes its entry along.
-    deleted = index.decide(updated, 0, draining, V2, DELETE, seen=1)
-    assert deleted == Row()
+    assert decide(updated, draining, V2, DELETE, seen=1) == GONE
     # The other order: the UPDATE meets the tombstone.
-    earlier = index.decide(old_row, 0, draining, V2, DELETE)
-    assert earlier == Row()
-    assert index.decide(earlier, 0, draining, V3, UPDATE) is None
+    assert decide(old_row, draining, V2, DELETE) == GONE
+    assert decide(GONE, draining, V3, UPDATE) is None
     # Without the fence the DELETE would leave the entry behind.
-    orphan = index.decide(updated, 0, index.catalog((int(ABSENT),), 0), V1, DELETE)
+    orphan = decide(updated, catalog(CREATE_INDEX, V1, drained=True), V1, DELETE)
     assert orphan is not None
-    assert not consistent(index, orphan, WRITE_ONLY)
+    assert not consistent(orphan, at(CREATE_INDEX, V3))
 
 
-def test_delete_in_delete_only_during_backfill(index: Model, old_row: Row) -> None:
+def test_delete_in_delete_only_during_backfill(old_row: Row) -> None:
     """Example 2. Seen by the backfill (the row is gone, its chunk does nothing), or aborted."""
-    before_fence = index.catalog(THROUGH_WRITE_ONLY, 1)
-    deleted = index.decide(old_row, 0, before_fence, V2, DELETE)
-    assert deleted == Row()
-    assert index.fill(deleted, 0, None) == Row()
-    after_fence = index.catalog(THROUGH_WRITE_ONLY, 2)
-    assert index.decide(old_row, 0, after_fence, V2, DELETE) is None, "D5"
-    filled = index.fill(old_row, 0, None)
-    assert filled.entries == ((0,),)
+    before_fence = catalog(CREATE_INDEX, V3, drained=False)
+    writing = at(CREATE_INDEX, V3)
+    assert decide(old_row, before_fence, V2, DELETE) == GONE
+    assert fill(GONE, writing, E) == GONE
+    after_fence = catalog(CREATE_INDEX, V3, drained=True)
+    assert decide(old_row, after_fence, V2, DELETE) is None, "D5"
+    filled = fill(old_row, writing, E)
+    assert entries(filled) == [(0,)]
     # Even a chunk decided before a delete-only DELETE that is still allowed leaves nothing.
-    gone = index.decide(filled, 0, before_fence, V2, DELETE)
-    assert gone == Row()
+    assert decide(filled, before_fence, V2, DELETE) == GONE
 
 
-def test_update_in_write_only_is_seen_by_select_when_public(index: Model, old_row: Row) -> None:
+def test_update_in_write_only_is_seen_by_select_when_public(old_row: Row) -> None:
     """Example 3. While v3 is accepted its UPDATE moves the entry; afterwards it is aborted."""
-    filled = index.fill(old_row, 0, None)
-    assert consistent(index, filled, PUBLIC)
-    both = index.catalog(THROUGH_PUBLIC, 2)
-    updated = index.decide(filled, 0, both, V3, UPDATE)
+    writing, public = at(CREATE_INDEX, V3), at(CREATE_INDEX, V4)
+    filled = fill(old_row, writing, E)
+    assert consistent(filled, public)
+    updated = decide(filled, catalog(CREATE_INDEX, V4, drained=False), V3, UPDATE)
+    assert entries(updated) == [(1,)], "SELECT through the index finds the row where it is now"
     assert updated is not None
-    assert updated.entries == ((1,),), "SELECT through the index finds the row where it is now"
-    assert consistent(index, updated, WRITE_ONLY, PUBLIC)
-    drained = index.catalog(THROUGH_PUBLIC, 3)
-    assert index.decide(filled, 0, drained, V3, UPDATE) is None, "D5"
+    assert consistent(updated, writing, public)
+    assert decide(filled, catalog(CREATE_INDEX, V4, drained=True), V3, UPDATE) is None, "D5"
 
 
-@pytest.mark.parametrize("change", [ADD_REQUIRED, ADD_NULLABLE], ids=lambda c: c.name)
+@pytest.mark.parametrize("change", [ADD_REQUIRED, ADD_OPTIONAL], ids=["required", "optional"])
 def test_compiled_at_v_executed_at_v1(change: Change) -> None:
     """An INSERT made in delete-only is decided while the next version is the newest; naming the
     column before it is public is 42703."""
-    model = Model(change, rows=1)
-    versions = (int(ABSENT), *(int(state) for state in change.steps[:2]))
-    catalog = model.catalog(versions, 1)
-    row = model.decide(Row(), 0, catalog, V2, INSERT)
+    both = catalog(change, V3, drained=False)
+    row = decide(GONE, both, V2, INSERT)
     assert row is not None
-    assert E not in row.image
-    assert consistent(model, row, DELETE_ONLY, change.steps[1])
+    assert row.value(E) is None
+    assert consistent(row, at(change, V2), at(change, V3))
     naming = Operation(OperationKind.INSERT, "t", (0,), {"a": 0, "c": 8}, schema_version=V2)
     with pytest.raises(UnknownColumn):
-        verify(ChangeRequest(b"", (naming,)), catalog, lambda _, __: None, 2)
+        verify_one(naming, both, None)
     if change is ADD_REQUIRED:
-        same = naming._replace(schema_version=V3)
         with pytest.raises(UnknownColumn):
-            verify(ChangeRequest(b"", (same,)), catalog, lambda _, __: None, 2)
+            verify_one(naming._replace(schema_version=V3), both, None)
+
+
+def verify_one(
+    operation: Operation, known: Catalog, stored: StoredRow | None, lsn: int = 2
+) -> Decided:
+    return verify(ChangeRequest(b"", (operation,)), known, lambda _, __: stored, lsn)
 
 
 @pytest.mark.parametrize("kind", [OperationKind.INSERT, OperationKind.UPDATE, OperationKind.UPSERT])
 @pytest.mark.parametrize("there", [True, False], ids=["there", "new"])
-def test_upsert_in_write_only(kind: OperationKind, there: bool) -> None:
+def test_upsert_in_write_only(kind: OperationKind, there: bool, old_row: Row) -> None:
     """Whatever writes the row in write-only, the new column then holds its default."""
-    model = Model(ADD_REQUIRED, rows=1)
-    catalog = model.catalog(THROUGH_WRITE_ONLY, 2)
-    start = model.full(ABSENT, 0) if there else Row()
+    known = catalog(ADD_REQUIRED, V3, drained=True)
     operation = Operation(kind, "t", (0,), {"b": 0}, schema_version=V3)
-    stored = StoredRow(start.image, {0: 1}, 1) if there else None
+    stored = old_row.stored(0) if there else None
     try:
-        decided = verify(ChangeRequest(b"", (operation,)), catalog, lambda _, __: stored, 2)
+        decided = verify_one(operation, known, stored)
     except Refused:
         assert kind is OperationKind.INSERT
         assert there
@@ -149,23 +178,22 @@ def test_upsert_in_write_only(kind: OperationKind, there: bool) -> None:
 def test_a_column_backfill_fails_no_writer() -> None:
     """A fill leaves the genids alone. Raised, they would harm no data, but every writer that had
     read one of the filled rows would be refused for a schema change."""
-    model = Model(ADD_REQUIRED, rows=1)
-    catalog = model.catalog(THROUGH_WRITE_ONLY, 2)
-    newest = catalog.newest(1)
-    seen = StoredRow(make_row(True, {ID: 0, A: 0, B: 0}, set()).image, {0: genid(1, 0)}, 1)
+    known = catalog(ADD_REQUIRED, V3, drained=True)
+    newest = known.newest(1)
+    seen = StoredRow({ID: 0, A: 0, B: 0}, {0: genid(1, 0)}, 1)
     chunk = Chunk(1, 1, 1, newest.version, E, (((0,), 1),))
-    part = slice_chunk(chunk, 0, 1, catalog, cast(StoreWriter, OneRow(seen)))
-    (fill,) = part.changes
-    assert fill.image is not None
-    assert fill.locks == ()
+    part = slice_chunk(chunk, 0, 1, known, cast(StoreWriter, OneRow(seen)))
+    (filled,) = part.changes
+    assert filled.image is not None
+    assert filled.locks == ()
 
     def after(locks: tuple[int, ...]) -> StoredRow:
-        assert fill.image is not None
-        return StoredRow(fill.image, {**seen.genids, **{lock: genid(2, 0) for lock in locks}}, 2)
+        assert filled.image is not None
+        genids = {**seen.genids, **{lock: genid(2, 0) for lock in locks}}
+        return StoredRow(filled.image, genids, 2)
 
     update = Operation(OperationKind.UPDATE, "t", (0,), {"a": 1}, expect=genid(1, 0))
-    request = ChangeRequest(b"", (update,))
-    kept = verify(request, catalog, lambda _, __: after(fill.locks), 3)
+    kept = verify_one(update, known, after(filled.locks), 3)
     assert kept.changes[0].image == {ID: 0, A: 1, B: 0, E: 7}
     with pytest.raises(RowRefused):
-        verify(request, catalog, lambda _, __: after(newest.locks), 3)
+        verify_one(update, known, after(newest.locks), 3)

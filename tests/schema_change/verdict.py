@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+
 from leasehold.model.errors import Refused
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.consistency import KeyValueData, Violation, violations

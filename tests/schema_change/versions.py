@@ -37,7 +37,7 @@ class Version:
 
     @cached_property
     def public(self) -> tuple[Column, ...]:
-        """Columns that may be named, outside the primary key; none of a table that is not public."""
+        """Columns that may be named, outside the primary key; none where the table may not be."""
         readable = self.descriptor.state in READABLE
         named = self.descriptor.by_name.values() if readable else ()
         return tuple(c for c in named if c.element_id not in self.descriptor.primary_key)

@@ -70,9 +70,7 @@ class Writers:
 
     # ------------------------------------------------------------ deciding
 
-    def outcomes(
-        self, row: Row, others: tuple[Row, ...], version: Version
-    ) -> tuple[Outcome, ...]:
+    def outcomes(self, row: Row, others: tuple[Row, ...], version: Version) -> tuple[Outcome, ...]:
         """Of every write under `version`. Of writes that name the same columns and come to the
         same row one stands for all."""
         others = others if version.enforces_unique else ()
@@ -89,7 +87,7 @@ class Writers:
             try:
                 after = self.decide(row, others, version.catalog, write)
             except Refused as error:
-                harm = refusal(error, write, version.descriptor)
+                harm = refusal(error, write, version, self._rules)
                 if harm:
                     yield Outcome(write, row, harm)
                 continue
@@ -169,22 +167,25 @@ def applied(
 # ------------------------------------------------------------------ harm to writers
 
 
-def refusal(error: Refused, write: Write, descriptor: Descriptor) -> str:
+def refusal(error: Refused, write: Write, version: Version, rules: Rules = EVERY_RULE) -> str:
     """Why a refusal is a harm, "" when a constraint that the writer's version shows and enforces
     is what refused it: then all its columns can be named, and the write has touched one."""
+    table = version.descriptor
+    said = error.detail
+    over: list[str] = []
     match error:
         case NotNullViolation():
-            over = [error.detail["column"]]
+            over = [str(said["column"])]
         case CheckViolation():
-            check = descriptor.check(str(error.detail["constraint"]))
-            over = [descriptor.by_id[e].name for e in check.columns] if check else []
+            check = table.check(str(said["constraint"]))
+            over = [table.by_id[e].name for e in check.columns] if check else []
         case DuplicateKey():
-            index = descriptor.index(str(error.detail["constraint"]))
-            over = [descriptor.by_id[e].name for e in index.columns] if index else []
-        case _:
-            over = []
-    hidden = [name for name in over if name not in descriptor.by_name]
+            index = table.index(str(said["constraint"]))
+            over = [table.by_id[e].name for e in index.columns] if index else []
+    hidden = [name for name in over if name not in table.by_name]
     touched = write.kind is INSERT or {name for name, _ in write.values} & set(over)
+    if isinstance(error, NotNullViolation) and not rules.not_null_of_touched:
+        touched = True
     if over and not hidden and touched:
         return ""
     why = f", for a column that it can't name: {hidden}" if hidden else ""

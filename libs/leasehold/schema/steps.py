@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import Edit, Kind, body_of
 from leasehold.schema.elements import Column, Element
 from leasehold.schema.job import Step
-from leasehold.schema.tracks import GONE, UNCHANGED, Stage, Track
+from leasehold.schema.tracks import UNCHANGED, Stage, Track
 
 
 class Steps(NamedTuple):
@@ -38,7 +37,7 @@ class _Standing:
 
 def steps_of(tracks: Iterable[Track]) -> Steps:
     """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
-    default and a NOT NULL): they change different fields of it. Raises FeatureNotSupported."""
+    default and a NOT NULL): they change different fields of it."""
     tracks = _shown_first(tuple(tracks))
     assert tracks
     standing: dict[tuple[Kind, int], _Standing] = {}
@@ -54,18 +53,12 @@ def steps_of(tracks: Iterable[Track]) -> Steps:
 
 def _shown_first(tracks: tuple[Track, ...]) -> tuple[Track, ...]:
     """⚠ With constraints over new columns: in one step, before the commit step, the columns become
-    public and the constraints are enforced. It can be undone, as all of a rise."""
+    public and the constraints are enforced. It can be undone, as all of a rise. (No other column
+    has such a one's name then: `alteration` sees to it.)"""
     new = {t.name[1]: t for t in tracks if t.new and isinstance(t.element, Column)}
     early = frozenset().union(*(track.over for track in tracks)) & new.keys()
     if not early:
         return tracks
-    leaving = {t.element.name for t in tracks if GONE in t.fall and t.name[0] is Kind.COLUMN}
-    for name in sorted({new[element_id].element.name for element_id in early} & leaving):
-        raise FeatureNotSupported(
-            f"a column {name!r} is dropped and another one made, with a constraint over it: add"
-            " the constraint by a statement of its own",
-            column=name,
-        )
     over = [track for track in tracks if track.over & early]
     shown = max(*(len(new[e].rise) for e in early), *(track.enforced_at for track in over))
     made = []

@@ -1,0 +1,158 @@
+"""The whole menu of schema changes, each as a line: SQL, the table it is made on, the values that
+writers put into its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.schema_change.changes import TABLE, Change, Domain, changed
+
+A2: Final[Domain] = {"a": (0, 1)}
+A3: Final[Domain] = {"a": (0, 1, None)}
+NULLS: Final[Domain] = {"a": (0, None)}
+
+INDEX: Final = "CREATE INDEX i ON t (a)"
+UNIQUE: Final = "CREATE UNIQUE INDEX i ON t (a)"
+CHECK: Final = "ALTER TABLE t ADD CONSTRAINT k CHECK (a <> 1)"
+NOT_VALID: Final = f"{CHECK} NOT VALID"
+CONSTRAINT: Final = "ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)"
+
+# What a column c may be, and what writers put there beside its default.
+COLUMNS: Final[dict[str, tuple[int | None, ...]]] = {
+    "integer": (None, 8),
+    "integer NOT NULL DEFAULT 7": (8,),
+    "integer DEFAULT 7": (None, 8),
+    "integer NOT NULL": (8,),
+}
+ADDABLE: Final = [kind for kind in COLUMNS if kind != "integer NOT NULL"]
+OVER_C: Final = {
+    "index": ("CREATE INDEX i ON t (c)",),
+    "unique": ("CREATE UNIQUE INDEX i ON t (c)",),
+    "check": ("ALTER TABLE t ADD CONSTRAINT k CHECK (c > 6)",),
+    "check of NULL": ("ALTER TABLE t ADD CONSTRAINT k CHECK (c IS NULL OR c <> 7)",),
+    "check of two": ("ALTER TABLE t ADD CONSTRAINT k CHECK (a < c)",),
+    "unique and check": (
+        "CREATE UNIQUE INDEX i ON t (c)",
+        "ALTER TABLE t ADD CONSTRAINT k CHECK (c > 7)",
+    ),
+}
+# What is asked in the same statement, and for which columns rows may break it.
+WITH_C: Final[dict[str, tuple[str, ...]]] = {
+    "ADD UNIQUE (c)": ("integer NOT NULL DEFAULT 7", "integer DEFAULT 7"),
+    "ADD CHECK (c > 7)": ("integer NOT NULL DEFAULT 7", "integer DEFAULT 7"),
+    "ADD CHECK (c IS NOT NULL)": ("integer",),
+    "ADD CHECK (a < c)": ("integer NOT NULL DEFAULT 7", "integer DEFAULT 7"),
+    "ADD CONSTRAINT k CHECK (a < c) NOT VALID": (),
+    "ALTER COLUMN c SET NOT NULL": ("integer",),
+    "ALTER COLUMN c DROP DEFAULT": (),
+    "ALTER COLUMN c SET DEFAULT 5": (),
+}
+
+
+def with_c(kind: str) -> str:
+    return f"CREATE TABLE t (id integer PRIMARY KEY, a integer, b integer, c {kind})"
+
+
+def domain_of(kind: str, words: str = "") -> Domain:
+    """`a < c` is for rows with a = 7: c = 8 holds there and the default does not."""
+    values: Domain = {"c": COLUMNS[kind]}
+    return {**values, "a": (0, 7)} if "a <" in words else values
+
+
+def additions() -> Iterator[Change]:
+    """ADD COLUMN, alone, with a constraint over it, and in the place of another."""
+    for kind in ADDABLE:
+        add = f"ALTER TABLE t ADD COLUMN c {kind}"
+        yield changed(add, domain=domain_of(kind))
+        for action, kinds in WITH_C.items():
+            if ("DROP DEFAULT" in action and "DEFAULT" not in kind) or (
+                action.endswith("SET NOT NULL") and "NOT NULL" in kind
+            ):
+                continue  # nothing to do
+            domain = domain_of(kind, action)
+            yield changed(f"{add}, {action}", domain=domain, may_fail=kind in kinds)
+        replacing = f"ALTER TABLE t DROP COLUMN c, ADD COLUMN d {kind}"
+        values = COLUMNS[kind]
+        yield changed(replacing, with_c(kind), domain={"c": values, "d": values})
+
+
+def removals() -> Iterator[Change]:
+    """DROP COLUMN, alone and with what lies over it."""
+    drop = "ALTER TABLE t DROP COLUMN c"
+    for kind in COLUMNS:
+        yield changed(drop, with_c(kind), domain=domain_of(kind))
+        for name, given in OVER_C.items():
+            if name == "check of NULL" and "DEFAULT" in kind:
+                continue  # the default would break it: every INSERT had to name c
+            yield changed(drop, with_c(kind), *given, domain=domain_of(kind, str(given)))
+
+
+INDEXES: Final = [
+    changed(INDEX, domain=A3),
+    changed(UNIQUE, domain=A3, may_fail=True),
+    changed("DROP INDEX i", TABLE, INDEX, domain=A3),
+    changed("DROP INDEX i", TABLE, UNIQUE, domain=A3),
+    changed(CONSTRAINT, domain=A2, may_fail=True),
+    changed("ALTER TABLE t DROP CONSTRAINT u", TABLE, CONSTRAINT, domain=A2),
+    changed("ALTER INDEX i RENAME TO j", TABLE, UNIQUE, domain=A2),
+]
+CONSTRAINTS: Final = [
+    changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS, may_fail=True),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a DROP NOT NULL",
+        TABLE.replace("a integer", "a integer NOT NULL"),
+        domain=NULLS,
+    ),
+    changed(CHECK, domain=A3, may_fail=True),
+    changed(NOT_VALID, domain=A3),
+    changed(
+        "ALTER TABLE t VALIDATE CONSTRAINT k",
+        *(TABLE, NOT_VALID),
+        domain=A3,
+        origin=(TABLE,),
+        may_fail=True,
+    ),
+    changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A3),
+    changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, NOT_VALID, domain=A3, origin=(TABLE,)),
+]
+DEFAULTS: Final = [
+    changed("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5", domain=NULLS),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a DROP DEFAULT",
+        TABLE.replace("a integer", "a integer DEFAULT 5"),
+        domain=NULLS,
+    ),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a DROP DEFAULT",
+        TABLE.replace("a integer", "a integer NOT NULL DEFAULT 5"),
+        domain=NULLS,
+    ),
+]
+RENAMES: Final = [
+    changed(
+        "ALTER TABLE t RENAME COLUMN a TO z",
+        *(TABLE, UNIQUE, CHECK),
+        domain={"a": (0, 1, 2), "z": (0, 1, 2)},
+    ),
+    changed("ALTER TABLE t RENAME TO u", TABLE, UNIQUE, domain=A2),
+]
+TABLES: Final = [changed("DROP TABLE t", TABLE, UNIQUE, domain=A2)]
+COMBINED: Final = [
+    changed(f"ALTER TABLE t {actions}", TABLE, *given, domain=domain, may_fail=may_fail)
+    for actions, given, domain, may_fail in [
+        ("ALTER COLUMN a SET NOT NULL, ALTER COLUMN a SET DEFAULT 5", (), NULLS, True),
+        ("DROP COLUMN a, ALTER COLUMN b SET DEFAULT 5", (UNIQUE,), {**A2, "b": (0, None)}, False),
+        ("DROP COLUMN a, ADD COLUMN c integer DEFAULT 7", (UNIQUE,), {**A2, "c": (8,)}, False),
+        ("DROP COLUMN a, ADD CHECK (b = 0)", (CHECK,), {"a": (0, 2), "b": (0, 1)}, True),
+        ("DROP CONSTRAINT u, ADD CONSTRAINT v UNIQUE (a)", (CONSTRAINT,), A2, False),
+        ("DROP CONSTRAINT k, ADD CONSTRAINT u UNIQUE (a)", (CHECK,), {"a": (0, 2)}, True),
+        ("ADD CONSTRAINT u UNIQUE (a), ADD CONSTRAINT k CHECK (a <> 1)", (), A3, True),
+    ]
+]
+ADDITIONS: Final = list(additions())
+REMOVALS: Final = list(removals())
+MENU: Final = [
+    *(*INDEXES, *CONSTRAINTS, *DEFAULTS, *RENAMES, *TABLES),
+    *(*ADDITIONS, *REMOVALS, *COMBINED),
+]

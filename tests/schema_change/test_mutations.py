@@ -1,0 +1,292 @@
+"""Every broken rule and every unsafe order is found by the model that finds none in the menu."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from leasehold.schema import tracks as way
+from leasehold.schema.elements import Check, Column, Index
+from leasehold.schema.states import State
+from leasehold.schema.tracks import GONE, Stage, Track
+from tests.models.explorer import explore
+from tests.models.summary import AddLine, ModelLine
+from tests.schema_change.changes import TABLE, A, Change, changed
+from tests.schema_change.menu import A2, A3, CHECK, INDEX, NULLS, UNIQUE, domain_of, with_c
+from tests.schema_change.model import Model
+from tests.schema_change.test_menu import STATES_MAX, title
+
+NEW, OVER = 4, 5  # element ids: what is made on TABLE, or c; and what lies over c
+PUBLIC = Stage({"state": State.PUBLIC})
+WRITE_ONLY = Stage({"state": State.WRITE_ONLY})
+DELETE_ONLY = Stage({"state": State.DELETE_ONLY})
+FILLING = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+AT_ONCE = ((), (PUBLIC,))
+NOT_FILLED = ((DELETE_ONLY,), (PUBLIC,))
+
+STRICT = TABLE.replace("a integer", "a integer NOT NULL")
+REQUIRED, DEFAULTED, OPTIONAL, BARE = (
+    "integer NOT NULL DEFAULT 7",
+    "integer DEFAULT 7",
+    "integer",
+    "integer NOT NULL",
+)
+
+
+def column(kind: str, element_id: int = NEW) -> Column:
+    made = changed("ALTER TABLE t DROP COLUMN c", with_c(kind)).base.column("c")
+    return replace(made, element_id=element_id)
+
+
+def index(unique: bool = False, over: int = A, element_id: int = NEW) -> Index:
+    return Index(element_id, "i", (over,), unique=unique)
+
+
+def made_index(*stages: tuple[Stage, ...]) -> Change:
+    rise, fall = stages
+    return changed(INDEX, domain=A2).by(Track(index(), True, rise, fall))
+
+
+def made_unique(*rise: Stage) -> Change:
+    public = Stage({"state": State.PUBLIC, "unique": True, "unique_enforced": False})
+    return changed(UNIQUE, domain=A2).by(Track(index(), True, rise, (public,)))
+
+
+def made_check(rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
+    check = Check(NEW, "k", "a <> 1", (A,))
+    return changed(CHECK, domain=A3).by(Track(check, True, rise, fall))
+
+
+def added(kind: str, rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
+    sql = f"ALTER TABLE t ADD COLUMN c {kind}"
+    return changed(sql, domain=domain_of(kind)).by(Track(column(kind), True, rise, fall))
+
+
+def dropped(kind: str, *fall: Stage, over: Index | Check | None = None) -> Change:
+    """The column by this way, and `over` by the one that it should go."""
+    given = [with_c(kind)]
+    match over:
+        case Index(unique=unique):
+            given.append(f"CREATE {'UNIQUE ' * unique}INDEX i ON t (c)")
+        case Check(expression=expression):
+            given.append(f"ALTER TABLE t ADD CONSTRAINT k CHECK ({expression})")
+    change = changed("ALTER TABLE t DROP COLUMN c", *given, domain=domain_of(kind))
+    tracks = [Track(column(kind), fall=fall, final=len(fall))]
+    tracks += [way.drop_index(index) for index in change.base.indexes]
+    tracks += [way.drop_check(check) for check in change.base.checks]
+    return change.by(*tracks)
+
+
+def dropped_index(*fall: Stage) -> Change:
+    change = changed("DROP INDEX i", TABLE, INDEX, domain=A2)
+    return change.by(Track(index(), fall=fall, final=len(fall)))
+
+
+def constrained_unseen(*tracks: Track) -> Change:
+    """ADD COLUMN c … with a constraint over it that does not wait for it."""
+    change = changed(f"ALTER TABLE t ADD COLUMN c {REQUIRED}", domain=domain_of(REQUIRED))
+    return change.by(way.add_column(column(REQUIRED)), *tracks)
+
+
+def renamed(sql: str, element: str) -> Change:
+    change = changed(sql, TABLE, INDEX, domain={**A2, "z": (0, 1)})
+    base = change.base
+    found = {"column": base.column("a"), "index": base.index("i"), "table": base}[element]
+    assert found is not None
+    return change.by(Track(found, fall=(Stage({"name": "z"}),)))
+
+
+class Order(NamedTuple):
+    """An unsafe order of steps, and the harm that it must do, as a pattern."""
+
+    words: str
+    change: Callable[[], Change]
+    harm: str
+
+
+ENFORCED = Stage({"unique_enforced": True})
+NULLABLE_ONLY = Stage({"nullable": False})
+ORDERS = [
+    Order("absent → public", lambda: made_index(*AT_ONCE), "condition [34] "),
+    Order("absent → public", lambda: made_unique(), "condition [346] "),
+    Order("absent → public", lambda: added(OPTIONAL, *AT_ONCE), "condition 1 "),
+    Order("absent → public", lambda: added(REQUIRED, *AT_ONCE), "condition [12] "),
+    Order("absent → public", lambda: added(DEFAULTED, *AT_ONCE), "condition 1 |not its default"),
+    Order("absent → public", lambda: made_check(*AT_ONCE), "condition 6 "),
+    Order(
+        "NOT NULL public at once",
+        lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(
+            Track(changed(INDEX).base.column("a"), fall=(NULLABLE_ONLY,))
+        ),
+        "condition 2 ",
+    ),
+    Order("delete-only → public", lambda: made_index(*NOT_FILLED), "condition 4 "),
+    Order("delete-only → public", lambda: added(REQUIRED, *NOT_FILLED), "condition 2 "),
+    Order("delete-only → public", lambda: added(DEFAULTED, *NOT_FILLED), "lacks its default"),
+    Order(
+        "public without `filled`",
+        lambda: added(DEFAULTED, (DELETE_ONLY, FILLING), (PUBLIC,)),
+        "by a write that does not name it",
+    ),
+    Order(
+        "public without being filled",
+        lambda: added(DEFAULTED, (DELETE_ONLY, WRITE_ONLY, Stage({"filled": True})), (PUBLIC,)),
+        "becomes public, and a row lacks its default",
+    ),
+    Order(
+        "enforced while entries are filled, never looked through",
+        lambda: made_unique(
+            DELETE_ONLY,
+            Stage({"state": State.WRITE_ONLY, "unique_enforced": True}, fill=True),
+        ),
+        "condition 6 ",
+    ),
+    Order(
+        "unique before it is enforced",
+        lambda: made_unique(DELETE_ONLY, FILLING),
+        "condition 6 ",
+    ),
+    Order(
+        "unique before it is validated",
+        lambda: made_unique(DELETE_ONLY, FILLING, ENFORCED),
+        "condition 6 ",
+    ),
+    Order(
+        "public without validation",
+        lambda: made_check((), (WRITE_ONLY, PUBLIC)),
+        "condition 6 ",
+    ),
+    Order(
+        "validated before it is enforced",
+        lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(
+            Track(
+                changed(INDEX).base.column("a"),
+                rise=(Stage({"not_null_enforced": True}),),
+                fall=(Stage({"nullable": False, "not_null_enforced": False}),),
+            )
+        ),
+        "condition 2 ",
+    ),
+    Order(
+        "CHECK does not wait for its column",
+        lambda: constrained_unseen(
+            Track(
+                Check(OVER, "k", "c IS NOT NULL", (NEW,)),
+                True,
+                (Stage({"state": State.WRITE_ONLY}, verify=True),),
+                (PUBLIC,),
+            )
+        ),
+        "a column that it can't name|did all it should is refuted",
+    ),
+    Order(
+        "UNIQUE does not wait for its column",
+        lambda: constrained_unseen(
+            Track(
+                index(over=NEW, element_id=OVER),
+                True,
+                (DELETE_ONLY, FILLING, Stage({"unique_enforced": True}, verify=True)),
+                (Stage({"state": State.PUBLIC, "unique": True, "unique_enforced": False}),),
+            )
+        ),
+        "a column that it can't name",
+    ),
+    Order("public → absent", lambda: dropped_index(GONE), "condition [345] "),
+    Order(
+        "public → absent",
+        lambda: changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A3).by(
+            Track(Check(NEW, "k", "a <> 1", (A,)), fall=(GONE,))
+        ),
+        "condition 6 ",
+    ),
+    Order(
+        "public → absent",
+        lambda: changed("ALTER TABLE t ALTER COLUMN a DROP NOT NULL", STRICT, domain=NULLS).by(
+            Track(changed(INDEX, STRICT).base.column("a"), fall=(Stage({"nullable": True}),))
+        ),
+        "condition 2 ",
+    ),
+    Order(
+        "UNIQUE no longer enforced at once",
+        lambda: changed("DROP INDEX i", TABLE, UNIQUE, domain=A2).by(
+            Track(
+                index(True),
+                fall=(Stage({"state": State.WRITE_ONLY, "unique": False}), DELETE_ONLY, GONE),
+            )
+        ),
+        "condition 6 ",
+    ),
+    Order("public → absent", lambda: dropped(OPTIONAL, GONE), "condition 1 "),
+    Order("public → absent", lambda: dropped(REQUIRED, GONE), "condition [12] "),
+    Order("public → delete-only", lambda: dropped_index(DELETE_ONLY, GONE), "condition 4 "),
+    Order("public → delete-only", lambda: dropped(REQUIRED, DELETE_ONLY, GONE), "condition 2 "),
+    Order(
+        "public → delete-only",
+        lambda: dropped(DEFAULTED, DELETE_ONLY, GONE),
+        "not its default",
+    ),
+    Order(
+        "still written, not `filled`",
+        lambda: dropped(DEFAULTED, WRITE_ONLY, DELETE_ONLY, GONE),
+        "by a write that does not name it",
+    ),
+    Order("NOT NULL is not dropped first", lambda: dropped(BARE, DELETE_ONLY, GONE), "condition 2"),
+    Order(
+        "NOT NULL is not dropped first",
+        lambda: dropped(BARE, WRITE_ONLY, DELETE_ONLY, GONE),
+        "a column that it can't name",
+    ),
+    Order(
+        "the column goes before its check",
+        lambda: dropped(
+            OPTIONAL, DELETE_ONLY, GONE, over=Check(OVER, "k", "c IS NOT NULL", (NEW,))
+        ),
+        "a column that it can't name",
+    ),
+    Order(
+        "the column goes before its check",
+        lambda: dropped(
+            REQUIRED, WRITE_ONLY, DELETE_ONLY, GONE, over=Check(OVER, "k", "c > 7", (NEW,))
+        ),
+        "a column that it can't name",
+    ),
+    Order(
+        "the column is hidden before its UNIQUE is let go",
+        lambda: dropped(REQUIRED, WRITE_ONLY, DELETE_ONLY, GONE, over=index(True, NEW, OVER)),
+        "a column that it can't name",
+    ),
+    Order(
+        "no alias",
+        lambda: renamed("ALTER TABLE t RENAME COLUMN a TO z", "column"),
+        "does not know column 'a'",
+    ),
+    Order(
+        "no alias",
+        lambda: renamed("ALTER TABLE t RENAME TO z", "table"),
+        "does not know the table as 't'",
+    ),
+    Order(
+        "no alias", lambda: renamed("ALTER INDEX i RENAME TO z", "index"), "does not know index 'i'"
+    ),
+]
+
+
+def found(model: Model, report: Any, harm: str) -> None:
+    """The model found a harm, and it is one of those the mutation stands for."""
+    assert report.violation is not None, "the harm of this mutation was not found"
+    print(report.violation.words(model.show))
+    assert re.search(harm, report.violation.harm), report.violation.harm
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda o: o.words)
+def test_an_unsafe_order_is_found(order: Order, model_line: AddLine) -> None:
+    """On an empty table first: so it is the writers of two versions who do the harm, wherever they
+    can, and not the rows that nobody has filled."""
+    model = Model(order.change())
+    report = explore(model.starts()[:1], model.successors, model.invariant, states_max=STATES_MAX)
+    model_line(ModelLine.of(title(model.change), order.words, report))
+    found(model, report, order.harm)
