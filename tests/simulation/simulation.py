@@ -29,6 +29,7 @@ from leasehold.schema.ledger_side import LedgerSideSettings
 from tests.simulation.chaos import Chaos, ChaosHops, ChaosPipelineHops, Weather
 from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand
+from tests.simulation.menu import Menu
 from tests.simulation.reference import Reference
 from tests.simulation.workloads import Bank, Increments, Items, SchemaChanger, Workload
 
@@ -58,9 +59,12 @@ SHAPE: Final = ClusterShape(
 )
 
 
+WORKLOADS: Final = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600), (Menu, 60))
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and how rough. Times are virtual ms."""
+    """How long and how rough. Times are virtual ms; `workloads` with their mean pause."""
 
     chaos_ms: int = 6_000
     fault_pause_ms: int = 250
@@ -68,6 +72,7 @@ class Plan:
     shape: ClusterShape = field(default_factory=lambda: SHAPE)
     rules: ReplicationRules = RULES
     lease_rules: LeaseRules = EVERY_RULE
+    workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
 
 
 def plan_of(seed: int) -> Plan:
@@ -308,8 +313,7 @@ class Simulation:
 
     def setup(self) -> None:
         self.cluster.start()
-        kinds = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600))
-        for number, (kind, pause_ms) in enumerate(kinds):
+        for number, (kind, pause_ms) in enumerate(self.plan.workloads):
             workload = kind(self, self._rng(kind.__name__), number, pause_ms)
             self.workloads.append(workload)
         self._pass(300)

@@ -140,9 +140,10 @@ class MemoryStore:
         if change.image is None:
             self._put(descriptor, change, pairs, {}, lsn, {})
             return
-        # What the writer set is every pair that differs; None takes a pair away.
+        # The image says all: a pair that it lacks is a NULL that somebody has chosen, or the
+        # master would have put the default there.
         known = pairs or {}
-        changed = {e: change.image.get(e) for e in (*known, *change.image)}
+        changed = {e: change.image.get(e) for e in (*known, *change.image, *descriptor.by_id)}
         genids = dict(row.genids) if row is not None else {}
         genids.update((lock, genid(lsn, position)) for lock in change.locks)
         self._put(descriptor, change, pairs, changed, lsn, genids)

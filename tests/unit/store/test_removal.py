@@ -66,7 +66,7 @@ class Filled:
         elements = [self.newest.element(e) for e in element_ids]
         kinds = {Column: Kind.COLUMN, Index: Kind.INDEX}
         edits = [
-            Edit(kinds[type(e)], e.element_id, body_of(e), None)  # type: ignore[index]
+            Edit(kinds[type(e)], e.element_id, body_of(e), None)
             for e in elements
             if e is not None
         ]
@@ -93,7 +93,7 @@ class Filled:
         while not reports:
             reports.extend(self.store.checked())
         assert not reports[0].error, reports[0].error
-        return reports[0].findings_total == 0
+        return bool(reports[0].findings_total == 0)
 
 
 @pytest.fixture(params=[False, True], ids=["rowid", "composite"])

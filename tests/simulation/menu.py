@@ -1,0 +1,227 @@
+"""The whole menu of schema changes at random on tables of its own, with writers on them.
+
+Every statement ends in success or in a SQLSTATE that can be foreseen for its kind, every job in
+success, in a cancel, or in a failure that names rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.model.errors import UnknownTable
+from leasehold.model.records import Outcome
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.job import Job, Status
+from leasehold.schema.states import State
+from tests.simulation.harm import demand
+from tests.simulation.workloads import SchemaChanger
+
+TABLES: Final = ("things", "others")
+NAMES: Final = (*TABLES, "thingsx", "othersx")
+KEYS: Final = 8
+COLUMNS_MAX: Final = 7
+# What a statement may be refused with: names come and go beside it, one job at a time per table.
+BY_NAME: Final = {"42P01", "42P07", "42701", "42703", "42704", "2BP01", "42P16", "55006", "0A000"}
+BY_VALUE: Final = {"23502", "22P02", "22003", "22001", "42804"}
+DDL_CODES: Final = BY_NAME | BY_VALUE
+ROW_CODES: Final = {"42P01", "42703", "23505", "23514", "40001", "22023", "08P01"} | BY_VALUE
+# Kinds of jobs that rows can make fail.
+MAY_FAIL: Final = ("unique", "constraint", "not null", "type", "alter table")
+
+
+class Menu(SchemaChanger):
+    """A statement on one act in three, rows on the others."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.statements = 0
+        self.succeeded: dict[str, int] = {}
+        for name in TABLES:
+            self._ddl(f"create table {name} (id bigint primary key, a int, b text)")
+
+    def act(self) -> None:
+        if self.rng.random() < 0.35:
+            self._number += 1
+            self._ddl(self._statement())
+        else:
+            self._row()
+
+    # ------------------------------------------------------------ statements
+
+    def _ddl(self, sql: str) -> None:
+        self.statements += 1
+
+        def done(outcome: Outcome) -> None:
+            demand(
+                bool(outcome.lsn) or outcome.code in DDL_CODES,
+                "menu",
+                f"{sql} was refused with {outcome.code}: {outcome.message}",
+            )
+            self._accepted(outcome)
+
+        self.client.ask({"sql": sql}, done=done)
+
+    def _newest(self, name: str) -> Descriptor | None:
+        catalog = self.sim.reference.catalog
+        return next((t for t in catalog.tables() if name in t.names), None)
+
+    def _statement(self) -> str:
+        name = self.rng.choice(NAMES)
+        table = self._newest(name)
+        if table is None:
+            return f"create table {name} (id bigint primary key, a int, b text, check (a < 90))"
+        columns = self._columns(table)
+        if not columns:
+            return self._add_column(table)
+        made = self.rng.choice(_KINDS)(self, table, self.rng.choice(columns))
+        return made if made is not None else self._add_column(table)
+
+    def _columns(self, table: Descriptor) -> list[Column]:
+        keys = table.primary_key
+        return [c for c in table.by_name.values() if c.element_id not in keys]
+
+    def _add_column(self, table: Descriptor, column: Column | None = None) -> str:
+        new = f"c{self._number}"
+        if column is not None and len(self._columns(table)) >= COLUMNS_MAX:
+            return f"alter table {table.name} drop column {column.name}"
+        form = self.rng.choice(
+            (
+                "int",
+                "text",
+                "int not null default 5",
+                "int default 6",
+                "int unique",
+                "text default 'x'",
+            )
+        )
+        return f"alter table {table.name} add column {new} {form}"
+
+    def _drop_column(self, table: Descriptor, column: Column) -> str | None:
+        return f"alter table {table.name} drop column if exists {column.name}"
+
+    def _index(self, table: Descriptor, column: Column) -> str | None:
+        unique = self.rng.choice(("", "", "unique "))
+        return f"create {unique}index i{self._number} on {table.name} ({column.name})"
+
+    def _drop_index(self, table: Descriptor, column: Column) -> str | None:
+        indexes = [i for i in table.indexes if not i.constraint]
+        return f"drop index if exists {self.rng.choice(indexes).name}" if indexes else None
+
+    def _rename(self, table: Descriptor, column: Column) -> str | None:
+        way = self.rng.random()
+        if way < 0.3:
+            return f"alter table {table.name} rename to {self.rng.choice(NAMES)}"
+        if table.indexes and way < 0.65:
+            return f"alter index {self.rng.choice(table.indexes).name} rename to j{self._number}"
+        return f"alter table {table.name} rename {column.name} to r{self._number}"
+
+    def _not_null(self, table: Descriptor, column: Column) -> str | None:
+        verb = "set" if column.nullable else "drop"
+        return f"alter table {table.name} alter {column.name} {verb} not null"
+
+    def _default(self, table: Descriptor, column: Column) -> str | None:
+        what = self.rng.choice(("set default 3", "drop default"))
+        return f"alter table {table.name} alter {column.name} {what}"
+
+    def _constraint(self, table: Descriptor, column: Column) -> str | None:
+        if table.checks and self.rng.random() < 0.5:
+            check = self.rng.choice(table.checks)
+            verb = "drop" if check.state is State.PUBLIC else "validate"
+            return f"alter table {table.name} {verb} constraint {check.name}"
+        if column.type.name == "text":
+            return None
+        form = self.rng.choice((f"check ({column.name} < 80)", f"unique ({column.name})"))
+        late = " not valid" if "check" in form and self.rng.random() < 0.6 else ""
+        return f"alter table {table.name} add constraint k{self._number} {form}{late}"
+
+    def _several(self, table: Descriptor, column: Column) -> str | None:
+        new = f"d{self._number}"
+        return (
+            f"alter table {table.name} add column {new} int not null default 2,"
+            f" drop column {column.name}, add check ({new} < 70)"
+        )
+
+    def _type(self, table: Descriptor, column: Column) -> str | None:
+        other = "int" if column.type.name == "text" else "text"
+        using = f" using cast({column.name} as int)" if other == "int" else ""
+        return f"alter table {table.name} alter {column.name} type {other}{using}"
+
+    def _lock(self, table: Descriptor, column: Column) -> str | None:
+        locks = [k.name for k in table.row_locks]
+        if locks and self.rng.random() < 0.5:
+            return f"alter table {table.name} drop lock if exists {self.rng.choice(locks)}"
+        return f"alter table {table.name} add lock k{self._number} covering ({column.name})"
+
+    def _drop_table(self, table: Descriptor, column: Column) -> str | None:
+        return f"drop table {table.name}" if self.rng.random() < 0.3 else None
+
+    # ------------------------------------------------------------ rows
+
+    def _row(self) -> None:
+        name = self.rng.choice(NAMES)
+        table = self._seen_table(name)
+        if table is None:
+            return
+        kind = self.rng.choice(("insert", "insert", "update", "update", "delete", "upsert"))
+        fields: dict[str, Any] = {
+            "table": name,
+            "op": kind,
+            "key": {"id": self.rng.randrange(KEYS)},
+            "on_conflict": self.rng.choice(("retry", "fail")),
+        }
+        if kind != "delete":
+            fields["values"] = {
+                c.name: self._value(c) for c in self._columns(table) if self.rng.random() < 0.7
+            }
+        if self.rng.random() < 0.6:
+            fields["schema_version"] = table.version
+        self.client.ask(fields, done=self._row_done)
+
+    def _seen_table(self, name: str) -> Descriptor | None:
+        """As some coherent replicant shows it now."""
+        snapshot = self.sim.read()
+        try:
+            return None if snapshot is None else snapshot.newest(name)
+        except UnknownTable:
+            return None
+
+    def _value(self, column: Column) -> Any:
+        if column.nullable and self.rng.random() < 0.2:
+            return None
+        number = self.rng.randrange(100)
+        return str(number) if column.type.name == "text" else number
+
+    def _row_done(self, outcome: Outcome) -> None:
+        demand(
+            bool(outcome.lsn) or outcome.code in ROW_CODES,
+            "menu",
+            f"a row was refused with {outcome.code}: {outcome.message}",
+        )
+
+
+_KINDS: Final = (
+    Menu._add_column,
+    Menu._add_column,
+    Menu._drop_column,
+    Menu._index,
+    Menu._index,
+    Menu._drop_index,
+    Menu._rename,
+    Menu._rename,
+    Menu._not_null,
+    Menu._default,
+    Menu._constraint,
+    Menu._constraint,
+    Menu._several,
+    Menu._type,
+    Menu._lock,
+    Menu._drop_table,
+)
+
+
+def demand_ended_well(job: Job) -> None:
+    """A failure says which rows were to blame, and only where rows can be."""
+    demand(job.status.ended, "jobs", f"{job.sql} never ended: {job.status}, {job.phase}")
+    if job.status is Status.FAILED:
+        blamed = any(word in job.kind for word in MAY_FAIL) or " unique" in job.sql
+        demand(blamed and bool(job.findings), "jobs", f"{job.sql} failed: {job.error}")

@@ -1,0 +1,32 @@
+"""Schema changes of every kind at random, with few faults and with many."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Final
+
+import pytest
+
+from leasehold.schema.job import Status
+from tests.simulation.menu import Menu
+from tests.simulation.simulation import Plan
+from tests.simulation.test_seeds import run
+
+CALM: Final = Plan(chaos_ms=20_000, fault_pause_ms=1_000_000, workloads=((Menu, 30),))
+FAULTS: Final = Plan(chaos_ms=15_000, fault_pause_ms=1_500, workloads=((Menu, 30),))
+
+
+def seeds() -> list[int]:
+    """One that all workers of a run agree on, and a fixed one."""
+    shared = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getppid())
+    return [501, random.Random(f"menu/{shared}").randrange(10_000, 10_000_000)]
+
+
+@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("plan", [CALM, FAULTS], ids=["calm", "faults"])
+def test_the_menu_holds(plan: Plan, seed: int) -> None:
+    simulation = run(seed, plan)
+    jobs = simulation.reference.catalog.jobs.values()
+    kinds = {job.kind for job in jobs if job.status is Status.SUCCEEDED}
+    assert len(kinds) > 3, f"hardly anything was changed: {kinds}"
