@@ -19,7 +19,7 @@ from leasehold.model.records import Chunk, ChunksEnd, Conflict, JobEvent
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job, job_from_wire
 from leasehold.transaction.replay import recompute
-from spark_streaming.chunks import Chunker, rows_per_chunk
+from spark_streaming.chunks import Chunker, rows_per_chunk, sorted_columns
 from spark_streaming.retry_state import Arrived, Waiting, step
 from spark_streaming.schedule import RunId, decide
 
@@ -154,7 +154,7 @@ class MemoryBackfill:
                 continue
             last = min(end, first + self._hops.batch_offsets())
             kept = self._kept(self._topics.rows(job.table_id).name, partition, first, last)
-            chunker = Chunker(template, rows_max)
+            chunker = Chunker(template, sorted_columns(job), rows_max)
             chunks += chunker.take([m.key for m in kept], [m.value for m in kept])
             chunks += chunker.rest()
             after[partition] = last
