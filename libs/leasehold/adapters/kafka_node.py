@@ -68,6 +68,9 @@ IDLE_NS: Final = 100_000_000
 LEDGER_POLL_NS: Final = 1_000_000
 """librdkafka waits in whole milliseconds: less would be a loop that keeps the interpreter from the
 ledger's thread."""
+TURN_NS_MAX: Final = 50_000_000
+"""Longest that applied records wait for their commit. A follower that is behind could otherwise be
+busy for seconds with what it has read, acknowledging nothing, and lose its coherency lease by it."""
 BROKER_RETRY_S: Final = 0.5
 DEFAULT_CONTENT_TYPE: Final = "application/json"
 LOG: Final = logging.getLogger("leasehold.node")
@@ -169,11 +172,14 @@ class KafkaNode:
 
     def _turn(self) -> None:
         records = self._reader.read(RECORDS_PER_READ_MAX, self._wait_s())
-        moment = now()
+        moment = begun = now()
         for record in records:
             event = self._event(record)
             if event is not None:
                 self._perform(self.node.step(event, moment))
+            if boottime_ns() - begun.mono_ns > TURN_NS_MAX:
+                moment = begun = now()
+                self._perform(self.node.step(Tick(), moment))
         self._hear_writers()
         self._empty_inbox()
         self._wake_ns = 0
