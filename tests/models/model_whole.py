@@ -124,6 +124,8 @@ class Model:
         current, min_version, _ = ledger.tables.get(TABLE, NOTHING)
         if current > schema.newest and current != schema.publishing:
             return f"D2: the ledger is at version {current}, and no intent in the log says why"
+        if current < schema.newest and not world.losses:
+            return f"D2: version {schema.newest} is out, the ledger is at {current}"
         # A lease that was registered again, after its session was dead and v fenced, is none.
         undrained = min_version < schema.min_version and not world.losses
         if undrained and ledger.holders(TABLE, schema.min_version):

@@ -23,6 +23,7 @@ from tests.models.whole_world import Bounds, Rules, World
 STATES_MAX = 200_000
 PAUSED = Bounds(takeovers=1, steady=True, mute=True)
 """A master is deposed at any moment, and the follower's agent is paused past its session."""
+ONE_MASTER = Bounds(ticks=2, records=4, steady=True)
 WRITES = replace(PAUSED, ticks=2, records=5, writes=1, prompt=True)
 READS = replace(PAUSED, ticks=2, records=4, acks=1)
 ANSWERS = replace(PAUSED, ticks=1, records=4, writes=1, acks=1)
@@ -43,6 +44,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
 @pytest.mark.parametrize(
     ("subject", "bounds", "reached"),
     [
+        pytest.param("D2 D4: one master", ONE_MASTER, {PUBLISHED}, id="one_master"),
         pytest.param("D2 D5: a straggler's write", WRITES, {RECOVERED, PUBLISHED}, id="writes"),
         pytest.param("D3 C2: reads, agent paused", READS, {RECOVERED, PUBLISHED}, id="reads"),
         pytest.param("C1 C4 D5: answers", ANSWERS, {RECOVERED}, id="answers"),
@@ -84,6 +86,7 @@ BROKEN = [
     ("D3", verify(pinned_is_checked=False), READS, "D3: a statement under version 1 reads"),
     ("D2", lease(epoch_fence=False), WRITES, "D2: the ledger has obeyed the deposed master 0"),
     ("D2", jobs(intent_before_publish=False), WRITES, "D2: the ledger is at version 3, and no"),
+    ("D2", jobs(publish_checks_holders=False), ONE_MASTER, "D2: version 3 is out, the ledger is"),
     ("D4", jobs(drain_before_fence=False), WRITES, "D4: version 2 is fenced, the ledger has"),
     ("D5", jobs(fence_before_next=False), WRITES, "D5: version 3 is out, fenced is 1"),
     ("C4", coherency(takeover_waits=False), ANSWERS, MISSED),

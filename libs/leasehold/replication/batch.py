@@ -343,7 +343,9 @@ class Batch:
         Applied here and logged; taking a row twice changes nothing."""
         rows = min(rows_max, len(chunk.rows) - done)
         while rows > 0:
-            part: FillSlice = slice_chunk(chunk, done, rows, self._catalog, self._store)
+            part: FillSlice = slice_chunk(
+                chunk, done, rows, self._catalog, self._store, self._rules
+            )
             commit = Commit(
                 request_id=b"",
                 attempt=1,
