@@ -24,6 +24,7 @@ from spark_streaming.retry_state import Arrived, Waiting, step
 from spark_streaming.schedule import RunId, decide
 
 CODEC: Final = MessagePackCodec()
+EARLY_MS: Final = 50
 BACKFILLS_MAX: Final = 4
 NS_PER_MS: Final = 1_000_000
 
@@ -261,7 +262,7 @@ class MemoryRetry:
             assert message.value is not None, "conflicts are never deleted"
             conflict = CODEC.decode_as(Conflict, message.value)
             arrived.append(Arrived(conflict.request_id, conflict.attempt, message.value))
-        after = step(self._waiting, arrived, self._scheduler.now().wall_us // 1_000)
+        after = step(self._waiting, arrived, self._scheduler.now().wall_us // 1_000, EARLY_MS)
         self._busy = True
         life = self._life
         at_ns = self._scheduler.now_ns
