@@ -26,9 +26,12 @@ REDIS_PORT = 6379
 READY_FOLDER = "/run/leasehold"
 READY_FILE = f"{READY_FOLDER}/ready"
 DATA = "/var/lib/leasehold"
+SNAPSHOT_TOKEN = "snapshot-token"  # noqa: S105 - the secret's name
 
 HEAD = """\
-# Leasehold with Docker: docker compose up --build
+# Leasehold with Docker, after giving the nodes a secret to know each other by:
+#   echo "LEASEHOLD_SNAPSHOT_TOKEN=$(openssl rand -hex 32)" >> .env
+#   docker compose up --build
 # Written by `make compose` from infra/deployment.py, which `make up` uses too; do not edit.
 # Ports are published on the loopback address only. Settings come from the environment or .env:
 # LEASEHOLD_DATABASE, LEASEHOLD_DASHBOARD_PORT, LEASEHOLD_KAFKA_SECURITY, … (see README.md).
@@ -54,6 +57,12 @@ PASSED_THROUGH = (
     "LEASEHOLD_LOG_LEVEL",
     "LEASEHOLD_SESSION_TTL_MS",
 )
+# For the nodes: with these set, snapshots travel encrypted.
+PASSED_TO_NODES = (
+    "LEASEHOLD_SNAPSHOT_TLS_CERT",
+    "LEASEHOLD_SNAPSHOT_TLS_KEY",
+    "LEASEHOLD_SNAPSHOT_TLS_CA",
+)
 
 
 def compose_file() -> dict[str, Any]:
@@ -63,7 +72,10 @@ def compose_file() -> dict[str, Any]:
     for service in SERVICES:
         services[service.name] = _service(service)
         volumes[service.name] = {}
-    return {"name": "leasehold", "services": services, "volumes": volumes}
+    # From the environment, since a file would reach the container with its owner on the host, and
+    # the services run as a user of their own.
+    secrets = {SNAPSHOT_TOKEN: {"environment": "LEASEHOLD_SNAPSHOT_TOKEN"}}
+    return {"name": "leasehold", "services": services, "volumes": volumes, "secrets": secrets}
 
 
 def render() -> str:
@@ -147,6 +159,12 @@ def _service(service: Service) -> dict[str, Any]:
         "restart": "unless-stopped",
         "stop_grace_period": "20s",
     }
+    if service.keeps_store:
+        described["secrets"] = [SNAPSHOT_TOKEN]
+        described["environment"] |= {
+            "LEASEHOLD_SNAPSHOT_TOKEN_FILE": f"/run/secrets/{SNAPSHOT_TOKEN}",
+            **_handed_through(PASSED_TO_NODES),
+        }
     if service.dashboard:
         port = ClusterSettings().dashboard_port
         described["ports"] = [f"127.0.0.1:${{LEASEHOLD_DASHBOARD_PORT:-{port}}}:{port}"]
@@ -164,8 +182,12 @@ def _environment(name: str) -> dict[str, str]:
         "LEASEHOLD_LISTEN": "0.0.0.0",  # noqa: S104
         "LEASEHOLD_ADVERTISE": name,
         "LEASEHOLD_READY_FILE": READY_FILE,
-        **{variable: f"${{{variable}:-}}" for variable in PASSED_THROUGH},
+        **_handed_through(PASSED_THROUGH),
     }
+
+
+def _handed_through(variables: tuple[str, ...]) -> dict[str, str]:
+    return {variable: f"${{{variable}:-}}" for variable in variables}
 
 
 def _build(image: str) -> dict[str, str]:

@@ -25,6 +25,8 @@ class Service:
     """Services that must be ready before this one is started; Kafka, Redis and the topics always
     are."""
     dashboard: bool = False
+    keeps_store: bool = False
+    """A node: it hands its store to others that begin, and takes theirs."""
     environment: Mapping[str, str] = field(default_factory=dict)
     ready_deadline_s: float = 60.0
 
@@ -33,16 +35,17 @@ class Service:
         return ("python", "-m", self.module)
 
 
-MASTER = Service("m1", "services.master.main", "master")
+MASTER = Service("m1", "services.master.main", "master", keeps_store=True)
 STANDBY = Service(
     # After the master, so that which of the two claims the first epoch is not left to chance.
     "m2",
     "services.master.main",
     "standby master",
     needs=("m1",),
+    keeps_store=True,
 )
 REPLICANTS = tuple(
-    Service(f"r{number}", "services.replicant.main", "replicant", needs=("m1",))
+    Service(f"r{number}", "services.replicant.main", "replicant", needs=("m1",), keeps_store=True)
     for number in (1, 2, 3)
 )
 CHANGEFEED = Service("changefeed", "services.changefeed.main", "changefeed", needs=("m1",))

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from leasehold.adapters.environment import ClusterSettings, KafkaSettings, from_environment
+from leasehold.adapters.kafka_client import ClientWatch, client_options, made
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.topics import Topic, Topics
 
@@ -38,8 +39,8 @@ def ensure_topics(
 
     Raises BusUnavailable when Kafka can't be reached or refuses.
     """
-    # What goes wrong is raised; librdkafka need not print it as well.
-    admin = AdminClient({**kafka.librdkafka(), "log_level": 0})
+    watch = ClientWatch(kafka, "leasehold-topics")
+    admin = made(AdminClient, client_options(kafka, "leasehold-topics", watch))
     wanted = [
         NewTopic(
             topic.name,
@@ -55,17 +56,19 @@ def ensure_topics(
         try:
             future.result(timeout=DEADLINE_S)
             created.append(name)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise BusUnavailable(
-                    f"Topic {name} could not be created at {kafka.bootstrap}: "
-                    f"{error.args[0].str()}.",
-                    topic=name,
-                ) from error
+        except (KafkaException, TimeoutError) as error:
+            if isinstance(error, TimeoutError) or not _is_there(error):
+                admin.poll(0)  # runs the callbacks that tell why a call timed out
+                raise watch.unavailable(f"creating topic {name}", error) from error
             existing.append(name)
     partitions = _wait_for_leaders(admin, kafka, topics)
     drift = _drift(admin, [t for t in topics if t.name in set(existing)], partitions)
     return TopicReport(tuple(created), tuple(existing), tuple(drift))
+
+
+def _is_there(error: KafkaException) -> bool:
+    code: int = error.args[0].code()
+    return code == KafkaError.TOPIC_ALREADY_EXISTS
 
 
 def _wait_for_leaders(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
-from spark_streaming.chunks import Chunker
+from spark_streaming.chunks import Chunker, sorted_columns
 from spark_streaming.gate import Gate, RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import ProgressBoard, query_name
@@ -77,6 +77,7 @@ class Backfill:
             job.element_id,
             (),
         )
+        self._columns = sorted_columns(job)
         self._thread = threading.Thread(
             target=self._work, name=f"backfill-{self.run.name}", daemon=True
         )
@@ -217,7 +218,7 @@ class Backfill:
             raise RunStopped
         self._check_size()
         before = totals = self._folder.totals_before(batch_id)
-        convert = converter(self._template, self.gate.rows_per_chunk)
+        convert = converter(self._template, self._columns, self.gate.rows_per_chunk)
         for rows, body in frame.mapInArrow(convert, "rows long, body binary").collect():
             self.gate.wait_turn(rows)
             lane.send(bytes(body))
@@ -227,14 +228,16 @@ class Backfill:
         self._folder.count(batch_id, before, totals)
 
 
-def converter(template: Chunk, rows_max: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def converter(
+    template: Chunk, columns: Sequence[int], rows_max: int
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The function that Python workers run over one partition: (key, value) → (rows, body)."""
 
     def convert(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         codec = MessagePackCodec()
-        chunker = Chunker(template, rows_max)
+        chunker = Chunker(template, columns, rows_max)
 
         def arrow(chunks: Iterator[Chunk]) -> Iterator[Any]:
             for chunk in chunks:
@@ -243,8 +246,13 @@ def converter(template: Chunk, rows_max: int) -> Callable[[Iterable[Any]], Itera
                 yield pa.RecordBatch.from_arrays([rows, body], ["rows", "body"])
 
         for batch in batches:
-            keys, values = batch.column(0).to_pylist(), batch.column(1).to_pylist()
-            yield from arrow(chunker.take(keys, values))
+            yield from arrow(chunker.take(_bytes(batch.column(0)), _bytes(batch.column(1))))
         yield from arrow(chunker.rest())
 
     return convert
+
+
+def _bytes(column: Any) -> list[Any]:
+    """An Arrow column of bytes as a list, NULL as None; `to_pylist` would make a scalar of each."""
+    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return found

@@ -23,6 +23,7 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
+from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.readiness import announce_ready
 from leasehold.model.errors import BusUnavailable, ConfigurationError
@@ -147,17 +148,22 @@ class Driver:
 
 
 def await_topics(kafka: KafkaSettings, topics: Topics, stop: threading.Event) -> bool:
-    """Wait for a broker that is away, saying so; False when asked to stop meanwhile.
+    """Wait for a broker that is away, saying so; False when asked to stop meanwhile. Raises
+    AccessDenied.
 
     Spark itself would end its first query with a page of a Java stack trace."""
-    reader = TopicReader(kafka, "leasehold-spark")
+    reader = TopicReader(kafka, "leasehold-spark", give_up=stop.is_set)
     try:
         while not stop.is_set():
             try:
                 for topic in (topics.jobs, topics.conflicts, topics.backfill):
                     reader.partitions(topic.name, BROKER_TIMEOUT_S)
                 return True
+            except AccessDenied:
+                raise
             except BusUnavailable as error:
+                if stop.is_set():
+                    break
                 log.warning("waiting for Kafka: %s", error.message)
                 stop.wait(BROKER_RETRY_S)
     finally:
@@ -166,6 +172,8 @@ def await_topics(kafka: KafkaSettings, topics: Topics, stop: threading.Event) ->
 
 
 def main() -> int:
+    """0 after SIGTERM or SIGINT, also while it waits for Kafka; 1: access to Kafka is denied;
+    2: settings. The last line says why."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -187,6 +195,9 @@ def main() -> int:
         if not await_topics(kafka, topics, stop):
             return 0
         session = start_session(settings, folder)
+    except AccessDenied as error:
+        log.error("%s", error)
+        return 1
     except ConfigurationError as error:
         print(f"leasehold spark: {error}", file=sys.stderr)
         return 2

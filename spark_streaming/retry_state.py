@@ -19,9 +19,6 @@ BUCKETS: Final = 16
 WAITING_MAX: Final = 5_000
 """Per bucket. Beyond it those that are due first go back early: never dropped, just less spaced."""
 
-EARLY_MS: Final = 50
-"""What is due within this time goes now: the next micro-batch would only come later than that."""
-
 
 class Waiting(NamedTuple):
     """A refused request. `conflict` is the record of the conflicts topic as it was read."""
@@ -46,8 +43,11 @@ class Step(NamedTuple):
     next_due_ms: int | None
 
 
-def step(waiting: Sequence[Waiting], arrived: Sequence[Arrived], now_ms: int) -> Step:
-    """What becomes of a bucket at `now_ms` (unix ms).
+def step(
+    waiting: Sequence[Waiting], arrived: Sequence[Arrived], now_ms: int, early_ms: int
+) -> Step:
+    """What becomes of a bucket at `now_ms` (unix ms). What is due within `early_ms` goes now: the
+    next micro-batch would come later than that.
 
     Of one request only the newest attempt counts: an older one is a repeat, given again by a new
     master (L7) or read again by a replayed micro-batch, and the master would refuse it (L5).
@@ -61,7 +61,7 @@ def step(waiting: Sequence[Waiting], arrived: Sequence[Arrived], now_ms: int) ->
                 item.request_id, item.attempt, now_ms + pause_ms, item.conflict
             )
     by_due = sorted(newest.values(), key=lambda entry: (entry.due_ms, entry.request_id))
-    ready = sum(1 for entry in by_due if entry.due_ms <= now_ms + EARLY_MS)
+    ready = sum(1 for entry in by_due if entry.due_ms <= now_ms + early_ms)
     ready = max(ready, len(by_due) - WAITING_MAX)
     left = tuple(by_due[ready:])
     assert len(left) <= WAITING_MAX, len(left)

@@ -17,7 +17,7 @@ from leasehold.transaction.replay import ATTEMPTS_MAX
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 LOG_CONFIGURATION: Final = Path(__file__).with_name("log4j2.properties")
 ARROW_ROWS_MAX: Final = 20_000
 """Rows of one Arrow batch between the JVM and a Python worker: a few MB of ordinary images."""
@@ -66,7 +66,7 @@ class SparkSettings:
     trigger_ms: int = setting(
         "LEASEHOLD_RETRY_TRIGGER_MS",
         "shortest time between two micro-batches of the retry stream",
-        default=200,
+        default=2_000,
         parse=integer(0, 60_000, "ms"),
     )
 
@@ -136,9 +136,15 @@ def _configuration(settings: SparkSettings, jars: list[str], scratch: Path) -> d
         "spark.python.daemon.module": "spark_streaming.worker_daemon",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        # A commit then uploads what changed, not a snapshot of everything.
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # State is one small value per bucket: a map in memory and a file of changes per commit.
+        "spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state"
+        ".HDFSBackedStateStoreProvider",
+        # Without Hadoop's native library the default ways to write a checkpoint file start about
+        # ten processes each (readlink, chmod, with a JVM's helper for each); these start one. Both
+        # write aside and rename, which is what a SIGKILL has to leave whole.
+        "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}"
+        ".FileSystemBasedCheckpointFileManager",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         # One run at a time per job is the driver's business, not the session's.

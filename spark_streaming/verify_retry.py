@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 
 CONFLICTS_PER_BATCH: Final = 5_000
-IDLE_MS: Final = 10_000
+IDLE_MS: Final = 5_000
 """After this long without a conflict and with empty state the query sleeps: with timers Spark runs
-micro-batches all the time, which costs a third of a core for nothing."""
+micro-batches all the time, which costs a fifth of a core for nothing."""
 LOOK_MS: Final = 1_000
 RESTART_MS: Final = 2_000
 METADATA_S: Final = 5.0
@@ -57,7 +57,7 @@ def next_attempt(codec: MessagePackCodec, waiting: Waiting, attempts_max: int) -
     return recompute(request, conflict.image, table=conflict.table, attempts_max=attempts_max)
 
 
-def retry(attempts_max: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
+def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
     """The function that Python workers run per bucket: (key, frames, state) → frames."""
 
     def run(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
@@ -67,7 +67,7 @@ def retry(attempts_max: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any
         arrived = [a for f in frames for v in f["value"] if (a := _arrived(codec, v)) is not None]
         now_ms = state.getCurrentProcessingTimeMs()
         waiting = unpack(state.get[0]) if state.exists else ()
-        left, ready, next_due_ms = step(waiting, arrived, now_ms)
+        left, ready, next_due_ms = step(waiting, arrived, now_ms, early_ms)
         if next_due_ms is not None:
             state.update((pack(left),))
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
@@ -126,6 +126,7 @@ class RetryStream:
         self._checkpoint = str((folder / "retry").absolute())
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
+        self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
         self._query: StreamingQuery | None = None
         self._ends: dict[int, int] = {}  # partition → offset read through
         self._busy_ns = self._looked_ns = time.monotonic_ns()
@@ -212,7 +213,11 @@ class RetryStream:
         requests = (
             conflicts.groupBy("bucket")
             .applyInPandasWithState(
-                retry(self._attempts_max), OUTPUT, STATE, "append", "ProcessingTimeTimeout"
+                retry(self._attempts_max, self._early_ms),
+                OUTPUT,
+                STATE,
+                "append",
+                "ProcessingTimeTimeout",
             )
             .selectExpr(
                 "request_id as key",

@@ -27,13 +27,21 @@ class Broker:
     """Files and command line of a broker whose data stand in `folder`."""
 
     def __init__(
-        self, folder: Path, jars: Path, port: int, controller_port: int, heap_mb: int
+        self,
+        folder: Path,
+        jars: Path,
+        port: int,
+        controller_port: int,
+        heap_mb: int,
+        extra: Mapping[str, str] | None = None,
     ) -> None:
+        """`extra`: settings that replace or join those of `local_settings`."""
         self.folder = folder.absolute()
         self.jars = jars.absolute()
         self.port = port
         self.controller_port = controller_port
         self.heap_mb = heap_mb
+        self.extra = dict(extra or {})
 
     def prepare(self, environ: Mapping[str, str]) -> None:
         """Write server.properties and format the storage once. Raises ProcessFailure."""
@@ -41,7 +49,7 @@ class Broker:
             raise ProcessFailure(f"Kafka's jars are not in {self.jars}; run: make setup")
         self.folder.mkdir(parents=True, exist_ok=True)
         data = self.folder / "data"
-        settings = local_settings(self.port, self.controller_port, str(data))
+        settings = {**local_settings(self.port, self.controller_port, str(data)), **self.extra}
         self._properties.write_text(as_properties(settings))
         if (data / "meta.properties").exists():
             return

@@ -17,6 +17,7 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
+from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_transaction import Fenced
 from leasehold.adapters.readiness import announce_ready
 from leasehold.model.errors import BusUnavailable, LeaseholdError
@@ -32,7 +33,8 @@ LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
 def main() -> int:
-    """0 after SIGTERM or SIGINT; 1 when it can't go on, with the reason as the last line."""
+    """0 after SIGTERM or SIGINT, also while it waits for Kafka; 1 when it can't go on, with the
+    reason as the last line; 2 for settings."""
     try:
         kafka = from_environment(KafkaSettings, os.environ)
         cluster = from_environment(ClusterSettings, os.environ)
@@ -40,7 +42,7 @@ def main() -> int:
         topics = Topics(cluster.database, cluster.replication_factor)
     except LeaseholdError as error:
         print(f"changefeed: {error}", file=sys.stderr)
-        return 1
+        return 2
     logging.basicConfig(
         level=cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -58,16 +60,17 @@ def main() -> int:
     while not stopping.is_set():
         try:
             with Publisher(kafka, topics, settings, stopping.is_set) as publisher:
-                if publisher.open():
-                    announce_ready(cluster.ready_file)
-                    publisher.run()
-        except Fenced as error:
+                publisher.open()
+                announce_ready(cluster.ready_file)
+                publisher.run()
+        except (AccessDenied, Fenced) as error:
             LOG.error("%s", error)
             return 1
         except BusUnavailable as error:
             # The position is stored with what was published, so starting anew loses nothing.
-            LOG.warning("%s; starts anew", error)
-            stopping.wait(RESTART_WAIT_S)
+            if not stopping.is_set():
+                LOG.warning("%s; starts anew", error)
+                stopping.wait(RESTART_WAIT_S)
         except LeaseholdError as error:
             LOG.error("%s", error)
             return 1

@@ -16,7 +16,8 @@ from leasehold.adapters.clock import boottime_ns, unix_us
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_reader import TopicReader, read_compacted
+from leasehold.adapters.kafka_compacted import read_compacted
+from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
 from leasehold.client.public_schema import CONTENT_TYPE, encode_event
@@ -52,8 +53,8 @@ class Message(NamedTuple):
 
 
 class Publisher:
-    """`open`, then `run` until `stop()`. Both raise LeaseholdError; then `close` and begin with a
-    new one."""
+    """`open`, then `run` until `stop()`. Both raise LeaseholdError (BusUnavailable also when
+    `stop()` while a broker is waited for); then `close` and begin with a new one."""
 
     def __init__(
         self,
@@ -70,7 +71,10 @@ class Publisher:
         self._admin = TopicAdmin(kafka, CLIENT_ID)
         self._reader = TopicReader(kafka, CLIENT_ID)
         self._writer = TransactionWriter(
-            kafka, CLIENT_ID, transactional_id=f"leasehold-changefeed-{topics.database}"
+            kafka,
+            CLIENT_ID,
+            transactional_id=f"leasehold-changefeed-{topics.database}",
+            give_up=stop,
         )
         self._feed = Changefeed()
         self._rows_topics: dict[int, str] = {}
@@ -92,17 +96,16 @@ class Publisher:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def open(self) -> bool:
-        """Take over, and read back where to go on; False when `stop()` came first."""
+    def open(self) -> None:
+        """Take over, and read back where to go on."""
         # First the takeover: it ends the transaction of a process that was killed, so that the
         # position read afterwards is the last that can ever be.
-        if not self._writer.open(self._stop):
-            return False
+        self._writer.open()
         self._admin.create([self._topics.changefeed], self._topics.replication_factor)
-        stored = read_compacted(self._kafka, CLIENT_ID, self._topics.changefeed.name)
+        stored = self._read_back(self._topics.changefeed.name)
         jobs = [
             self._codec.decode_as(JobEvent, value).body
-            for key, value in read_compacted(self._kafka, CLIENT_ID, self._topics.jobs.name).items()
+            for key, value in self._read_back(self._topics.jobs.name).items()
             if key.startswith(b"job/")
         ]
         position = LogPosition()
@@ -119,7 +122,6 @@ class Publisher:
             position.lsn,
             len(jobs),
         )
-        return True
 
     def run(self) -> None:
         """Publish until `stop()`; what was read by then is published."""
@@ -134,6 +136,9 @@ class Publisher:
         self._writer.close()
         self._acks.close(1.0)
         self._reader.close()
+
+    def _read_back(self, topic: str) -> dict[bytes, bytes]:
+        return read_compacted(self._kafka, CLIENT_ID, topic, give_up=self._stop)
 
     def _take(self) -> bool:
         """Step over what is there; whether someone waits for it."""

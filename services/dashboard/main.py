@@ -16,13 +16,13 @@ from services.dashboard.dashboard_app import dashboard_app
 
 
 def main() -> int:
-    """0 after SIGTERM or SIGINT; 1 when it can't start, with the reason as the last line."""
+    """0 after SIGTERM or SIGINT; 2 for settings, with the reason as the last line."""
     try:
         settings = ClientSettings.read(os.environ)
         topics = settings.topics
     except LeaseholdError as error:
         print(f"dashboard: {error}", file=sys.stderr)
-        return 1
+        return 2
     logging.basicConfig(
         level=settings.cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

@@ -18,6 +18,7 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter
+from leasehold.client.public_schema import encode_event
 from leasehold.model.records import (
     Ack,
     ChangeRequest,
@@ -102,7 +103,9 @@ class Stage:
 
     def version(self, descriptor: Descriptor, lsn: int, job_id: int = 0) -> None:
         key = str(descriptor.table_id).encode()
-        self.put(self.topics.versions.name, version_event(descriptor, lsn, job_id), key)
+        data = encode_event(version_event(descriptor, lsn, job_id))
+        for topic in (self.topics.versions, self.topics.versions_history):
+            self._writer.send(topic.name, 0, key, data)
 
     def row(self, descriptor: Descriptor, key: tuple[Any, ...], values: Any, lsn: int) -> None:
         image = None

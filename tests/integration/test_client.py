@@ -230,6 +230,17 @@ def test_commands_on_a_running_database(
     assert main(["versions", "--json", "flights"]) == 0
     assert json.loads(capsys.readouterr().out)["version"] == 2
     assert main(["versions", "no_such"]) == 1
+    assert "table 'no_such' does not exist" in capsys.readouterr().err
+    for form, name in (("avro", "name"), ("json-schema", "title")):
+        assert main(["versions", "flights", "--format", form]) == 0
+        assert json.loads(capsys.readouterr().out)[name] == "flights"
+    assert main(["versions", "diff", "flights", "1", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["words"] == ["column gate added, delete-only (varchar(8))"]
+    assert main(["versions", "history", "flights"]) == 0
+    assert "flights version 2: column gate added" in capsys.readouterr().out
+    assert main(["versions", "diff", "flights", "1", "3"]) == 1
+    assert "has no version 3; the newest is 2" in capsys.readouterr().err
     assert main(["leases", "--json"]) == 0
     assert main(["jobs", "list"]) == 0
     assert "no job yet" in capsys.readouterr().out

@@ -17,7 +17,8 @@ from infra.ports import Ports
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_client import ClientWatch
-from leasehold.adapters.kafka_reader import Record, TopicReader, read_compacted
+from leasehold.adapters.kafka_compacted import read_compacted
+from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_writer import BY_KEY, Delivery, TopicWriter, log_writer
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
@@ -260,7 +261,7 @@ def test_a_full_queue_refuses(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_same_thing_is_said_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
-    watch = ClientWatch("b:1", "c")
+    watch = ClientWatch(KafkaSettings(), "c")
     for _ in range(100):
         watch.log(logging.WARNING, "%s %s", "TERM", "one")
         watch.log(logging.WARNING, "%s %s", "FAIL", "connect to 127.0.0.1:1 failed")

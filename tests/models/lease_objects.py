@@ -1,4 +1,4 @@
-"""Ledger, agent and watches behind hashable keys, so that a state can hold real objects.
+"""Ledger, agent and watches behind numbers, so that a state can hold real objects.
 
 Every step is made on a copy and remembered: a ledger or an agent in one state answers the same
 event in the same way, however often the explorer comes by.
@@ -36,67 +36,72 @@ class Ids:
 
 
 class Objects:
+    """An object's number stands for all objects that are in the same state."""
+
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self._objects: dict[Any, Any] = {}
-        self._stepped: dict[Any, tuple[Any, list[Effect]]] = {}
-        self._applied: dict[Any, tuple[Any, Reply]] = {}
+        self._objects: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+        self._stepped: dict[Any, tuple[int, list[Effect]]] = {}
+        self._applied: dict[Any, tuple[int, Reply]] = {}
 
     # ------------------------------------------------------------ keeping
 
-    def keep_ledger(self, state: LedgerState) -> Any:
+    def keep_ledger(self, state: LedgerState) -> int:
         return self._keep("ledger", state.key(), state)
 
-    def keep_holder(self, holder: Holder) -> Any:
+    def keep_holder(self, holder: Holder) -> int:
         key = holder.key(), holder.session._ids.last  # type: ignore[attr-defined]
         return self._keep("holder", key, holder)
 
-    def keep_watch(self, watch: LedgerWatch) -> Any:
+    def keep_watch(self, watch: LedgerWatch) -> int:
         return self._keep("watch", watch.key(), watch)
 
-    def keep_sessions(self, sessions: SessionWatch) -> Any:
+    def keep_sessions(self, sessions: SessionWatch) -> int:
         return self._keep("sessions", sessions.key(), sessions)
 
-    def _keep(self, kind: str, key: Any, thing: Any) -> Any:
-        self._objects.setdefault((kind, key), thing)
-        return key
+    def _keep(self, kind: str, key: Any, thing: Any) -> int:
+        number = self._numbers.setdefault((kind, key), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append(thing)
+        return number
 
     # ------------------------------------------------------------ looking; change copies only
 
-    def ledger(self, key: Any) -> LedgerState:
-        found: LedgerState = self._objects["ledger", key]
+    def ledger(self, number: int) -> LedgerState:
+        found: LedgerState = self._objects[number]
         return found
 
-    def holder(self, key: Any) -> Holder:
-        found: Holder = self._objects["holder", key]
+    def holder(self, number: int) -> Holder:
+        found: Holder = self._objects[number]
         return found
 
-    def watch(self, key: Any) -> LedgerWatch:
-        found: LedgerWatch = self._objects["watch", key]
+    def watch(self, number: int) -> LedgerWatch:
+        found: LedgerWatch = self._objects[number]
         return found
 
-    def sessions(self, key: Any) -> SessionWatch:
-        found: SessionWatch = self._objects["sessions", key]
+    def sessions(self, number: int) -> SessionWatch:
+        found: SessionWatch = self._objects[number]
         return found
 
     # ------------------------------------------------------------ steps
 
-    def call(self, key: Any, command: Command, run_id: str) -> tuple[Any, Reply]:
+    def call(self, number: int, command: Command, run_id: str) -> tuple[int, Reply]:
         """The ledger carries a command out; → its state after it, its answer."""
-        known = key, run_id, named(command)
+        known = number, run_id, named(command)
         found = self._applied.get(known)
         if found is None:
-            state = self.ledger(key).copy()
+            state = self.ledger(number).copy()
             reply = ledger.apply(state, command, run_id, self.rules)
             found = self._applied[known] = self.keep_ledger(state), reply
         return found
 
-    def step(self, key: Any, event: Event, now: int) -> tuple[Any, list[Effect]]:
+    def step(self, number: int, event: Event, now: int) -> tuple[int, list[Effect]]:
         """The agent takes an event; → its state after it, what it wants done."""
-        known = key, type(event).__name__, inner(event), now
+        known = number, type(event).__name__, inner(event), now
         found = self._stepped.get(known)
         if found is None:
-            holder = self.holder(key).copy()
+            holder = self.holder(number).copy()
             effects = holder.step(event, now)
             found = self._stepped[known] = self.keep_holder(holder), list(effects)
         return found

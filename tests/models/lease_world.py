@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.commands import KillSession
@@ -48,21 +48,21 @@ class Log(NamedTuple):
 
 
 class World(NamedTuple):
-    """`ledger`, `holder`, `watch`, `sessions` are keys of real objects (`Model.objects`).
+    """`ledger`, `holder`, `watch`, `sessions` are numbers of real objects (`Objects`).
     `call`: sent and not yet arrived; `reply`: on its way back; `late`: calls whose senders have
     given them up. `kills`: deaths decided and not yet sent. `using`: versions of the users."""
 
     now: int
-    ledger: Any
+    ledger: int
     run: int
     log: Log
-    holder: Any
+    holder: int
     call: Named | None
     reply: Named | None
     using: tuple[int, ...]
     epoch: int
-    watch: Any
-    sessions: Any
+    watch: int
+    sessions: int
     kills: tuple[KillSession, ...]
     late: tuple[Named, ...]
     harm: str

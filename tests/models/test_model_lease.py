@@ -13,6 +13,7 @@ from tests.models.explorer import Report, explore
 from tests.models.lease_world import Bounds, World
 from tests.models.model_lease import Model
 from tests.models.summary import AddLine, ModelLine
+from tests.models.switches import switches_off
 
 STATES_MAX = 40_000
 PLAIN = Bounds(ticks=3, steady=True)
@@ -56,20 +57,16 @@ BROKEN = [
 ]
 
 
-def switched_off(rules: Rules) -> str:
-    return next(name for name in Rules.__slots__ if not getattr(rules, name))
-
-
 @pytest.mark.parametrize(
     ("rule", "rules", "bounds", "harm"),
     BROKEN,
-    ids=[switched_off(rules) for _, rules, *_ in BROKEN],
+    ids=[switches_off(rules) for _, rules, *_ in BROKEN],
 )
 def test_broken_rule_is_found(
     rule: str, rules: Rules, bounds: Bounds, harm: str, model_line: AddLine
 ) -> None:
     model, report = explored(rules, bounds)
-    model_line(ModelLine.of(rule, f"{switched_off(rules)} off", report))
+    model_line(ModelLine.of(rule, f"{switches_off(rules)} off", report))
     assert report.violation is not None, "the harm of this mutation was not found"
     print(report.violation.words(model.show))
     assert report.violation.harm == harm

@@ -14,6 +14,7 @@ from tests.models.explorer import Report, explore
 from tests.models.log_world import Bounds, Rules, World
 from tests.models.model_log import Model
 from tests.models.summary import AddLine, ModelLine
+from tests.models.switches import switches_off
 
 STATES_MAX = 400_000
 ONE_MASTER = Bounds(ticks=4, records=3, commits=1, acks=2)
@@ -106,7 +107,7 @@ def test_broken_rule_is_found(
     rule: str, words: str, rules: Rules, bounds: Bounds, harm: str, model_line: AddLine
 ) -> None:
     model, report = explored(rules, bounds)
-    model_line(ModelLine.of(rule, words, report))
+    model_line(ModelLine.of(rule, f"{switches_off(rules)} off: {words}", report))
     assert report.violation is not None, "the harm of this mutation was not found"
     print(report.violation.words(model.show))
     assert report.violation.harm.startswith(harm), report.violation.harm
@@ -132,6 +133,7 @@ def test_rule_that_another_one_backs(
     read by nobody; without such a node there are no foreign records to mix up; and a candidate
     reads everything before its own Claim, whether that was a compare-and-set or not."""
     model, report = explored(rules, bounds)
-    model_line(ModelLine.of("backed by another rule", words, report, bounds.words()))
+    mutation = f"{switches_off(rules)} off: {words}"
+    model_line(ModelLine.of("backed by another rule", mutation, report, bounds.words()))
     assert report.violation is None, report.violation.words(model.show)
     assert report.exhausted

@@ -111,7 +111,7 @@ class Simulation:
         self.scheduler = Scheduler()
         self.weather = Weather()
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
-        self.reference = Reference()
+        self.reference = Reference(self.plan.shape.master.outcomes)
         self.stores = MemoryStores()
         self.answered_offset = -1  # highest offset of a record of which an answer was given
         self.reads = 0

@@ -7,6 +7,7 @@ log from its beginning would take longer than copying. Nodes say in their acks w
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.snapshot_http import SNAPSHOT_PATH
+from leasehold.adapters.snapshot_settings import SnapshotSettings
 from leasehold.adapters.sqlite_catalog import read_position
 from leasehold.adapters.sqlite_layout import connect
 from leasehold.model.errors import LogStopped, MalformedRequest, SnapshotUnavailable
@@ -32,25 +34,33 @@ CACHE_MB: Final = 4
 
 
 def bootstrap(
-    path: Path, node: str, topics: Topics, kafka: KafkaSettings, token: str | None = None
+    path: Path,
+    node: str,
+    topics: Topics,
+    kafka: KafkaSettings,
+    snapshot: SnapshotSettings,
+    give_up: Callable[[], bool] = lambda: False,
 ) -> None:
     """Bring the store file `path` to where the log can take it further.
 
     Raises LogStopped when the log no longer reaches back to it and nobody serves a snapshot,
-    BusUnavailable when Kafka can't be reached.
+    BusUnavailable when Kafka can't be reached, or when `give_up()` while it is waited for, and
+    ConfigurationError for TLS files that can't be used.
     """
     log = topics.log.name
-    reader = TopicReader(kafka, f"leasehold-{node}-bootstrap")
+    reader = TopicReader(kafka, f"leasehold-{node}-bootstrap", give_up=give_up)
     try:
         first, end = reader.first_offset(log, 0), reader.end_offset(log, 0)
         position = stored_position(path)
         cut_off = position.offset < first
         if not cut_off and end - position.offset <= BEHIND_RECORDS_MAX:
             return
+        tls = snapshot.to_fetch()
+        scheme = "http" if tls is None else "https"
         for peer in _peers(reader, topics, node):
-            url = f"http://{peer.serves}{SNAPSHOT_PATH}"
+            url = f"{scheme}://{peer.serves}{SNAPSHOT_PATH}"
             try:
-                taken = fetch_snapshot(url, path, token=token)
+                taken = fetch_snapshot(url, path, token=snapshot.token, tls=tls)
             except SnapshotUnavailable as error:
                 LOG.warning("no snapshot from %s: %s", peer.node, error.message)
                 continue

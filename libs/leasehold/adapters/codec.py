@@ -20,6 +20,7 @@ import msgpack
 from leasehold.adapters.record_shape import (
     CLASS_BY_TAG,
     TAG_BY_CLASS,
+    Restorer,
     completed,
     record_restorer,
     restorer,
@@ -33,6 +34,7 @@ from leasehold.model.records import (
     CatalogWrite,
     ChangeKind,
     ChangeRequest,
+    Chunk,
     Claim,
     Commit,
     Decisions,
@@ -128,7 +130,7 @@ class MessagePackCodec:
                 return decode_event(data)
             fields = _unpacked(data)
             cls = CLASS_BY_TAG[fields[1]]
-            return _decisions(fields[2:]) if cls is Decisions else record_restorer(cls)(fields[2:])
+            return _RESTORED_HERE.get(cls, record_restorer(cls))(fields[2:])
         except UNREADABLE as error:
             raise MalformedRequest(f"{len(data)} bytes are no record: {_words(error)}") from error
 
@@ -255,3 +257,22 @@ def _commit(fields: Any) -> Commit:
         answer,
     )
     return _new(Commit, restored)
+
+
+_HEAD_OF_CHUNK: Final = record_restorer(Chunk)
+
+
+def _chunk(fields: tuple[Any, ...]) -> Chunk:
+    """Thousands of rows, whose shape is looked at in one go: a tenth of the restorer's time."""
+    *head, rows = fields
+    chunk: Chunk = _HEAD_OF_CHUNK((*head, ()))
+    if type(rows) is not tuple or not all(map(_is_row_of_chunk, rows)):
+        raise ValueError("Chunk.rows: expected an array of (key, LSN)")
+    return chunk._replace(rows=rows)
+
+
+def _is_row_of_chunk(row: Any) -> bool:
+    return type(row) is tuple and len(row) == 2 and type(row[0]) is tuple and type(row[1]) is int
+
+
+_RESTORED_HERE: Final[Mapping[type[Any], Restorer]] = {Decisions: _decisions, Chunk: _chunk}

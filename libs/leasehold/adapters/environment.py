@@ -15,13 +15,13 @@ from typing import Any
 from leasehold.adapters.setting import (
     MASK,
     PORT,
-    PORT_OR_ANY,
     choice,
     describe,
     from_environment,
     host_and_ports,
     integer,
     name,
+    own_address,
     redis_url,
     setting,
     to_environment,
@@ -237,21 +237,14 @@ class ClusterSettings:
         default=Path(".leasehold/data"),
         parse=Path,
     )
-    listen: str = setting("LEASEHOLD_LISTEN", "address that listeners bind", default="127.0.0.1")
+    listen: str = setting(
+        "LEASEHOLD_LISTEN",
+        "address that listeners bind",
+        default="127.0.0.1",
+        parse=own_address,
+    )
     advertise: str = setting(
         "LEASEHOLD_ADVERTISE", "host name under which others reach this node", default="127.0.0.1"
-    )
-    snapshot_port: int = setting(
-        "LEASEHOLD_SNAPSHOT_PORT",
-        "port on which a replicant hands out snapshots; 0 takes any free one",
-        default=0,
-        parse=PORT_OR_ANY,
-    )
-    snapshot_token: str | None = setting(
-        "LEASEHOLD_SNAPSHOT_TOKEN",
-        "what a node must show to be handed a snapshot; the same for all nodes",
-        default=None,
-        secret=True,
     )
     dashboard_port: int = setting(
         "LEASEHOLD_DASHBOARD_PORT", "port of the dashboard", default=8080, parse=PORT

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made, unavailable
+from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
 
@@ -23,10 +23,9 @@ class TopicAdmin:
     """One admin connection. Every method raises BusUnavailable."""
 
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
-        self._bootstrap = settings.bootstrap
         self._pause = threading.Event()  # never set: nothing tells when metadata has spread
-        watch = ClientWatch(settings.bootstrap, client_id)
-        self._client = made(AdminClient, client_options(settings, client_id, watch))
+        self._watch = ClientWatch(settings, client_id)
+        self._client = made(AdminClient, client_options(settings, client_id, self._watch))
 
     def create(
         self, topics: Sequence[Topic], replication_factor: int, timeout_s: float = TIMEOUT_S
@@ -49,9 +48,9 @@ class TopicAdmin:
             try:
                 future.result(timeout=timeout_s)
                 created.append(name)
-            except KafkaException as error:
-                if error_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise unavailable(f"creating topic {name}", self._bootstrap, error) from error
+            except (KafkaException, TimeoutError) as error:
+                if isinstance(error, TimeoutError) or not _is_there(error):
+                    raise self._unavailable(f"creating topic {name}", error) from error
         if created:
             self._wait_for_leaders(frozenset(created), timeout_s)
         return tuple(created)
@@ -63,7 +62,7 @@ class TopicAdmin:
             try:
                 known = self._client.list_topics(timeout=timeout_s).topics
             except KafkaException as error:
-                raise unavailable("asking for topics", self._bootstrap, error) from error
+                raise self._unavailable("asking for topics", error) from error
             led = {
                 name
                 for name in names & known.keys()
@@ -94,5 +93,13 @@ class TopicAdmin:
         try:
             first: int = future.result(timeout=timeout_s).low_watermark
         except (KafkaException, TimeoutError) as error:
-            raise unavailable("deleting records", self._bootstrap, error) from error
+            raise self._unavailable("deleting records", error) from error
         return first
+
+    def _unavailable(self, doing: str, exception: KafkaException | TimeoutError) -> BusUnavailable:
+        self._client.poll(0)  # runs the callbacks that tell why a call timed out
+        return self._watch.unavailable(doing, exception)
+
+
+def _is_there(error: KafkaException) -> bool:
+    return error_of(error).code() == KafkaError.TOPIC_ALREADY_EXISTS

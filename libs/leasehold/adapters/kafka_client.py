@@ -14,12 +14,28 @@ from confluent_kafka import KafkaError, KafkaException
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_access import AccessDenied, denial
 from leasehold.model.errors import BusUnavailable, ConfigurationError
 
 LINE_EVERY_S: Final = 10.0
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
+ASK_SLICE_S: Final = 0.5
+"""Longest that one call waits inside librdkafka, where Python can't hear a signal: whoever waits
+for a broker asks again and again, and a process that is told to stop does so within a second."""
 
 _CONNECTION_LINES: Final = frozenset({"FAIL", "ERROR"})  # said by the error callback, in words
+# librdkafka has one code for a connection that was refused and for a second handshake that failed
+# like the first; only its words name the state.
+_NOT_EVEN_CONNECTED: Final = "in state CONNECT)"
+_OUT_OF_TIME: Final = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+    }
+)
+_SAYS_WHY: Final = frozenset({KafkaError._TRANSPORT, KafkaError._RESOLVE})
 _CONNECTION_CODES: Final = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,
@@ -34,35 +50,72 @@ LOG: Final = logging.getLogger("leasehold.kafka")
 class ClientWatch:
     """Takes librdkafka's log lines and errors of one client; keeps what must not go unnoticed.
 
-    `fatal` holds the words of an error after which the client is of no more use. Its methods are
-    librdkafka callbacks and never raise.
+    `fatal` holds the words of an error after which the client is of no more use. `denied` holds a
+    sentence while the last connection that was tried was refused us (kafka_access.py): calls that
+    need one only time out then. Its methods are librdkafka callbacks and never raise.
     """
 
-    def __init__(self, bootstrap: str, client_id: str) -> None:
+    def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self.fatal: str | None = None
-        self._bootstrap = bootstrap
+        self.denied: str | None = None
+        self._settings = settings
         self._client_id = client_id
         self._said_ns: dict[str, int] = {}
+        self._reason = ""
 
     def log(self, level: int, template: str, *args: Any) -> None:
         """The one method of `logging.Logger` that confluent_kafka calls."""
         kind = str(args[0]) if args else template
-        if kind not in _CONNECTION_LINES and self._may_say(kind):
+        if kind in _CONNECTION_LINES:
+            self._reason = str(args[-1]) if args else ""
+        elif self._may_say(kind):
             LOG.log(level, template, *args)
 
     def error(self, error: KafkaError) -> None:
         if error.fatal():
             self.fatal = error.str()
-        if error.code() in _CONNECTION_CODES:
-            if self._may_say("connection"):
-                LOG.warning(
-                    "%s: Kafka at %s can't be reached (%s); still trying",
-                    self._client_id,
-                    self._bootstrap,
-                    error.str(),
-                )
-        elif self._may_say(error.name()):
-            LOG.warning("%s: Kafka says %s: %s", self._client_id, error.name(), error.str())
+        denied = denial(error, self._settings)
+        if denied is not None:
+            self.denied = denied
+            self.note("denied", denied)
+        elif error.code() in _CONNECTION_CODES:
+            if error.code() in _SAYS_WHY:
+                self._reason = error.str()
+            if _NOT_EVEN_CONNECTED in error.str():
+                self.denied = None  # there is nobody now who could deny us anything
+            if self.denied is None:
+                what = f"Kafka at {self._settings.bootstrap} can't be reached"
+                self.note("connection", f"{what} ({self._reason or error.str()}); still trying")
+        else:
+            self.note(error.name(), f"Kafka says {error.name()}: {error.str()}")
+
+    def works(self) -> None:
+        """A call has succeeded: whatever was denied before no longer is."""
+        self.denied = None
+
+    def words(self, error: KafkaError) -> str:
+        """What to say of an error of one call or record."""
+        return self._denied_by(error) or error.str()
+
+    def unavailable(self, doing: str, exception: KafkaException | TimeoutError) -> BusUnavailable:
+        """The error to raise for one that a call raised; AccessDenied where it comes from that.
+
+        `doing` completes "Kafka at host:port: … failed".
+        """
+        bootstrap = self._settings.bootstrap
+        error = KafkaError(KafkaError._TIMED_OUT)  # TimeoutError: a future's, without words
+        if isinstance(exception, KafkaException):
+            error = error_of(exception)
+        denied = self._denied_by(error)
+        if denied is not None:
+            return AccessDenied(denied, bootstrap=bootstrap)
+        words = error.str()
+        return BusUnavailable(f"Kafka at {bootstrap}: {doing} failed: {words}", bootstrap=bootstrap)
+
+    def _denied_by(self, error: KafkaError) -> str | None:
+        """What was denied, if `error` says so or is only the time-out that follows from it."""
+        denied = denial(error, self._settings)
+        return self.denied if denied is None and error.code() in _OUT_OF_TIME else denied
 
     def note(self, kind: str, words: str) -> None:
         """Say `words` unless the same kind of thing was said a moment ago."""
@@ -113,9 +166,3 @@ def error_of(exception: KafkaException) -> KafkaError:
     error = exception.args[0]
     assert isinstance(error, KafkaError), error
     return error
-
-
-def unavailable(doing: str, bootstrap: str, exception: Exception) -> BusUnavailable:
-    """`doing` completes "Kafka at host:port: … failed"."""
-    words = error_of(exception).str() if isinstance(exception, KafkaException) else str(exception)
-    return BusUnavailable(f"Kafka at {bootstrap}: {doing} failed: {words}", bootstrap=bootstrap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -44,10 +45,18 @@ _SHOWN: Final = (Ack, LeaseAck, CheckReport, VersionEvent, JobEvent, JobProgress
 class KafkaClusterRoad:
     """For one thread. Connects when first asked, and again after Kafka was away."""
 
-    def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topics: Topics,
+        give_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`give_up`: asked twice a second while a broker is waited for; then BusUnavailable."""
         self._topics = topics
         self._codec = MessagePackCodec()
-        self._reader = TopicReader(settings, "leasehold-watch", read_committed=True, tell_ends=True)
+        self._reader = TopicReader(
+            settings, "leasehold-watch", read_committed=True, tell_ends=True, give_up=give_up
+        )
         self._begun = False
         self._ends_ns = 0
         self._table_ids: set[int] = set()

@@ -17,6 +17,7 @@ from typing import Final
 from leasehold.adapters.clock import boottime_ns, new_incarnation, now
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings, RedisSettings
+from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter, log_writer
@@ -68,6 +69,9 @@ IDLE_NS: Final = 100_000_000
 LEDGER_POLL_NS: Final = 1_000_000
 """librdkafka waits in whole milliseconds: less would be a loop that keeps the interpreter from the
 ledger's thread."""
+TURN_NS_MAX: Final = 50_000_000
+"""Longest that applied records wait for their commit. A follower that is behind could otherwise be
+busy for seconds with what it has read, acknowledge nothing, and lose its coherency lease by it."""
 BROKER_RETRY_S: Final = 0.5
 DEFAULT_CONTENT_TYPE: Final = "application/json"
 LOG: Final = logging.getLogger("leasehold.node")
@@ -122,7 +126,8 @@ class KafkaNode:
 
     def run(self, stop: Flag) -> None:
         """Returns after `stop`, or when the node stopped by itself (`error`). Raises nothing else
-        than BusUnavailable for access that is denied."""
+        than AccessDenied."""
+        self._reader.give_up_when(stop.is_set)
         try:
             end = self._begin(stop)
             while not stop.is_set() and self.error is None:
@@ -144,9 +149,12 @@ class KafkaNode:
                 end = self._reader.end_offset(self._log, 0)
                 acks = self._reader.end_offset(self._acks, 0)
                 break
+            except AccessDenied:
+                raise
             except BusUnavailable as error:
-                LOG.warning("waiting for Kafka: %s", error.message)
-                stop.wait(BROKER_RETRY_S)
+                if not stop.is_set():
+                    LOG.warning("waiting for Kafka: %s", error.message)
+                    stop.wait(BROKER_RETRY_S)
         else:
             return 0
         wanted = self.node.position.offset
@@ -169,11 +177,14 @@ class KafkaNode:
 
     def _turn(self) -> None:
         records = self._reader.read(RECORDS_PER_READ_MAX, self._wait_s())
-        moment = now()
+        moment = begun = now()
         for record in records:
             event = self._event(record)
             if event is not None:
                 self._perform(self.node.step(event, moment))
+            if boottime_ns() - begun.mono_ns > TURN_NS_MAX:
+                moment = begun = now()
+                self._perform(self.node.step(Tick(), moment))
         self._hear_writers()
         self._empty_inbox()
         self._wake_ns = 0

@@ -6,13 +6,21 @@ of us has lost something, and going on at another place would hide it.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import threading
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, made, unavailable
+from leasehold.adapters.kafka_client import (
+    ASK_SLICE_S,
+    ClientWatch,
+    client_options,
+    error_of,
+    made,
+)
 from leasehold.model.errors import BusUnavailable, LogStopped
 
 FETCH_WAIT_MS: Final = 100
@@ -21,6 +29,7 @@ fetch only, so this bounds how long that takes; with data to send a broker answe
 QUEUED_KBYTES_MAX: Final = 32 * 1024
 RECORDS_MAX: Final = 10_000
 ASK_TIMEOUT_S: Final = 5.0
+ASK_AGAIN_S: Final = 0.02
 
 _OFFSET_GONE: Final = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _HOPELESS: Final = frozenset(
@@ -32,6 +41,22 @@ _HOPELESS: Final = frozenset(
         KafkaError.UNSUPPORTED_VERSION,
     }
 )
+_PASSED_OVER: Final = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})  # we never join one
+_NOT_THERE: Final = frozenset(
+    {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART}
+)
+_MAY_COME: Final = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        # Of a topic made a moment ago; the broker asked does not know yet that it leads.
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
+
+AnswerT = TypeVar("AnswerT")
 
 
 class Record(NamedTuple):
@@ -58,7 +83,7 @@ class TopicReader:
     """Any number of partitions through one connection. For one thread.
 
     A broker that is away is waited for (and told of in the log); what `read` raises will not pass
-    by itself: LogStopped for an offset that is not there, BusUnavailable when access is denied.
+    by itself: LogStopped for an offset that is not there, AccessDenied.
     """
 
     def __init__(
@@ -68,10 +93,14 @@ class TopicReader:
         *,
         read_committed: bool = False,
         tell_ends: bool = False,
+        give_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`."""
+        """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`.
+        `give_up`: asked twice a second while a broker is waited for; then BusUnavailable."""
         self._bootstrap = settings.bootstrap
-        self._watch = ClientWatch(settings.bootstrap, client_id)
+        self._watch = ClientWatch(settings, client_id)
+        self._give_up = give_up
+        self._pause = threading.Event()  # never set
         self._next: dict[tuple[str, int], int] = {}
         self.ended: set[tuple[str, int]] = set()
         """(topic, partition) that have been read to their end at least once."""
@@ -92,6 +121,10 @@ class TopicReader:
                 "queued.max.messages.kbytes": QUEUED_KBYTES_MAX,
             },
         )
+
+    def give_up_when(self, give_up: Callable[[], bool]) -> None:
+        """For an owner that learns only later what it stops for; as the argument `give_up`."""
+        self._give_up = give_up
 
     def start(self, topic: str, partition: int, offset: int) -> None:
         """Deliver this partition from `offset` on, wherever it was read before."""
@@ -132,7 +165,7 @@ class TopicReader:
             if records_max > 1:
                 messages += self._consumer.consume(records_max - 1, 0)
         except KafkaException as fatal:
-            raise unavailable("reading", self._bootstrap, fatal) from fatal
+            raise self._watch.unavailable("reading", fatal) from fatal
         records = []
         for message in messages:
             error = message.error()
@@ -163,6 +196,8 @@ class TopicReader:
         if code == KafkaError._PARTITION_EOF:
             self.ended.add((topic, partition))
             return
+        if code in _PASSED_OVER:
+            return
         where = f"partition {partition} of topic {topic!r}"
         if code in _OFFSET_GONE:
             offset = self._next.get((topic, partition))
@@ -173,7 +208,7 @@ class TopicReader:
                 offset=offset,
             )
         if code in _HOPELESS or error.fatal():
-            raise BusUnavailable(f"Kafka at {self._bootstrap}: {where}: {error.str()}")
+            raise self._watch.unavailable(f"reading {where}", KafkaException(error))
         self._watch.note(f"{error.name()} {topic}", f"{where}: {error.str()}; still trying")
 
     def end_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
@@ -185,54 +220,58 @@ class TopicReader:
         return self._offsets(topic, partition, timeout_s)[0]
 
     def _offsets(self, topic: str, partition: int, timeout_s: float) -> tuple[int, int]:
+        place = TopicPartition(topic, partition)
+        doing = f"asking for the end of {topic}"
+
+        def ask(slice_s: float) -> tuple[int, int]:
+            found = self._consumer.get_watermark_offsets(place, timeout=slice_s, cached=False)
+            if found is None:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return found
+
         try:
-            found = self._consumer.get_watermark_offsets(
-                TopicPartition(topic, partition), timeout=timeout_s, cached=False
-            )
-        except KafkaException as error:
-            raise unavailable(f"asking for the end of {topic}", self._bootstrap, error) from error
-        if found is None:
-            raise BusUnavailable(f"Kafka at {self._bootstrap}: no end of {topic} in {timeout_s} s")
-        return found
+            return self._ask(doing, ask, timeout_s)
+        except BusUnavailable as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and error_of(cause).code() in _NOT_THERE:
+                # librdkafka says the same of a topic that is missing and of one denied to us.
+                self.partitions(topic, timeout_s)
+            raise
 
     def partitions(self, topic: str, timeout_s: float = ASK_TIMEOUT_S) -> int:
         """How many the topic has. Raises BusUnavailable, also for a topic that does not exist."""
-        try:
-            found = self._consumer.list_topics(topic, timeout=timeout_s).topics[topic]
-        except KafkaException as error:
-            raise unavailable(f"asking for topic {topic}", self._bootstrap, error) from error
+        doing = f"asking for topic {topic}"
+        found = self._ask(
+            doing, lambda slice_s: self._consumer.list_topics(topic, timeout=slice_s), timeout_s
+        ).topics[topic]
+        if found.error is not None and found.error.code() in _HOPELESS:
+            raise self._watch.unavailable(doing, KafkaException(found.error))
         if not found.partitions:
             raise BusUnavailable(f"Kafka at {self._bootstrap} has no topic {topic}; create it")
         return len(found.partitions)
 
+    def _ask(self, doing: str, ask: Callable[[float], AnswerT], timeout_s: float) -> AnswerT:
+        """`ask(seconds)`, in slices, until a broker answers. Raises BusUnavailable."""
+        give_up_ns = boottime_ns() + int(timeout_s * 1e9)
+        while True:
+            left_s = (give_up_ns - boottime_ns()) / 1e9
+            try:
+                answer = ask(max(0.0, min(left_s, ASK_SLICE_S)))
+            except KafkaException as error:
+                waits = error_of(error).code() in _MAY_COME and left_s > ASK_SLICE_S
+                if waits and not self._give_up():
+                    self._pause.wait(ASK_AGAIN_S)  # what comes at once must not come in a loop
+                    continue
+                self._hear_errors()
+                raise self._watch.unavailable(doing, error) from error
+            self._watch.works()
+            return answer
+
+    def _hear_errors(self) -> None:
+        """Why a call timed out is told by callbacks, and they run in `poll`. While something is
+        read `read` does that, and a record must not be lost here."""
+        if not self._next:
+            self._consumer.poll(0)
+
     def close(self) -> None:
         self._consumer.close()
-
-
-def read_compacted(
-    settings: KafkaSettings, client_id: str, topic: str, timeout_s: float = 60.0
-) -> dict[bytes, bytes]:
-    """The newest committed value per key of a compacted topic, from its first offset to its end.
-
-    Raises BusUnavailable when that takes longer than `timeout_s`.
-    """
-    give_up_ns = boottime_ns() + int(timeout_s * 1e9)
-    newest: dict[bytes, bytes] = {}
-    reader = TopicReader(settings, client_id, read_committed=True, tell_ends=True)
-    try:
-        partitions = reader.partitions(topic, timeout_s)
-        for partition in range(partitions):
-            reader.start(topic, partition, reader.first_offset(topic, partition, timeout_s))
-        while len(reader.ended) < partitions:
-            if boottime_ns() > give_up_ns:
-                raise BusUnavailable(f"Topic {topic} was not read to its end in {timeout_s:g} s")
-            for record in reader.read(RECORDS_MAX, 0.1):
-                if record.key is None:
-                    continue
-                if record.value is None:
-                    newest.pop(record.key, None)
-                else:
-                    newest[record.key] = record.value
-    finally:
-        reader.close()
-    return newest

@@ -13,8 +13,15 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made, unavailable
+from leasehold.adapters.kafka_client import (
+    ASK_SLICE_S,
+    ClientWatch,
+    client_options,
+    error_of,
+    made,
+)
 from leasehold.adapters.kafka_writer import Headers
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
@@ -22,7 +29,9 @@ from leasehold.model.topics import MESSAGE_BYTES_MAX
 TRANSACTION_TIMEOUT_MS: Final = 30_000
 """After this the coordinator aborts what a dead process left open. Until then `read_committed`
 readers see nothing behind it, unless the process starts again, which aborts it at once."""
-CALL_TIMEOUT_S: Final = 5.0
+GIVE_UP_AFTER_S: Final = 1.0  # what a broker that works would have done by then
+SAY_AFTER_S: Final = 5.0
+"""A large transaction may take seconds; after this long the broker is said to be away."""
 FIRST_DELIVERY_TIMEOUT_S: Final = 5.0
 QUEUED_MAX: Final = 200_000
 QUEUED_KBYTES_MAX: Final = 256 * 1024
@@ -57,10 +66,13 @@ class TransactionWriter:
         *,
         linger_ms: float = 0,
         timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+        give_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._bootstrap = settings.bootstrap
+        """`give_up`: asked twice a second while a broker is waited for; then BusUnavailable, and
+        what became of the open transaction is for the next `open` to settle."""
+        self._give_up = give_up
         self._transactional_id = transactional_id
-        self._watch = ClientWatch(settings.bootstrap, client_id)
+        self._watch = ClientWatch(settings, client_id)
         self._sent = 0
         self._delivered = 0
         self._failed: str | None = None
@@ -83,19 +95,13 @@ class TransactionWriter:
             },
         )
 
-    def open(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Fence older processes and finish what they left; waits for a broker, told in the log.
-        False when `stop()` became true first."""
-        while not stop():
-            try:
-                self._producer.init_transactions(CALL_TIMEOUT_S)
-                return True
-            except KafkaException as error:
-                if not error_of(error).retriable():
-                    raise self._fatal("opening transactions", error) from error
-                self._watch.error(error_of(error))
-                self._poll(0)
-        return False
+    def open(self) -> None:
+        """Fence older processes and finish what they left; waits for a broker, told in the log."""
+        doing = "opening transactions"
+        try:
+            self._patiently(doing, self._producer.init_transactions)
+        except KafkaException as error:
+            raise self._fatal(doing, error) from error
 
     def begin(self) -> None:
         self._sent = self._delivered = 0
@@ -128,27 +134,21 @@ class TransactionWriter:
 
     def commit(self) -> None:
         """All records and the end of the transaction are on the brokers when this returns."""
-        while True:
-            try:
-                self._producer.commit_transaction(CALL_TIMEOUT_S)
-                return
-            except KafkaException as error:
-                if not error_of(error).retriable():
-                    self._answer("committing a transaction", error)
-                self._watch.error(error_of(error))
+        doing = "committing a transaction"
+        try:
+            self._patiently(doing, self._producer.commit_transaction)
+        except KafkaException as error:
+            self._answer(doing, error)
 
     def abort(self) -> None:
         # librdkafka #4849: EndTxn may overtake the first AddPartitionsToTxn and is then refused
         # for good. One delivery proves that the coordinator knows of the transaction.
         self._wait_for_first_delivery()
-        while True:
-            try:
-                self._producer.abort_transaction(CALL_TIMEOUT_S)
-                return
-            except KafkaException as error:
-                if not error_of(error).retriable():
-                    raise self._fatal("aborting a transaction", error) from error
-                self._watch.error(error_of(error))
+        doing = "aborting a transaction"
+        try:
+            self._patiently(doing, self._producer.abort_transaction)
+        except KafkaException as error:
+            raise self._fatal(doing, error) from error
 
     def close(self) -> None:
         """Ends without waiting: an open transaction is aborted by the next `open` or in time."""
@@ -162,6 +162,27 @@ class TransactionWriter:
             self._producer.poll(timeout_s)
         except KafkaException as error:
             raise self._fatal("publishing", error) from error
+
+    def _patiently(self, doing: str, call: Callable[[float], object]) -> None:
+        """`call(seconds)`, which goes on where it stopped, until it is done. Raises BusUnavailable
+        when told to give up or when access is denied, and KafkaException as `call` does."""
+        began_ns = boottime_ns()
+        while True:
+            try:
+                call(ASK_SLICE_S)
+                self._watch.works()
+                return
+            except KafkaException as error:
+                if not error_of(error).retriable():
+                    raise
+                waited_s = (boottime_ns() - began_ns) / 1e9
+                if waited_s >= GIVE_UP_AFTER_S and self._give_up():
+                    raise self._fatal(doing, error) from error
+                if waited_s >= SAY_AFTER_S:
+                    self._watch.error(error_of(error))
+                    self._poll(0)
+                    if self._watch.denied is not None:
+                        raise self._fatal(doing, error) from error
 
     def _wait_for_first_delivery(self) -> None:
         waited_s = 0.0
@@ -187,7 +208,7 @@ class TransactionWriter:
                 "at Kafka: this one ends. Run only one of it.",
                 transactional_id=self._transactional_id,
             )
-        return unavailable(doing, self._bootstrap, exception)
+        return self._watch.unavailable(doing, exception)
 
     def _on_delivery(self, error: KafkaError | None, _message: Any) -> None:
         """librdkafka's callback: never raises. A failed record makes the commit fail by itself."""

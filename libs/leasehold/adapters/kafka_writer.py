@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made, unavailable
+from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
@@ -53,7 +53,7 @@ class TopicWriter:
         compression: str = "none",
     ) -> None:
         self._bootstrap = settings.bootstrap
-        self._watch = ClientWatch(settings.bootstrap, client_id)
+        self._watch = ClientWatch(settings, client_id)
         self._queued_max = queued_max
         self._deliveries: deque[Delivery] = deque()
         self._options = {
@@ -103,7 +103,7 @@ class TopicWriter:
         except KafkaException as error:
             if error_of(error).fatal():
                 self._watch.fatal = error_of(error).str()
-            raise unavailable(f"queueing a record for {topic}", self._bootstrap, error) from error
+            raise self._watch.unavailable(f"queueing a record for {topic}", error) from error
 
     def deliveries(self, timeout_s: float = 0) -> list[Delivery]:
         """What became known since the last call; waits up to `timeout_s` for something."""
@@ -157,6 +157,7 @@ class TopicWriter:
     def _delivered(self, token: Any, error: KafkaError | None, message: Any) -> None:
         """librdkafka's callback: never raises."""
         if error is None:
+            self._watch.works()
             if token is not None:
                 self._deliveries.append(
                     Delivery(token, message.topic(), message.partition(), message.offset(), None)
@@ -165,7 +166,7 @@ class TopicWriter:
         if error.fatal():
             self._watch.fatal = error.str()
         self._deliveries.append(
-            Delivery(token, message.topic(), message.partition(), -1, error.str())
+            Delivery(token, message.topic(), message.partition(), -1, self._watch.words(error))
         )
 
 

@@ -19,11 +19,12 @@ from leasehold.model.records import Chunk, ChunksEnd, Conflict, JobEvent
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job, job_from_wire
 from leasehold.transaction.replay import recompute
-from spark_streaming.chunks import Chunker, rows_per_chunk
+from spark_streaming.chunks import Chunker, rows_per_chunk, sorted_columns
 from spark_streaming.retry_state import Arrived, Waiting, step
 from spark_streaming.schedule import RunId, decide
 
 CODEC: Final = MessagePackCodec()
+EARLY_MS: Final = 50
 BACKFILLS_MAX: Final = 4
 NS_PER_MS: Final = 1_000_000
 
@@ -154,7 +155,7 @@ class MemoryBackfill:
                 continue
             last = min(end, first + self._hops.batch_offsets())
             kept = self._kept(self._topics.rows(job.table_id).name, partition, first, last)
-            chunker = Chunker(template, rows_max)
+            chunker = Chunker(template, sorted_columns(job), rows_max)
             chunks += chunker.take([m.key for m in kept], [m.value for m in kept])
             chunks += chunker.rest()
             after[partition] = last
@@ -261,7 +262,7 @@ class MemoryRetry:
             assert message.value is not None, "conflicts are never deleted"
             conflict = CODEC.decode_as(Conflict, message.value)
             arrived.append(Arrived(conflict.request_id, conflict.attempt, message.value))
-        after = step(self._waiting, arrived, self._scheduler.now().wall_us // 1_000)
+        after = step(self._waiting, arrived, self._scheduler.now().wall_us // 1_000, EARLY_MS)
         self._busy = True
         life = self._life
         at_ns = self._scheduler.now_ns

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
+from ssl import SSLContext
 from threading import Event as Flag
 from threading import Thread
 from typing import Final
@@ -22,9 +23,11 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
+from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_node import BROKER_RETRY_S, KafkaNode
 from leasehold.adapters.readiness import announce_ready
 from leasehold.adapters.snapshot_http import SnapshotServer
+from leasehold.adapters.snapshot_settings import SnapshotSettings
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.topics import Topics
@@ -38,7 +41,8 @@ LOG: Final = logging.getLogger("leasehold.process")
 def run_node(settings: NodeSettings) -> int:
     """Run until SIGTERM or SIGINT; → the exit code. `settings.name` is replaced by LEASEHOLD_NODE.
 
-    0: asked to stop. 1: the node can't go on; the last line says why and what to do. 2: settings.
+    0: asked to stop, also while it waits for Kafka, within about a second. 1: the node can't go on,
+    access to Kafka denied included; the last line says why and what to do. 2: settings.
     """
     logging.basicConfig(
         level=os.environ.get("LEASEHOLD_LOG_LEVEL", "INFO"),
@@ -49,9 +53,11 @@ def run_node(settings: NodeSettings) -> int:
         cluster = from_environment(ClusterSettings, os.environ)
         kafka = from_environment(KafkaSettings, os.environ)
         redis = from_environment(RedisSettings, os.environ)
-        for part in (cluster, kafka, redis):
+        snapshot = from_environment(SnapshotSettings, os.environ)
+        for part in (cluster, kafka, redis, snapshot):
             LOG.info("%s", describe(part))
         topics = Topics(cluster.database, cluster.replication_factor)
+        tls = snapshot.to_serve()
     except LeaseholdError as error:
         LOG.error("%s", error.message)
         return EXIT_SETTINGS
@@ -60,14 +66,14 @@ def run_node(settings: NodeSettings) -> int:
         signal.signal(number, lambda *_: stop.set())
     path = cluster.folder / "store.db"
     try:
-        _bootstrap(path, cluster, topics, kafka, stop)
+        _bootstrap(path, cluster, topics, kafka, snapshot, stop)
         if stop.is_set():
             return 0
         store = SqliteStore(path)
     except LeaseholdError as error:
         LOG.error("%s (%s)", error.message, error.sqlstate)
         return EXIT_STOPPED
-    server = _snapshot_server(path, cluster)
+    server = _snapshot_server(path, cluster, snapshot, tls)
     serves = ""
     if server is not None:
         serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
@@ -95,10 +101,12 @@ def run_node(settings: NodeSettings) -> int:
     return 0
 
 
-def _snapshot_server(path: Path, cluster: ClusterSettings) -> SnapshotServer | None:
+def _snapshot_server(
+    path: Path, cluster: ClusterSettings, snapshot: SnapshotSettings, tls: SSLContext | None
+) -> SnapshotServer | None:
     """Every row of the database is in a snapshot: beyond loopback it is for whoever knows the
     token, and without a token for nobody."""
-    if cluster.snapshot_token is None and not ip_address(cluster.listen).is_loopback:
+    if snapshot.token is None and not ip_address(cluster.listen).is_loopback:
         LOG.warning(
             "LEASEHOLD_LISTEN is %s and LEASEHOLD_SNAPSHOT_TOKEN is not set: this node hands out no"
             " snapshots",
@@ -106,21 +114,29 @@ def _snapshot_server(path: Path, cluster: ClusterSettings) -> SnapshotServer | N
         )
         return None
     return SnapshotServer(
-        path, host=cluster.listen, port=cluster.snapshot_port, token=cluster.snapshot_token
+        path, host=cluster.listen, port=snapshot.port, token=snapshot.token, tls=tls
     )
 
 
 def _bootstrap(
-    path: Path, cluster: ClusterSettings, topics: Topics, kafka: KafkaSettings, stop: Flag
+    path: Path,
+    cluster: ClusterSettings,
+    topics: Topics,
+    kafka: KafkaSettings,
+    snapshot: SnapshotSettings,
+    stop: Flag,
 ) -> None:
     """Waits for a broker that is away; anything else surfaces."""
     while not stop.is_set():
         try:
-            bootstrap(path, cluster.node, topics, kafka, cluster.snapshot_token)
+            bootstrap(path, cluster.node, topics, kafka, snapshot, stop.is_set)
             return
+        except AccessDenied:
+            raise
         except BusUnavailable as error:
-            LOG.warning("waiting for Kafka: %s", error.message)
-            stop.wait(BROKER_RETRY_S)
+            if not stop.is_set():
+                LOG.warning("waiting for Kafka: %s", error.message)
+                stop.wait(BROKER_RETRY_S)
 
 
 def _announce(node: KafkaNode, cluster: ClusterSettings, stop: Flag) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -159,6 +160,14 @@ def host_and_ports(text: str) -> str:
         if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
             raise ValueError("host:port, or several with commas between them")
     return text
+
+
+def own_address(text: str) -> str:
+    """An IPv4 address that a listener can bind; a name could mean another one tomorrow."""
+    try:
+        return str(IPv4Address("127.0.0.1" if text == "localhost" else text))
+    except ValueError:
+        raise ValueError("an IPv4 address of this machine, such as 127.0.0.1, or 0.0.0.0") from None
 
 
 def redis_url(text: str) -> str:

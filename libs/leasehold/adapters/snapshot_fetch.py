@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import zlib
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -30,9 +31,17 @@ SIDE_FILES: Final = ("-wal", "-shm")
 
 
 def fetch_snapshot(
-    url: str, path: Path, *, token: str | None = None, timeout_s: float = SOCKET_TIMEOUT_S
+    url: str,
+    path: Path,
+    *,
+    token: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    timeout_s: float = SOCKET_TIMEOUT_S,
 ) -> LogPosition:
     """Replace the store file `path` by the copy that `url` serves; its log position.
+
+    `token` is shown to whoever answers; `tls` says whom an https address may belong to (None:
+    whom this system trusts).
 
     Raises SnapshotUnavailable when the copy can't be had or is not whole: `path` is then as it
     was, and asking again (or another node) is safe. Raises ConfigurationError when a writer has
@@ -42,7 +51,7 @@ def fetch_snapshot(
     part = path.with_name(f"{path.name}.part-{os.getpid()}")
     lock = WriterLock(path)
     try:
-        _download(url, part, token, timeout_s)
+        _download(url, part, token, tls, timeout_s)
         position = _position_of(part, url)
         # The write-ahead log of the file that goes must not be taken for the new one's.
         for side in SIDE_FILES:
@@ -56,12 +65,18 @@ def fetch_snapshot(
     return position
 
 
-def _download(url: str, part: Path, token: str | None, timeout_s: float) -> None:
+def _download(
+    url: str, part: Path, token: str | None, tls: ssl.SSLContext | None, timeout_s: float
+) -> None:
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or address.hostname is None:
         raise ConfigurationError(f"{url!r} is not the http(s) address of a snapshot server")
-    kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-    connection = kind(address.hostname, address.port, timeout=timeout_s)
+    place = (address.hostname, address.port)
+    connection = (
+        HTTPSConnection(*place, timeout=timeout_s, context=tls)
+        if address.scheme == "https"
+        else HTTPConnection(*place, timeout=timeout_s)
+    )
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
         connection.request("GET", address.path or "/", headers=headers)
@@ -70,6 +85,12 @@ def _download(url: str, part: Path, token: str | None, timeout_s: float) -> None
             words = answer.read(1_000).decode(errors="replace")
             raise SnapshotUnavailable(f"{url} answers {answer.status}: {words}", url=url)
         _receive(url, answer, part)
+    except ssl.SSLCertVerificationError as error:
+        raise SnapshotUnavailable(
+            f"{url} shows a certificate that is not trusted ({error.verify_message});"
+            " check LEASEHOLD_SNAPSHOT_TLS_CA, and the names in that certificate",
+            url=url,
+        ) from error
     except (OSError, HTTPException, zlib.error) as error:
         raise SnapshotUnavailable(
             f"the snapshot from {url} broke off ({type(error).__name__}: {error});"

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 import shutil
+import socket
+import ssl
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +41,9 @@ SOCKET_TIMEOUT_S: Final = 60
 RETRY_AFTER_S: Final = 5
 COMPRESSION_LEVEL: Final = 1  # the network of a cluster is fast; higher levels cost more than save
 CACHE_MB: Final = 4
+
+
+LOG: Final = logging.getLogger("leasehold.snapshot")
 
 
 class StoreCopy(NamedTuple):
@@ -87,8 +95,9 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 class SnapshotServer:
     """Serves `GET /snapshot` of the store file `path` from threads of its own.
 
-    `token`: bearer token that callers must show, None = none asked for (loopback only). At most
-    `copies_max` copies are made at once; more callers get 503 and when to come again.
+    `token`: bearer token that callers must show, None = none asked for (loopback only). `tls`: with
+    whose certificate, None = in the clear. At most `copies_max` copies are made at once; more
+    callers get 503 and when to come again.
     """
 
     def __init__(
@@ -98,13 +107,14 @@ class SnapshotServer:
         host: str = "127.0.0.1",
         port: int = 0,
         token: str | None = None,
+        tls: ssl.SSLContext | None = None,
         copies_max: int = COPIES_AT_ONCE_MAX,
     ) -> None:
         for left in path.parent.glob(f"{_prefix(path)}*"):
             shutil.rmtree(left, ignore_errors=True)  # of a process that was killed meanwhile
         handler = _handler(path, token, BoundedSemaphore(copies_max))
-        self._server = ThreadingHTTPServer((host, port), handler)
-        self._server.daemon_threads = True
+        self._scheme = "http" if tls is None else "https"
+        self._server = _Server((host, port), handler, tls)
         self._thread = Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
         )
@@ -118,12 +128,42 @@ class SnapshotServer:
 
     @property
     def url(self) -> str:
-        return f"http://{self.address}{SNAPSHOT_PATH}"
+        return f"{self._scheme}://{self.address}{SNAPSHOT_PATH}"
 
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    """A thread per caller; one that breaks off is a line in the log at most."""
+
+    daemon_threads = True
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: Callable[..., BaseHTTPRequestHandler],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._tls = tls
+        super().__init__(address, handler)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        if self._tls is None:
+            super().finish_request(request, client_address)
+            return
+        # Here and not around the listener: a caller that never ends its handshake would keep all
+        # others waiting. The handshake has the socket's time-out.
+        request.settimeout(SOCKET_TIMEOUT_S)
+        with self._tls.wrap_socket(request, server_side=True) as encrypted:
+            super().finish_request(encrypted, client_address)
+            with suppress(OSError):
+                encrypted.shutdown(socket.SHUT_WR)
+
+    def handle_error(self, _request: Any, client_address: Any) -> None:
+        LOG.info("the connection of %s broke off: %s", client_address[0], sys.exception())
 
 
 def _prefix(path: Path) -> str:

@@ -1,81 +1,196 @@
-"""`leasehold versions`: the newest version of every table, and each new one as it comes."""
+"""`leasehold versions`: what every table is now and was before, for people and in schema languages.
+
+leasehold versions [TABLE] [--follow] [--format text|avro|json-schema]
+leasehold versions diff TABLE FROM TO
+leasehold versions history TABLE
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+from leasehold.adapters.kafka_version_history import read_history
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, clock_time
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import event_report, report
-from leasehold.client.cluster_view import ClusterView
+from leasehold.client.cluster_report import event_report, table_report
+from leasehold.client.cluster_view import ClusterView, TableView, VersionChange
 from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.public_schema import public_diff
+from leasehold.client.public_schema_avro import avro_schema
+from leasehold.client.public_schema_json import json_schema
+from leasehold.client.version_history import TableHistory, history_of
+from leasehold.model.errors import UnknownTable
+from leasehold.schema.descriptor import Descriptor, from_wire
 
 FOLLOW_EVERY_S = 1.0
+USAGE: Final = (
+    "leasehold versions [TABLE] [--follow] [--format text|avro|json-schema] [--json]\n"
+    "       leasehold versions diff TABLE FROM TO [--json]\n"
+    "       leasehold versions history TABLE [--json]"
+)
+FORMATS: Final[Mapping[str, Callable[[Descriptor], dict[str, Any]]]] = {
+    "avro": avro_schema,
+    "json-schema": json_schema,
+}
 
 
 def register(subparsers: Subparsers) -> None:
-    parser = add(subparsers, "versions", run, "list tables with their version, columns and indexes")
-    parser.add_argument("table", nargs="?", help="only this table")
+    parser = add(
+        subparsers,
+        "versions",
+        run,
+        "list tables with their version, columns and indexes; diff two versions; show history",
+    )
+    parser.usage = USAGE
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="TABLE",
+        help="only this table; or diff TABLE FROM TO; or history TABLE",
+    )
     parser.add_argument(
         "--follow", action="store_true", help="then print every new version, until stopped"
     )
+    parser.add_argument(
+        "--format",
+        choices=("text", *FORMATS),
+        default="text",
+        help="the public shape as an Avro schema or a JSON Schema, one object per table",
+    )
+    parser.set_defaults(refuse=parser.error)
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    if len(args.words) > 1 and (args.follow or args.format != "text"):
+        args.refuse("--follow and --format are for the newest versions")
+    # The number of words tells the actions apart from tables that are named like them.
+    match args.words:
+        case [] | [_] as words:
+            return _list(args, words[0] if words else None, settings, output)
+        case ["diff", table, first, second] if first.isdecimal() and second.isdecimal():
+            return _diff(_history(settings, table), int(first), int(second), output)
+        case ["history", table]:
+            return _show_history(_history(settings, table), output)
+    args.refuse("expected a table, or diff TABLE FROM TO, or history TABLE")
+    raise AssertionError("argparse has ended the process")
+
+
+# ------------------------------------------------------------------ the newest
+
+
+def _list(
+    args: argparse.Namespace, table: str | None, settings: ClientSettings, output: Output
+) -> int:
     with looking(settings) as (watch, view):
-        tables = [
-            table
-            for table in report(view, now_us())["tables"]
-            if args.table in (None, table["table"])
-        ]
-        if output.as_json:
-            for table in tables:
-                output.json(table)
-        else:
-            _show(tables, output)
+        tables = [t for _, t in sorted(view.tables.items()) if table in (None, t.event.name)]
+        if table is not None and not tables and not args.follow:
+            raise UnknownTable(f"table {table!r} does not exist", table=table)
+        for one in tables:
+            _show(view, one, args.format, output)
+        if not tables and not output.as_json:
+            output.line('no table yet: try leasehold ddl "CREATE TABLE …"', "dim")
         if args.follow:
-            _follow(watch, view, args.table, output)
-    return ExitCode.OK if tables or args.table is None else ExitCode.NOT_RIGHT
+            _follow(watch, view, table, args.format, output)
+    return ExitCode.OK
 
 
-def _show(tables: list[dict[str, Any]], output: Output) -> None:
-    if not tables:
-        output.line('no table yet: try leasehold ddl "CREATE TABLE …"', "dim")
-    for table in tables:
-        output.line(f"{table['table']} version {table['version']}", "bold")
-        output.line(f"  since {clock_time(table['commit_us'])} · LSN {table['lsn']:,}", "dim")
-        rows = [
-            [
-                f"  {element['name']}",
-                kind,
-                element["definition"] + (" · key" if element["name"] in keys else ""),
-                "" if element["state"] == "public" else element["state"],
-            ]
-            for kind, keys in (("column", table["primary_key"]), ("index", ()))
-            for element in table["columns" if kind == "column" else "indexes"]
+def _show(view: ClusterView, table: TableView, form: str, output: Output) -> None:
+    if form in FORMATS:
+        _show_schema(table.descriptor, form, output)
+    elif output.as_json:
+        output.json(table_report(view, table))
+    else:
+        _show_table(table_report(view, table), output)
+
+
+def _show_schema(descriptor: Descriptor, form: str, output: Output) -> None:
+    schema = FORMATS[form](descriptor)
+    if output.as_json:
+        output.json(schema)
+    else:
+        output.line(json.dumps(schema, ensure_ascii=False, indent=2))
+
+
+def _show_table(table: dict[str, Any], output: Output) -> None:
+    former = f", until now {table['former_name']}" if table["former_name"] else ""
+    state = "" if table["state"] == "public" else f" ({table['state']})"
+    output.line(f"{table['table']} version {table['version']}{former}{state}", "bold")
+    output.line(f"  since {clock_time(table['commit_us'])} · LSN {table['lsn']:,}", "dim")
+    rows = [
+        [
+            f"  {element['name']}",
+            kind,
+            element["definition"] + (" · key" if element["name"] in keys else ""),
+            "" if element["state"] == "public" else element["state"],
         ]
-        output.table(["  element", "kind", "definition", "state"], rows, "  no element")
+        for kind, place, keys in (
+            ("column", "columns", table["primary_key"]),
+            ("index", "indexes", ()),
+            ("check", "checks", ()),
+            ("lock", "locks", ()),
+        )
+        for element in table[place]
+    ]
+    output.table(["  element", "kind", "definition", "state"], rows, "  no element")
 
 
-def _follow(watch: ClusterWatch, first: ClusterView, table: str | None, output: Output) -> None:
+def _follow(
+    watch: ClusterWatch, first: ClusterView, table: str | None, form: str, output: Output
+) -> None:
     shown = {(c.event.table_id, c.event.version) for c in first.recent}
     output.note("following; stop with Ctrl-C")
     for view in watch.views(FOLLOW_EVERY_S):
         for change in view.recent:
-            name = (change.event.table_id, change.event.version)
-            if name in shown or table not in (None, change.event.name):
+            event = change.event
+            name = (event.table_id, event.version)
+            if name in shown or table not in (None, event.name, event.body.get("alias")):
                 continue
             shown.add(name)
-            told = event_report(change)
-            if output.as_json:
-                output.json(told)
-                continue
-            words = "; ".join(told["words"]) or "no element changed"
-            output.line(
-                f"{clock_time(told['commit_us'])}  {told['table']} version {told['version']}: "
-                f"{words}"
-            )
+            if form in FORMATS:
+                _show_schema(from_wire(event.body), form, output)
+            else:
+                _show_change(change, output)
+
+
+def _show_change(change: VersionChange, output: Output) -> None:
+    told = event_report(change)
+    if output.as_json:
+        output.json(told)
+        return
+    words = "; ".join(told["words"]) or "no element changed"
+    job = f"  (job {told['job']}, step {told['job_step']}/{told['job_steps']})"
+    output.line(
+        f"{clock_time(told['commit_us'])}  {told['table']} version {told['version']}: {words}"
+        + (job if told["job"] else "")
+    )
+
+
+# ------------------------------------------------------------------ before
+
+
+def _history(settings: ClientSettings, table: str) -> TableHistory:
+    return history_of(read_history(settings.kafka, settings.topics), table)
+
+
+def _diff(history: TableHistory, first: int, second: int, output: Output) -> int:
+    told = public_diff(first, history.between(first, second))
+    if output.as_json:
+        output.json({"table": history.newest.name, "to": second, **told})
+        return ExitCode.OK
+    for words in told["words"]:
+        output.line(words)
+    if not told["words"]:
+        output.line(f"versions {first} and {second} are the same", "dim")
+    return ExitCode.OK
+
+
+def _show_history(history: TableHistory, output: Output) -> int:
+    for change in history.changes():
+        _show_change(change, output)
+    return ExitCode.OK

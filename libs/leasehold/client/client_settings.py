@@ -12,6 +12,7 @@ from leasehold.adapters.environment import (
     RedisSettings,
     from_environment,
 )
+from leasehold.adapters.snapshot_settings import SnapshotSettings
 from leasehold.lease.agent_session import MARGINS_PER_TTL, RENEWALS_PER_TTL
 from leasehold.model.topics import Topics
 
@@ -28,6 +29,7 @@ class ClientSettings:
     kafka: KafkaSettings = field(default_factory=KafkaSettings)
     redis: RedisSettings = field(default_factory=RedisSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
     in_flight_max: int = 10_000
     outcome_timeout_ms: int = 120_000
     close_timeout_ms: int = 10_000
@@ -48,6 +50,7 @@ class ClientSettings:
             kafka=from_environment(KafkaSettings, source),
             redis=from_environment(RedisSettings, source),
             cluster=cluster,
+            snapshot=from_environment(SnapshotSettings, source),
             session_ttl_ms=cluster.session_ttl_ms,
             renew_every_ms=cluster.session_ttl_ms // RENEWALS_PER_TTL,
             lease_margin_ms=cluster.session_ttl_ms // MARGINS_PER_TTL,

@@ -16,10 +16,11 @@ from leasehold.client.cluster_view import (
     TableView,
     VersionChange,
 )
-from leasehold.client.version_diff import column_words, index_words
+from leasehold.client.version_diff import element_words
 from leasehold.lease.replies import Holding
 from leasehold.model.ids import format_request_id
 from leasehold.model.records import CheckReport, Lane
+from leasehold.schema.descriptor import Descriptor, Element
 from leasehold.schema.job import Job, Phase, Status
 
 BEHIND_LSN_SAID: Final = 1_000
@@ -159,17 +160,27 @@ def table_report(view: ClusterView, table: TableView) -> dict[str, Any]:
         "version": descriptor.version,
         "lsn": table.event.lsn,
         "commit_us": table.event.commit_us,
+        "state": descriptor.state.label,
+        "former_name": descriptor.alias or None,
         "primary_key": [column.name for column in descriptor.key_columns],
-        "columns": [
-            {"name": c.name, "state": c.state.label, "definition": column_words(c)}
-            for c in descriptor.columns
-        ],
-        "indexes": [
-            {"name": i.name, "state": i.state.label, "definition": index_words(descriptor, i)}
-            for i in descriptor.indexes
-        ],
+        "columns": elements_report(descriptor, descriptor.columns),
+        "indexes": elements_report(descriptor, descriptor.indexes),
+        "checks": elements_report(descriptor, descriptor.checks),
+        "locks": elements_report(descriptor, descriptor.row_locks),
         "rows_about": view.ends.get(f"rows/{descriptor.table_id}", 0),
     }
+
+
+def elements_report(descriptor: Descriptor, elements: Iterable[Element]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": element.element_id,
+            "name": element.name,
+            "state": element.state.label,
+            "definition": element_words(descriptor, element),
+        }
+        for element in elements
+    ]
 
 
 def leases_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
@@ -342,6 +353,9 @@ def event_report(change: VersionChange) -> dict[str, Any]:
         "commit_us": event.commit_us,
         "job": event.job_id,
         "step": event.step,
+        "job_subject": event.job.get("subject", ""),
+        "job_step": event.job.get("step", 0),
+        "job_steps": event.job.get("steps", 0),
         "changes": [each.to_json() for each in change.changes],
         "words": [str(each) for each in change.changes],
     }

@@ -56,14 +56,14 @@ class ClusterWatch:
         road: EventRoad | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self._road = road or _kafka_road(settings)
+        self._stopping = threading.Event()
+        self._road = road or _kafka_road(settings, self._stopping.is_set)
         self._ledger = ledger or _redis_ledger(settings)
         self._changed = threading.Condition()
         self._view = ClusterView()
         self._number = 0
         self._bus_seen = False
         self._ledger_seen = False
-        self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._follow, name="leasehold-watch", daemon=True),
             threading.Thread(target=self._ask_ledger, name="leasehold-watch-ledger", daemon=True),
@@ -161,10 +161,10 @@ class ClusterWatch:
         return found
 
 
-def _kafka_road(settings: ClientSettings) -> EventRoad:
+def _kafka_road(settings: ClientSettings, give_up: Callable[[], bool]) -> EventRoad:
     from leasehold.adapters.kafka_cluster_road import KafkaClusterRoad
 
-    return KafkaClusterRoad(settings.kafka, settings.topics)
+    return KafkaClusterRoad(settings.kafka, settings.topics, give_up)
 
 
 def _redis_ledger(settings: ClientSettings) -> Ledger:

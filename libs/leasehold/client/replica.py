@@ -84,7 +84,7 @@ class Replica:
         cluster = settings.cluster
         self._settings = settings
         file = Path(path) if path else cluster.folder / "store.db"
-        bootstrap(file, cluster.node, settings.topics, settings.kafka, cluster.snapshot_token)
+        bootstrap(file, cluster.node, settings.topics, settings.kafka, settings.snapshot)
         self.store = SqliteStore(file)
         self._stop = threading.Event()
         self._producer: ChangeProducer | None = None

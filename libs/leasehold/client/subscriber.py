@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.client.agent import Agent
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.public_schema_avro import avro_schema
+from leasehold.client.public_schema_json import json_schema
 from leasehold.client.row_decode import RowEvent, RowRecord, decode_row
 from leasehold.client.version_diff import ElementChange, diff
 from leasehold.model.errors import NotCoherent
@@ -47,6 +49,16 @@ class VersionNews(NamedTuple):
     event: VersionEvent
     descriptor: Descriptor
     changes: tuple[ElementChange, ...]
+
+    @property
+    def avro(self) -> dict[str, Any]:
+        """The public shape as an Avro schema."""
+        return avro_schema(self.descriptor)
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The public shape as a JSON Schema."""
+        return json_schema(self.descriptor)
 
     def __str__(self) -> str:
         words = "; ".join(str(change) for change in self.changes) or "no element changed"

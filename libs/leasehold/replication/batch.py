@@ -48,12 +48,16 @@ RETRIES_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """`rows_filled_max`: backfill rows taken into one record, so that users never queue behind
-    more of them than a few milliseconds' worth."""
+    """`rows_filled_max`: backfill rows taken into one record. A record costs every process a fixed
+    sum, so they are many; but `rows_filled_beside_max` while users' requests come, who then queue
+    behind a few milliseconds' worth of them. None while a coherent node is more than
+    `fill_behind_max` records behind: enough for it to apply one while the next is on its way."""
 
     record_bytes_max: int = RECORD_BYTES_MAX
     requests_max: int = 2_000
-    rows_filled_max: int = 2_000
+    rows_filled_max: int = 10_000
+    rows_filled_beside_max: int = 1_000
+    fill_behind_max: int = 2
     attempts_max: int = RETRIES_MAX
 
 
@@ -340,14 +344,15 @@ class Batch:
         self.closed = True
         return lsn
 
-    def fill(self, chunk: Chunk, done: int) -> int:
+    def fill(self, chunk: Chunk, done: int, rows_max: int) -> int:
         """Decide rows `done`… of an accepted chunk, as many as fit; → rows done then.
 
         Applied here and logged; taking a row twice changes nothing."""
-        room = self._settings.rows_filled_max - self.rows_filled
-        rows = min(room, len(chunk.rows) - done)
+        rows = min(rows_max, len(chunk.rows) - done)
         while rows > 0:
-            part: FillSlice = slice_chunk(chunk, done, rows, self._catalog, self._store)
+            part: FillSlice = slice_chunk(
+                chunk, done, rows, self._catalog, self._store, self._rules
+            )
             commit = Commit(
                 request_id=b"",
                 attempt=1,

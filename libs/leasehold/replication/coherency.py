@@ -22,9 +22,9 @@ GIVEN_UP: Final = -1  # `asked_ns` of an ack by which a node returns its lease
 
 @dataclass(frozen=True, slots=True)
 class CoherencySettings:
-    """Times in ms. A node whose acknowledgements of fresh records take longer than `lag_ms_max`
-    `slow_acks_max` times in a row is left without a lease for a cool-down, which doubles each time
-    until `fast_acks_forgive` quick ones in a row."""
+    """Times in ms. A node that acknowledges fresh records `lag_ms_max` later than the pace of the
+    coherent nodes, `slow_acks_max` times in a row, is left without a lease for a cool-down, which
+    doubles each time until `fast_acks_forgive` quick ones in a row."""
 
     duration_ms: int = 500
     renewal_ms: int = 200
@@ -33,7 +33,7 @@ class CoherencySettings:
     slow_acks_max: int = 8
     fast_acks_forgive: int = 50
     cool_down_ms: int = 1_000
-    cool_down_ms_max: int = 30_000
+    cool_down_ms_max: int = 10_000
     behind_records_max: int = 64
 
 
@@ -105,7 +105,17 @@ class _Node:
     fast_acks: int = 0
     cool_down_until_ns: int = 0
     cool_down_ms: int = 0
-    waited_since: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Timing:
+    """A record whose acknowledgements are timed: one at a time, by the nodes that were coherent
+    when it was read back. `applied`: who has applied it, and when the master heard of it."""
+
+    offset: int
+    read_back_ns: int
+    waits: list[_Node]
+    applied: list[tuple[int, _Node]] = field(default_factory=list)
 
 
 class CoherencyWatch:
@@ -123,6 +133,7 @@ class CoherencyWatch:
         self._settings = settings
         self._rules = rules
         self._nodes: dict[tuple[str, bytes], _Node] = {}
+        self._timing: _Timing | None = None
         wait_ms = longest_grant_ms + settings.defer_ms if longest_grant_ms else 0
         self.serve_from_ns = claimed_ns + (wait_ms * NS_PER_MS if rules.takeover_waits else 0)
 
@@ -146,21 +157,55 @@ class CoherencyWatch:
             node.wait_until_ns = 0  # it has stopped serving before it said so
         elif ack.asked_ns:
             node.asked_ns = ack.asked_ns
-        self._judge_speed(node, now_ns)
+        self._time(now_ns)
 
-    def _judge_speed(self, node: _Node, now_ns: int) -> None:
-        """C5: slow but alive must not slow every write (a lag rule as well as a time-out)."""
-        slowest = 0
-        for offset in [o for o in node.waited_since if o < node.applied]:
-            slowest = max(slowest, now_ns - node.waited_since.pop(offset))
-        if not slowest:
+    def read_back(self, offset: int, now_ns: int) -> None:
+        """The record at `offset` was read back: from now on its acknowledgements are timed."""
+        self._time(now_ns)
+        if self._timing is None:
+            waits = [node for node in self._nodes.values() if now_ns < node.wait_until_ns]
+            if waits:
+                self._timing = _Timing(offset, now_ns, waits)
+
+    def _time(self, now_ns: int) -> None:
+        """Note who has applied the record that is timed; one whose lease is over is C4's matter."""
+        timing = self._timing
+        if timing is None:
             return
-        if slowest <= self._settings.lag_ms_max * NS_PER_MS:
-            node.slow_acks = 0
-            node.fast_acks += 1
-            if node.fast_acks >= self._settings.fast_acks_forgive:
-                node.cool_down_ms = 0
+        done = [node for node in timing.waits if node.applied > timing.offset]
+        timing.applied += [(now_ns, node) for node in done]
+        timing.waits = [
+            node
+            for node in timing.waits
+            if node.applied <= timing.offset and now_ns < node.wait_until_ns
+        ]
+        if not timing.waits:
+            self._timing = None
+            self._judge_speed(timing, now_ns)
+
+    def _judge_speed(self, timing: _Timing, now_ns: int) -> None:
+        """C5: slow but alive must not slow every write (a lag rule as well as a time-out).
+
+        Slow is who comes long after the pace, which is when half of the nodes had applied the
+        record: on a machine where every process waits for a processor all are late together, and
+        leaving all of them out would serve no write and forbid every read. One that is alone has
+        nobody to be compared with but the master.
+        """
+        if not timing.applied:
             return
+        pace_ns = timing.applied[(len(timing.applied) - 1) // 2][0]
+        if len(timing.applied) == 1:
+            pace_ns = timing.read_back_ns
+        for applied_ns, node in timing.applied:
+            if applied_ns - pace_ns > self._settings.lag_ms_max * NS_PER_MS:
+                self._was_slow(node, now_ns)
+            else:
+                node.slow_acks = 0
+                node.fast_acks += 1
+                if node.fast_acks >= self._settings.fast_acks_forgive:
+                    node.cool_down_ms = 0
+
+    def _was_slow(self, node: _Node, now_ns: int) -> None:
         node.fast_acks = 0
         node.slow_acks += 1
         if node.slow_acks >= self._settings.slow_acks_max:
@@ -170,12 +215,6 @@ class CoherencyWatch:
                 self._settings.cool_down_ms_max,
             )
             node.cool_down_until_ns = now_ns + node.cool_down_ms * NS_PER_MS
-
-    def read_back(self, offset: int, now_ns: int) -> None:
-        """The record at `offset` was read back: from now on its acknowledgements are timed."""
-        for node in self._nodes.values():
-            if now_ns < node.wait_until_ns and len(node.waited_since) < ASKS_REMEMBERED_MAX:
-                node.waited_since[offset] = now_ns
 
     def grants(self, log_end: int, now_ns: int) -> tuple[Grant, ...]:
         """Grants to put into the record that is appended now (C3); call only when it is.
@@ -212,6 +251,11 @@ class CoherencyWatch:
             return None
         waited = [node.applied for node in self._nodes.values() if now_ns < node.wait_until_ns]
         return min(waited) if waited else None
+
+    def records_behind(self, log_end: int, now_ns: int) -> int:
+        """How far the slowest coherent node is behind the log's end, 0 when there is none."""
+        applied = self.applied_by_all(now_ns)
+        return 0 if applied is None else max(0, log_end - applied)
 
     def may_answer(self, offset: int, now_ns: int) -> bool:
         """Whether results of the record at `offset` may be given now (C1, C4)."""

@@ -9,6 +9,7 @@ from leasehold.model.records import ChangeKind, Chunk, ChunkDecided, EntriesFill
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Column, Index
 from leasehold.schema.key_values import compose
+from leasehold.transaction.verify import RULES, VerifyRules
 
 
 class FillSlice(NamedTuple):
@@ -22,7 +23,12 @@ class FillSlice(NamedTuple):
 
 
 def slice_chunk(
-    chunk: Chunk, start: int, rows: int, catalog: Catalog, store: StoreWriter
+    chunk: Chunk,
+    start: int,
+    rows: int,
+    catalog: Catalog,
+    store: StoreWriter,
+    rules: VerifyRules = RULES,
 ) -> FillSlice:
     """Rows [start, start + rows) of an accepted chunk.
 
@@ -57,7 +63,7 @@ def slice_chunk(
                 key,
                 image,
                 row.genids,
-                (),
+                () if rules.fill_leaves_genids else descriptor.locks,
             )
         )
         before.append(row)

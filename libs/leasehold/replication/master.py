@@ -60,7 +60,8 @@ RESUME_BELOW: Final = 5_000
 class MasterSettings:
     """`heartbeat_ms` between records when there is nothing to decide. Asks for coherency leases
     alone gather for `grants_gather_ms`, so that an idle log does not get a record per node and
-    renewal; that and the renewal together stay well below a lease's duration."""
+    renewal; that and the renewal together stay well below a lease's duration. Users count as
+    present for `users_recent_ms` after a request (see `rows_filled_beside_max`)."""
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
@@ -69,6 +70,7 @@ class MasterSettings:
     heartbeat_ms: int = 200
     grants_gather_ms: int = 120
     delete_every_ms: int = 5_000
+    users_recent_ms: int = 1_000
 
 
 class Master:
@@ -115,6 +117,7 @@ class Master:
         self._record: Decisions | None = None
         self._sequence = position.sequence
         self._appended_ns = 0
+        self._asked_ns = -settings.users_recent_ms * NS_PER_MS  # when a request was last taken
         self._deleted_ns = now.mono_ns
         self._truncation = LogTruncation(settings.truncation, now.mono_ns)
 
@@ -210,8 +213,16 @@ class Master:
         return self._append(batch, position, now)
 
     def _has_work(self, now: Now) -> bool:
-        waiting = self._requests or self._chunks or self._chunk is not None
-        return bool(waiting) or self._changes.has_write() or self._grants_due(now)
+        waits = bool(self._requests) or self._changes.has_write() or self._may_fill(now)
+        return waits or self._grants_due(now)
+
+    def _may_fill(self, now: Now) -> bool:
+        """Whether backfill rows wait, and every coherent node keeps up: rows that a node has not
+        applied yet stand before the next user's request, whose answer waits for them (C1)."""
+        if not self._chunks and self._chunk is None:
+            return False
+        behind = self.watch.records_behind(self._log_end, now.mono_ns)
+        return behind <= self._settings.batch.fill_behind_max
 
     def _grants_due(self, now: Now) -> bool:
         gathered = now.mono_ns - self._appended_ns >= self._settings.grants_gather_ms * NS_PER_MS
@@ -221,8 +232,8 @@ class Master:
         """Requests first, then backfill rows (bounded), then catalog writes, which close it."""
         try:
             self._take_requests(batch, now)
-            if not batch.closed:
-                self._take_chunks(batch)
+            if not batch.closed and self._may_fill(now):
+                self._take_chunks(batch, now)
             if not batch.closed:
                 writes = self._changes.next_write(batch.next_lsn)
                 if writes is not None:
@@ -232,6 +243,8 @@ class Master:
             pass  # what did not fit waits for the next record (L8)
 
     def _take_requests(self, batch: Batch, now: Now) -> None:
+        if self._requests:
+            self._asked_ns = now.mono_ns
         taken = 0
         while self._requests and taken < self._settings.batch.requests_max and not batch.closed:
             message = self._requests[0]
@@ -251,9 +264,11 @@ class Master:
             self._requests.popleft()
             taken += 1
 
-    def _take_chunks(self, batch: Batch) -> None:
-        room = self._settings.batch.rows_filled_max
-        while batch.rows_filled < room:
+    def _take_chunks(self, batch: Batch, now: Now) -> None:
+        rows_max = self._settings.batch.rows_filled_max
+        if now.mono_ns - self._asked_ns < self._settings.users_recent_ms * NS_PER_MS:
+            rows_max = min(rows_max, self._settings.batch.rows_filled_beside_max)
+        while batch.rows_filled < rows_max:
             if self._chunk is None and not self._open_chunk(batch):
                 return
             if self._chunk is None:
@@ -263,7 +278,7 @@ class Master:
                 batch.passed(Lane.BACKFILL, offset)  # ⚠ a late chunk: decided, and not taken
                 self._chunk = None
                 continue
-            done = batch.fill(chunk, done)
+            done = batch.fill(chunk, done, rows_max - batch.rows_filled)
             if done < len(chunk.rows):
                 self._chunk = (offset, chunk, done)
                 return

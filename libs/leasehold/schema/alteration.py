@@ -105,6 +105,7 @@ class Alteration:
         self._next_id = table.next_element_id
         self._words: list[str] = []
         self._dropped: set[int] = set()
+        self._retyped: set[int] = set()
         self._locks: list[Lock] = []
         self._moved: set[int] = set()
         self._moves: list[tuple[int, int]] = []
@@ -290,6 +291,7 @@ class Alteration:
             self.tracks.append(track)
         self._words.append(f"column {old.name}")
         self._columns[old.name] = new
+        self._retyped.add(new.element_id)
 
     def _others(self, column: Column) -> tuple[Column, ...]:
         return tuple(c for c in self._table.columns if c.element_id != column.element_id)
@@ -309,6 +311,16 @@ class Alteration:
                 position=position,
             )
 
+    def _refuse_retyped(self, columns: Iterable[Column]) -> None:
+        """⚠ A constraint over a new column shows it early (`steps`): beside the old one here."""
+        for column in columns:
+            if column.element_id in self._retyped:
+                raise FeatureNotSupported(
+                    f"column {column.name!r} changes its type in the same statement: add the"
+                    " constraint by a statement of its own",
+                    column=column.name,
+                )
+
     def _made_over(self, column: Column) -> list[str]:
         """Constraints of this very statement that rest on a column."""
         made = [track.element for track in self.tracks if track.new]
@@ -323,6 +335,7 @@ class Alteration:
         if column.refuses_null or column.element_id in self._table.primary_key:
             self.notices.append(f"column {column.name!r} is NOT NULL already")
             return
+        self._refuse_retyped([column])
         self._take(way.set_not_null(column), f"column {column.name}")
         self._columns[column.name] = replace(column, nullable=False)
 
@@ -363,6 +376,7 @@ class Alteration:
     def add_unique(self, unique: UniqueDefinition) -> None:
         """UNIQUE (…): an index of the constraint's name, which is the table's then."""
         columns = [self._column(name, unique.position) for name in unique.columns]
+        self._refuse_retyped(columns)
         stem = "_".join((self._table.name, *unique.columns))
         name = self._constraint_name(unique.name, stem, "_key", self._taken)
         present = sum(isinstance(track.element, Index) for track in self.tracks)
@@ -377,7 +391,9 @@ class Alteration:
         table = replace(self._table, columns=tuple(self._columns.values()))
         compile_condition(check.expression, table)
         named = sorted(columns_of_expression(check.expression))
-        columns = tuple(sorted(table.column(name).element_id for name in named))
+        over = [table.column(name) for name in named]
+        self._refuse_retyped(over)
+        columns = tuple(sorted(column.element_id for column in over))
         stem = "_".join((table.name, *named)) if len(named) == 1 else table.name
         name = self._constraint_name(check.name, stem, "_check", set())
         present = sum(track.new and isinstance(track.element, Check) for track in self.tracks)

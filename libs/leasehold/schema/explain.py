@@ -85,4 +85,10 @@ def _fields(edit: Any) -> str:
         said.append("every row has its default")
     if before.get("expression") != after.get("expression"):
         said.append("reworded")
+    if before.get("locks") != after.get("locks"):
+        said.append("under both locks" if len(after["locks"]) > 1 else "under its new lock alone")
+    if before.get("lock_moves") != after.get("lock_moves"):
+        said.append("new locks take over what the old ones know")
+    if before.get("derived") != after.get("derived"):
+        said.append("a value that can't be converted is refused")
     return ", ".join(said)

@@ -117,6 +117,12 @@ class Job:
         fills = self.current.fills if self.step < len(self.steps) else ()
         return fills[self.fill] if self.fill < len(fills) else 0
 
+    @property
+    def filling(self) -> Edit | None:
+        """The edit that made the element being filled writable."""
+        edits = self.current.edits if self.element_id else ()
+        return next((edit for edit in edits if edit.element_id == self.element_id), None)
+
     def counted(self, rows: int, applied: int, end: bool) -> Job:
         """After a decided chunk of the job's run."""
         return replace(

@@ -40,7 +40,7 @@ class Binding:
         }
         self._checks = tuple((c, condition_of(descriptor, c)) for c in descriptor.enforced_checks)
         self._not_null = tuple(
-            (c.element_id, c.name)
+            (c.element_id, c.name, not c.nullable)
             for c in descriptor.written
             if c.refuses_null or c.element_id in self._key_ids
         )
@@ -143,10 +143,12 @@ class Binding:
 
     def check(self, before: Image | None, image: Image) -> None:
         """Raises NotNullViolation for the first column that must have a value and has none, and
-        CheckViolation for the first check made false, if one of its columns has changed: a check
-        that is enforced may not hold yet for a row from before it."""
-        for element_id, name in self._not_null:
-            if image.get(element_id) is None:
+        CheckViolation for the first check made false. A constraint that is enforced and not relied
+        on may not hold for the row from before, which a change of other columns leaves so."""
+        for element_id, name, relied_on in self._not_null:
+            if image.get(element_id) is not None:
+                continue
+            if relied_on or before is None or before.get(element_id) is not None:
                 raise self._null(name)
         for check, holds in self._checks:
             if before is not None and all(before.get(e) == image.get(e) for e in check.columns):

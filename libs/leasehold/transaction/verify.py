@@ -42,6 +42,7 @@ class VerifyRules:
     min_version_fences: bool = True  # D5
     genids_are_verified: bool = True  # T1
     pinned_is_checked: bool = True  # D3: a statement reads rows two versions ahead of its own
+    fill_leaves_genids: bool = True  # ⚠ chunks: a schema change gives writers verify errors
 
 
 RULES: Final = VerifyRules()

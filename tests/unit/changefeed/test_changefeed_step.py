@@ -178,6 +178,18 @@ def test_a_version_event_carries_the_commits_time_and_its_job() -> None:
     assert (created.job_id, created.step) == (0, "")
     assert (published.job_id, published.step) == (3, "delete-only")
     assert (published.table_id, published.name, published.version) == (1, "table_1", 2)
+    begun_job = job(3, 1, 2)
+    assert published.job == {
+        "kind": begun_job.kind,
+        "subject": begun_job.subject,
+        "sql": begun_job.sql,
+        "status": "running",
+        "step": 1,
+        "steps": len(begun_job.steps),
+    }
+    (edit,) = begun_job.steps[0].edits
+    assert [edited[:3] for edited in published.edits] == [edit.to_wire()[:3]]
+    assert (created.job, created.edits) == ({}, ())
     assert published.body["modified_us"] == published.commit_us > created.commit_us
 
 

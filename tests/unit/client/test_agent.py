@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import UserDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -364,10 +364,10 @@ def test_d3_a_lease_that_runs_out_in_a_batch_stops_it_there(
 ) -> None:
     """Decoding the second of three rows takes until after the lease's expiry."""
 
-    class Slow(dict[int, Any]):
-        def get(self, key: int, default: Any = None) -> Any:
+    class Slow(UserDict[int, Any]):
+        def __getitem__(self, key: int) -> Any:
             clock.ns = max(clock.ns, expiry_ns)
-            return super().get(key, default)
+            return super().__getitem__(key)
 
     rows = Rows()
     with (

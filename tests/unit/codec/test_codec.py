@@ -21,6 +21,7 @@ from leasehold.model.records import (
     Ack,
     Barrier,
     ChangeKind,
+    Chunk,
     Claim,
     Commit,
     Decisions,
@@ -161,6 +162,17 @@ def test_true_is_no_number_of_an_enumeration() -> None:
     sent = Decisions(1, b"", 1, b"", 1, (), (tuple(fields),), {}, 0, ())  # type: ignore[arg-type]
     with pytest.raises(LogStopped, match=r"Refusal\.disposition"):
         CODEC.decode_log(CODEC.encode(sent))
+
+
+@pytest.mark.parametrize(
+    "rows", [[[[1], 2, 3]], [[1, 2]], [[[1], "2"]], [[[1], True]], [5], {}, None, [[[1]]]]
+)
+def test_a_chunk_whose_rows_are_none_is_refused(rows: Any) -> None:
+    sent = CODEC.encode(Chunk(1, 1, 1, 1, 6, (((1, "a"), 9),)))
+    assert CODEC.decode(sent).rows == (((1, "a"), 9),)
+    fields = [*msgpack.unpackb(sent)[:-1], rows]
+    with pytest.raises(MalformedRequest, match="rows"):
+        CODEC.decode(msgpack.packb(fields))
 
 
 def test_a_record_of_another_class_is_refused() -> None:

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from infra.compose import FILE, PASSED_THROUGH, compose_file, render
+from infra.compose import FILE, PASSED_THROUGH, PASSED_TO_NODES, compose_file, render
 from infra.deployment import SERVICES
 from leasehold.adapters.environment import (
     ClusterSettings,
@@ -18,6 +18,7 @@ from leasehold.adapters.environment import (
     RedisSettings,
     describe,
 )
+from leasehold.adapters.snapshot_settings import SnapshotSettings
 
 
 def committed() -> dict[str, Any]:
@@ -76,14 +77,28 @@ def test_ports_are_published_on_the_loopback_address_only() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
 
 
+def test_snapshots_are_for_nodes_that_know_the_secret() -> None:
+    """Their listeners are open to every container of the network, and hold every row."""
+    secrets = committed()["secrets"]
+    for service in SERVICES:
+        described = committed()["services"][service.name]
+        environment = described["environment"]
+        assert "LEASEHOLD_SNAPSHOT_TOKEN" not in environment, "a secret shown by docker inspect"
+        assert service.keeps_store == ("secrets" in described)
+        if service.keeps_store:
+            (name,) = described["secrets"]
+            assert environment["LEASEHOLD_SNAPSHOT_TOKEN_FILE"] == f"/run/secrets/{name}"
+            assert secrets[name] == {"environment": "LEASEHOLD_SNAPSHOT_TOKEN"}
+
+
 def test_every_variable_that_it_sets_is_a_setting() -> None:
     """A misspelt variable would be silently without effect."""
     known = {
         variable
-        for settings in (KafkaSettings(), RedisSettings(), ClusterSettings())
+        for settings in (KafkaSettings(), RedisSettings(), ClusterSettings(), SnapshotSettings())
         for variable in describe(settings)
     }
     known |= {f"{variable}_FILE" for variable in known}
-    assert known.issuperset(PASSED_THROUGH)
+    assert known.issuperset({*PASSED_THROUGH, *PASSED_TO_NODES})
     for service in SERVICES:
         assert known.issuperset(committed()["services"][service.name]["environment"])

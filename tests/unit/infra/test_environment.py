@@ -44,6 +44,8 @@ def test_empty_means_not_set() -> None:
         ("LEASEHOLD_DASHBOARD_PORT", "-", "a whole number from 1 to 65535"),
         ("LEASEHOLD_DATABASE", "a.b", "a letter, then letters"),
         ("LEASEHOLD_NODE", "../x", "a letter, then letters"),
+        ("LEASEHOLD_LISTEN", "broker.example", "an IPv4 address of this machine"),
+        ("LEASEHOLD_LISTEN", "::1", "an IPv4 address of this machine"),
         ("LEASEHOLD_LOG_LEVEL", "loud", "one of DEBUG, INFO, WARNING, ERROR"),
     ],
 )

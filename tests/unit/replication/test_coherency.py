@@ -210,6 +210,82 @@ def test_c5_a_fast_node_is_never_left_out() -> None:
         master.acked(ack("r1", number + 1), number + 1, (now + 5) * MS)
 
 
+class Cluster:
+    """Nodes that acknowledge each record so many ms after its read-back."""
+
+    def __init__(self, *nodes: str) -> None:
+        self.master = watch()
+        self.nodes = nodes
+        self.now = 0
+        self.offset = 1
+
+    def serve(self, *lags_ms: int) -> set[str]:
+        """One record; → who had a lease for it."""
+        for node in self.nodes:
+            asked = ack(node, self.offset, asked_ms=self.now + 1)
+            self.master.acked(asked, self.offset, self.now * MS)
+        granted = {grant.node for grant in self.master.grants(self.offset, self.now * MS)}
+        self.master.read_back(self.offset, self.now * MS)
+        self.offset += 1
+        for lag_ms, node in sorted(zip(lags_ms, self.nodes, strict=True)):
+            self.master.acked(ack(node, self.offset), self.offset, (self.now + lag_ms) * MS)
+        self.now += max(lags_ms) + 1
+        return granted
+
+
+SLOW_MS = SETTINGS.lag_ms_max + 50
+
+
+def test_c5_one_slower_than_the_others_is_left_out_alone() -> None:
+    cluster = Cluster("r1", "r2", "r3")
+    for _ in range(SETTINGS.slow_acks_max):
+        assert cluster.serve(5, SLOW_MS + 5, 6) == {"r1", "r2", "r3"}
+    assert cluster.serve(5, 5, 5) == {"r1", "r3"}
+
+
+def test_c5_two_nodes_one_slow() -> None:
+    cluster = Cluster("r1", "r2")
+    for _ in range(SETTINGS.slow_acks_max):
+        assert cluster.serve(SLOW_MS + 5, 5) == {"r1", "r2"}
+    assert cluster.serve(5, 5) == {"r2"}
+
+
+def test_c5_nodes_that_are_late_together_stay() -> None:
+    """A machine whose processes all wait for a processor: nobody is slower than the others."""
+    cluster = Cluster("r1", "r2", "r3")
+    for _ in range(5 * SETTINGS.slow_acks_max):
+        assert cluster.serve(SLOW_MS + 60, SLOW_MS, SLOW_MS + 30) == {"r1", "r2", "r3"}
+
+
+def test_c5_who_lost_its_lease_meanwhile_holds_up_no_judgement() -> None:
+    """C4 saw to it; the next records are timed by the others."""
+    master = watch()
+    for node in ("r1", "r2"):
+        master.acked(ack(node, 1, asked_ms=1), 1, 1 * MS)
+    master.grants(1, 1 * MS)
+    master.read_back(1, 2 * MS)
+    now = 2
+    for offset in range(2, SETTINGS.slow_acks_max + 20):
+        now += SLOW_MS
+        master.acked(ack("r1", offset, asked_ms=now), offset, now * MS)
+        if not master.grants(offset, now * MS):
+            break  # r2 is silent, and r1, alone now, is judged by its lag behind the master
+        master.read_back(offset, now * MS)
+    else:
+        raise AssertionError("r1 was never judged")
+
+
+def test_how_far_the_slowest_coherent_node_is_behind() -> None:
+    master = watch()
+    assert master.records_behind(9, 0) == 0
+    for node, offset in (("r1", 9), ("r2", 7)):
+        master.acked(ack(node, offset, asked_ms=1), 9, 1 * MS)
+    assert master.records_behind(9, 1 * MS) == 0, "nobody is coherent yet"
+    master.grants(9, 1 * MS)
+    assert master.records_behind(9, 2 * MS) == 2
+    assert master.records_behind(9, 700 * MS) == 0, "its lease is over"
+
+
 def test_the_dead_are_forgotten() -> None:
     master = watch()
     for number in range(50):

@@ -9,7 +9,10 @@ import pytest
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.explain import ExplainRow, explain
 from leasehold.schema.plan import NothingToDo, plan
+from leasehold.schema.types import Type
 from leasehold.sql.statements import (
+    AddLock,
+    AlterType,
     Change,
     DropColumn,
     DropNotNull,
@@ -85,6 +88,27 @@ WORDS: list[tuple[Change, list[str]]] = [
         ],
     ),
     (DropTable("t"), ["table t → delete-only", "table t → absent"]),
+    (
+        alter("t", AddLock("l", ("a",))),
+        [
+            "column a → under both locks; lock l → public",
+            (
+                "table t → new locks take over what the old ones know;"
+                " column a → under its new lock alone"
+            ),
+        ],
+    ),
+    (
+        alter("t", AlterType("a", Type("text"))),
+        [
+            "column a → delete-only",
+            "column a → write-only",
+            "column a → a value that can't be converted is refused",
+            "column a → write-only; column a → public",
+            "column a → delete-only",
+            "column a → absent",
+        ],
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from leasehold.schema import tracks as way
 from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
-from leasehold.schema.edits import FENCE_BEFORE, Edit, Kind, body_of
+from leasehold.schema.edits import Edit, Kind, body_of
 from leasehold.schema.job import Step
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
@@ -32,6 +32,8 @@ CHECK = Check(7, "k", "c > 0", (5,))
 NOT_VALID = replace(CHECK, state=State.WRITE_ONLY)
 LOCK = Lock(8, "l")
 TABLE = Descriptor(1, "t", 3, (Column(1, "id", INT, False), OPTIONAL), (1,))
+
+NEW_TYPE, OLD_TYPE = way.change_type(BARE, Column(9, "c", Type("bigint")), "c", "back")
 
 GONE = {"gone": True}
 DELETE_ONLY = {"state": "delete-only"}
@@ -159,6 +161,32 @@ WAYS: dict[str, Way] = {
     "reword check": Way(way.reword_check(CHECK, "d > 0"), 0, plain({"expression": "d > 0"})),
     "drop table": Way(way.drop_table(TABLE), 0, plain(DELETE_ONLY, {"state": "absent"})),
     "retire lock": Way(way.retire_lock(LOCK), 0, plain(DELETE_ONLY)),
+    "change type, new column": Way(
+        NEW_TYPE,
+        3,
+        (
+            Walked({"state": "delete-only", "derived": [5, "c", False, False]}),
+            Walked({"state": "write-only"}, True),
+            Walked({"derived": [5, "c", True, False], "not_null_enforced": True}, False, True),
+            Walked(
+                {
+                    "state": "public",
+                    "derived": None,
+                    "nullable": False,
+                    "not_null_enforced": False,
+                }
+            ),
+        ),
+    ),
+    "change type, old column": Way(
+        OLD_TYPE,
+        0,
+        plain(
+            {"state": "write-only", "derived": [9, "back", True, True]},
+            {"state": "delete-only", "derived": None},
+            GONE,
+        ),
+    ),
     "move column": Way(way.move_column(OPTIONAL, 8), 1, plain({"locks": [0, 8]}, {"locks": [8]})),
 }
 
@@ -212,90 +240,6 @@ def test_reversed_steps_say_the_opposite_and_ask_no_work(name: str) -> None:
         assert [(e.before, e.after) for e in back.edits] == [
             (e.after, e.before) for e in reversed(step.edits)
         ]
-
-
-# ------------------------------------------------------------------ several elements
-
-
-def labels(steps: tuple[Step, ...]) -> list[list[str]]:
-    return [[f"{edit.name} {edit.state}" for edit in step.edits] for step in steps]
-
-
-def test_elements_of_one_statement_share_steps_and_commit_together() -> None:
-    """A column, a unique index over it and a dropped index: three steps of the longest rise, and
-    the fall behind them; what needs fewer steps waits for the commit. But the column is public when
-    the index over it is enforced: nobody is refused for a value that he can't give."""
-    old = Index(3, "old", (1,))
-    made = steps_of(
-        [
-            way.add_column(REQUIRED),
-            way.add_index(INDEX, unique=True),
-            way.drop_index(old),
-        ]
-    )
-    assert labels(made.steps) == [
-        ["c delete-only", "i delete-only"],
-        ["c write-only", "i write-only"],
-        ["c public", "i write-only"],
-        ["old write-only", "i public"],
-        ["old delete-only"],
-        ["old absent"],
-    ]
-    assert [step.fills for step in made.steps] == [(), (5, 6), (), (), (), ()]
-    assert [step.verifies for step in made.steps] == [(), (5, 6), (6,), (), (), ()]
-    assert made.point == 3, "what was made is public: the whole can't be undone any more"
-
-
-def test_columns_are_filled_before_the_indexes_over_them_whatever_their_ids() -> None:
-    early = Index(2, "early", (5,))
-    made = steps_of([way.add_index(early, unique=False), way.add_column(REQUIRED)])
-    assert made.steps[1].fills == (5, 2)
-
-
-def test_point_is_the_first_stage_that_can_not_be_undone() -> None:
-    drops = [way.drop_index(INDEX), way.drop_check(CHECK)]
-    assert steps_of(drops).point == 1
-    assert steps_of([*drops, way.set_default(OPTIONAL, 1)]).point == 0
-    assert steps_of([way.reword_check(CHECK, "d > 0"), way.drop_index(INDEX)]).point == 1
-
-
-def test_two_tracks_of_one_element_are_one_edit() -> None:
-    made = steps_of([way.set_default(OPTIONAL, 3), way.set_not_null(OPTIONAL)])
-    assert len(made.steps) == 2
-    (enforced,), (commit,) = (step.edits for step in made.steps)
-    assert enforced.before is not None
-    assert enforced.after == {**enforced.before, "not_null_enforced": True}
-    assert commit.after == {
-        **enforced.before,
-        "default": 3,
-        "nullable": False,
-        "not_null_enforced": False,
-    }
-    assert made.point == 1
-
-
-def test_two_tracks_of_one_element_that_change_the_same_step_merge_its_work() -> None:
-    made = steps_of([way.add_column(NULLABLE), way.rename(NULLABLE, "d")])
-    assert [step.fills for step in made.steps] == [(), (5,), (), (), ()]
-    assert [e.name for step in made.steps for e in step.edits] == ["c", "c", "c", "d", "d"]
-
-
-def test_a_column_moves_between_locks_through_a_step_with_both() -> None:
-    """Claim 8; what the old lock knows up to the fence of that step is taken over with the next."""
-    moves = way.record_moves(TABLE, [(8, 0)])
-    made = steps_of([way.add_lock(LOCK), way.move_column(OPTIONAL, 8), moves])
-    assert labels(made.steps) == [["c public", "l public"], ["t public", "c public"]]
-    assert [edit.after["locks"] for edit in made.steps[0].edits[:1] if edit.after] == [[0, 8]]
-    table, column = (edit.after for edit in made.steps[1].edits)
-    assert table is not None
-    assert column is not None
-    assert (table["lock_moves"], column["locks"]) == ([[8, 0, FENCE_BEFORE]], [8])
-    assert made.point == 1
-
-
-def test_a_step_in_which_nothing_changes_has_no_edit() -> None:
-    (first, _) = steps_of([way.validate_check(NOT_VALID)]).steps
-    assert (first.edits, first.verifies, first.label) == ((), (7,), "unchanged")
 
 
 def test_a_tracks_name_tells_the_table_from_its_elements() -> None:

@@ -180,6 +180,19 @@ def test_a_job_turned_back_can_be_asked_for_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
+def test_no_version_on_the_way_refuses_for_a_column_that_it_does_not_show(name: str) -> None:
+    """⚠ A writer could not give the value; what the version gives by itself is another thing."""
+    catalog = beginning()
+    run_to_end(CHANGES[name], catalog)
+    for version in catalog.versions(1):
+        for constraint in (*version.enforced_checks, *version.enforced_uniques):
+            assert set(constraint.columns) <= version.public_ids, (version.version, constraint)
+        for each in version.written:
+            given = each.default is not None or each.derived is not None
+            assert not each.refuses_null or given or each.state is State.PUBLIC, version.version
+
+
+@pytest.mark.parametrize("name", CHANGES)
 def test_no_version_on_the_way_shows_two_columns_of_one_name(name: str) -> None:
     catalog = beginning()
     run_to_end(CHANGES[name], catalog)

@@ -1,4 +1,4 @@
-"""Images → chunks: bounded, complete, and indifferent to repeats."""
+"""Images → chunks: bounded, complete, sorted by window, and indifferent to repeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_streaming.chunks import (
     CHUNK_ROWS_DEFAULT,
     CHUNK_ROWS_MAX,
     Chunker,
-    key_and_lsn,
+    key_lsn_values,
     rows_per_chunk,
 )
 
@@ -25,8 +25,10 @@ CODEC = MessagePackCodec()
 TEMPLATE = Chunk(7, 2, 1, 3, 9, ())
 
 
-def record(key: tuple[Any, ...], lsn: int) -> tuple[bytes, bytes]:
-    return row_key(key), CODEC.encode(RowImage(1, key, {0: lsn}, lsn, 3, 1, {1: key[0]}))
+def record(
+    key: tuple[Any, ...], lsn: int, values: dict[int, Any] | None = None
+) -> tuple[bytes, bytes]:
+    return row_key(key), CODEC.encode(RowImage(1, key, {0: lsn}, lsn, 3, 1, values or {1: key[0]}))
 
 
 def chunks_of(
@@ -34,8 +36,11 @@ def chunks_of(
     rows_max: int,
     bytes_max: int = 500_000,
     feed: int = 3,
+    *,
+    columns: Sequence[int] = (),
+    window_max: int = 1_000,
 ) -> list[Chunk]:
-    chunker = Chunker(TEMPLATE, rows_max, bytes_max)
+    chunker = Chunker(TEMPLATE, columns, rows_max, bytes_max, window_max)
     found: list[Chunk] = []
     for start in range(0, len(records), feed):
         part = records[start : start + feed]
@@ -43,32 +48,68 @@ def chunks_of(
     return found + list(chunker.rest())
 
 
-def test_the_two_fields_are_those_of_the_codec() -> None:
-    key, image = record((1, "a", None, b"\x00"), 2**62)
-    assert key_and_lsn(image) == ((1, "a", None, b"\x00"), 2**62)
+def keys_of(chunks: Sequence[Chunk]) -> list[Any]:
+    return [key[0] for chunk in chunks for key, _ in chunk.rows]
+
+
+def test_the_fields_are_those_of_the_codec() -> None:
+    key, image = record((1, "a", None, b"\x00"), 2**62, {5: "x"})
+    assert key_lsn_values(image) == ((1, "a", None, b"\x00"), 2**62, {5: "x"})
     assert key == row_key((1, "a", None, b"\x00"))
 
 
 @pytest.mark.parametrize("bad", [b"", b"\xc1", b"\x01", CODEC.encode(Barrier(b"x"))])
 def test_foreign_bytes_are_named_as_such(bad: bytes) -> None:
     with pytest.raises(MalformedRequest, match="no row image"):
-        key_and_lsn(bad)
+        key_lsn_values(bad)
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 1000)), max_size=80),
     st.integers(1, 10),
     st.integers(1, 7),
+    st.integers(1, 30),
 )
 def test_every_key_is_named_with_its_last_image(
-    images: list[tuple[int, int]], rows_max: int, feed: int
+    images: list[tuple[int, int]], rows_max: int, feed: int, window_max: int
 ) -> None:
-    found = chunks_of([record((k,), lsn) for k, lsn in images], rows_max, feed=feed)
+    records = [record((k,), lsn) for k, lsn in images]
+    found = chunks_of(records, rows_max, feed=feed, window_max=window_max)
     assert all(chunk[:5] == TEMPLATE[:5] for chunk in found)
     assert all(1 <= len(chunk.rows) <= rows_max for chunk in found)
     named = dict(itertools.chain.from_iterable(chunk.rows for chunk in found))
     assert named == {(k,): lsn for k, lsn in images}
     assert all(len({key for key, _ in c.rows}) == len(c.rows) for c in found)
+
+
+def test_an_index_is_filled_in_its_own_order() -> None:
+    records = [record((k,), 1, {1: k, 2: f"city {k % 7}", 3: -k}) for k in range(50)]
+    by_city = keys_of(chunks_of(records, 10, columns=(2,)))
+    assert by_city == sorted(range(50), key=lambda k: k % 7)
+    by_both = keys_of(chunks_of(records, 10, columns=(2, 3)))
+    assert by_both == sorted(range(50), key=lambda k: (k % 7, -k))
+
+
+def test_a_column_is_filled_in_the_order_of_the_rows() -> None:
+    keys = [(3, "b"), (1, "z"), (3, "a"), (2, "x")]
+    (chunk,) = chunks_of([record(key, 1) for key in keys], 10)
+    assert [key for key, _ in chunk.rows] == sorted(keys)
+
+
+@pytest.mark.parametrize("columns", [(2,), (2, 3)])
+def test_what_cannot_be_compared_is_sorted_by_type(columns: tuple[int, ...]) -> None:
+    # NULLs, an absent pair, and numbers in a column that became text since.
+    values: list[dict[int, Any]] = [{2: "b"}, {2: None}, {2: 7}, {}, {2: "a"}, {2: 5, 3: None}]
+    records = [record((k,), 1, {1: k, **each}) for k, each in enumerate(values)]
+    assert keys_of(chunks_of(records, 10, columns=columns)) == [1, 3, 5, 2, 4, 0]
+
+
+def test_no_more_than_a_window_is_held() -> None:
+    chunker = Chunker(TEMPLATE, (), 10, window_max=4)
+    records = [record((k,), 1) for k in range(9, 0, -1)]
+    found = list(chunker.take([k for k, _ in records], [v for _, v in records]))
+    assert keys_of(found) == [6, 7, 8, 9, 2, 3, 4, 5]
+    assert keys_of(list(chunker.rest())) == [1]
 
 
 def test_chunks_keep_to_the_bytes_bound() -> None:

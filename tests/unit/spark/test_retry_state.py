@@ -20,48 +20,51 @@ from leasehold.model.records import (
 )
 from leasehold.transaction.replay import BACKOFF_MAX_MS
 from spark_streaming import retry_state
-from spark_streaming.retry_state import EARLY_MS, Arrived, Waiting, jitter, pack, step, unpack
+from spark_streaming.retry_state import Arrived, Waiting, jitter, pack, step, unpack
 from spark_streaming.verify_retry import next_attempt
 
 CODEC = MessagePackCodec()
 ID = request_id(1_700_000_000_000, bytes(10))
 NOW_MS = 1_700_000_000_000
+EARLY_MS = 50
 
 Turns = list[tuple[int, list[tuple[bytes, int]]]]
 """(pause in ms, [(request id, attempt), …]) …"""
 
 
 def test_it_waits_for_its_back_off_and_then_goes() -> None:
-    first = step((), [Arrived(ID, 6, b"c")], NOW_MS)
+    first = step((), [Arrived(ID, 6, b"c")], NOW_MS, EARLY_MS)
     assert first.ready == ()
     (waiting,) = first.waiting
     assert waiting[:2] == (ID, 6)
     assert NOW_MS + EARLY_MS < waiting.due_ms <= NOW_MS + 50 * 2**5
     assert first.next_due_ms == waiting.due_ms
 
-    early = step(first.waiting, [], waiting.due_ms - EARLY_MS - 1)
+    early = step(first.waiting, [], waiting.due_ms - EARLY_MS - 1, EARLY_MS)
     assert early.waiting == first.waiting
-    due = step(first.waiting, [], waiting.due_ms - EARLY_MS)
+    due = step(first.waiting, [], waiting.due_ms - EARLY_MS, EARLY_MS)
     assert due == ((), (waiting,), None)
 
 
 def test_a_first_refusal_goes_back_at_once() -> None:
     """Goal: where the back-off is shorter than a micro-batch, state and timers cost nothing."""
-    assert len(step((), [Arrived(ID, 1, b"c")], NOW_MS).ready) == 1
+    assert len(step((), [Arrived(ID, 1, b"c")], NOW_MS, EARLY_MS).ready) == 1
 
 
 def test_repeats_and_older_attempts_are_dropped() -> None:
     """Goal: L7's repeats make no second request; a newer attempt takes the older one's place."""
-    waiting = step((), [Arrived(ID, 6, b"a"), Arrived(ID, 6, b"b")], NOW_MS).waiting
+    waiting = step((), [Arrived(ID, 6, b"a"), Arrived(ID, 6, b"b")], NOW_MS, EARLY_MS).waiting
     assert [w.conflict for w in waiting] == [b"a"]
-    assert step(waiting, [Arrived(ID, 5, b"old")], NOW_MS).waiting == waiting
-    assert [w.attempt for w in step(waiting, [Arrived(ID, 7, b"new")], NOW_MS).waiting] == [7]
+    assert step(waiting, [Arrived(ID, 5, b"old")], NOW_MS, EARLY_MS).waiting == waiting
+    assert [
+        w.attempt for w in step(waiting, [Arrived(ID, 7, b"new")], NOW_MS, EARLY_MS).waiting
+    ] == [7]
 
 
 def test_too_many_waiting_go_early_never_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_state, "WAITING_MAX", 3)
     arrived = [Arrived(bytes([n] * 16), 9, b"") for n in range(10)]
-    left, ready, _ = step((), arrived, NOW_MS)
+    left, ready, _ = step((), arrived, NOW_MS, EARLY_MS)
     assert (len(left), len(ready)) == (3, 7)
     assert max(r.due_ms for r in ready) <= min(w.due_ms for w in left)
 
@@ -88,14 +91,17 @@ def test_nothing_is_lost_and_state_empties(
         for identity, attempt in arrivals:
             newest[identity] = max(attempt, newest.get(identity, 0))
         left, ready, next_due_ms = step(
-            waiting, [Arrived(identity, attempt, b"") for identity, attempt in arrivals], now_ms
+            waiting,
+            [Arrived(identity, attempt, b"") for identity, attempt in arrivals],
+            now_ms,
+            EARLY_MS,
         )
         out |= {(entry.request_id, entry.attempt) for entry in ready}
         assert (next_due_ms is None) == (not left)
         assert all(entry.due_ms <= now_ms + BACKOFF_MAX_MS for entry in left)
         waiting = unpack(pack(left))
         assert waiting == left
-    rest = step(waiting, [], now_ms + BACKOFF_MAX_MS)
+    rest = step(waiting, [], now_ms + BACKOFF_MAX_MS, EARLY_MS)
     assert rest.waiting == ()
     out |= {(entry.request_id, entry.attempt) for entry in rest.ready}
     assert set(newest.items()) <= out

@@ -66,9 +66,7 @@ class Filled:
         elements = [self.newest.element(e) for e in element_ids]
         kinds = {Column: Kind.COLUMN, Index: Kind.INDEX}
         edits = [
-            Edit(kinds[type(e)], e.element_id, body_of(e), None)
-            for e in elements
-            if e is not None
+            Edit(kinds[type(e)], e.element_id, body_of(e), None) for e in elements if e is not None
         ]
         self.put(edited(self.newest, tuple(edits)), fenced=fenced)
 

@@ -7,15 +7,19 @@ with one harm in it.
 from __future__ import annotations
 
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import NamedTuple
 
 import pytest
 
 from leasehold.adapters import snapshot_http
+from leasehold.adapters.environment import from_environment
 from leasehold.adapters.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.snapshot_http import SnapshotServer
+from leasehold.adapters.snapshot_settings import SnapshotSettings
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
 from leasehold.model.records import ChangeKind, LogPosition
@@ -23,6 +27,7 @@ from tests.unit.store.lockstep import reports_of
 from tests.unit.store.test_snapshot import CARS, fill, put
 
 DEADLINE_S = 30
+TOKEN = "known to all nodes, to nobody else".replace(" ", "-")
 
 
 @pytest.fixture
@@ -125,6 +130,101 @@ def test_the_token_is_asked_for(store: SqliteStore, tmp_path: Path) -> None:
             fetch_snapshot(server.url + "/../etc", mine, token="s3cret")
     finally:
         server.close()
+
+
+class Authority(NamedTuple):
+    """Files of two servers that sign for themselves: the one we trust, and a stranger."""
+
+    trusted: SnapshotSettings
+    stranger: SnapshotSettings
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    folder = tmp_path_factory.mktemp("tls")
+    made = []
+    for name in ("trusted", "stranger"):
+        cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+        subprocess.run(
+            [
+                *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+                *("-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"),
+                *("-keyout", str(key), "-out", str(cert)),
+            ],
+            check=True,
+            capture_output=True,
+        )
+        made.append(SnapshotSettings(tls_cert=cert, tls_key=key, tls_ca=cert))
+    return Authority(*made)
+
+
+@pytest.fixture
+def encrypted(store: SqliteStore, authority: Authority) -> Iterator[SnapshotServer]:
+    started = SnapshotServer(store.path, token=TOKEN, tls=authority.trusted.to_serve())
+    yield started
+    started.close()
+
+
+def test_over_tls_it_is_the_same_store(
+    store: SqliteStore, encrypted: SnapshotServer, authority: Authority, tmp_path: Path
+) -> None:
+    assert encrypted.url.startswith("https://")
+    mine, tls = tmp_path / "mine.db", authority.trusted.to_fetch()
+    assert fetch_snapshot(encrypted.url, mine, token=TOKEN, tls=tls) == store.position()
+    with pytest.raises(SnapshotUnavailable, match="401"):
+        fetch_snapshot(encrypted.url, mine, token=TOKEN[:-1], tls=tls)
+
+
+def test_the_token_is_not_shown_to_a_stranger(
+    store: SqliteStore, authority: Authority, tmp_path: Path
+) -> None:
+    """Neither to a server of another certificate, nor to one of another name."""
+    stranger = SnapshotServer(store.path, token=TOKEN, tls=authority.stranger.to_serve())
+    try:
+        other_name = stranger.url.replace("127.0.0.1", "localhost")
+        for url, ours in ((stranger.url, authority.trusted), (other_name, authority.stranger)):
+            with pytest.raises(SnapshotUnavailable, match=r"not trusted.*SNAPSHOT_TLS_CA"):
+                fetch_snapshot(url, tmp_path / "a.db", token=TOKEN, tls=ours.to_fetch())
+    finally:
+        stranger.close()
+
+
+def test_a_caller_without_tls_gets_nothing_and_holds_up_nobody(
+    encrypted: SnapshotServer, authority: Authority, tmp_path: Path
+) -> None:
+    place = encrypted.address.split(":")
+    with socket.create_connection((place[0], int(place[1]))):  # never begins its handshake
+        with pytest.raises(SnapshotUnavailable):
+            fetch_snapshot(f"http://{encrypted.address}/snapshot", tmp_path / "a.db", token=TOKEN)
+        tls = authority.trusted.to_fetch()
+        fetch_snapshot(encrypted.url, tmp_path / "a.db", token=TOKEN, tls=tls)
+
+
+def test_tls_files_that_can_t_be_used_are_named(authority: Authority, tmp_path: Path) -> None:
+    gone = tmp_path / "gone.pem"
+    cert = authority.trusted.tls_cert
+    with pytest.raises(ConfigurationError, match="LEASEHOLD_SNAPSHOT_TLS_CERT and _KEY"):
+        SnapshotSettings(tls_cert=cert, tls_key=gone).to_serve()
+    with pytest.raises(ConfigurationError, match="LEASEHOLD_SNAPSHOT_TLS_CA"):
+        SnapshotSettings(tls_ca=gone).to_fetch()
+    with pytest.raises(ConfigurationError, match="only work together"):
+        SnapshotSettings(tls_cert=cert)
+    assert SnapshotSettings().to_serve() is None
+    assert SnapshotSettings().to_fetch() is None
+
+
+@pytest.mark.parametrize("token", ["short", "with a blank in between", "line\nbreak" * 4])
+def test_a_token_that_could_be_guessed_or_not_be_sent(token: str) -> None:
+    with pytest.raises(ConfigurationError, match="LEASEHOLD_SNAPSHOT_TOKEN") as caught:
+        from_environment(SnapshotSettings, {"LEASEHOLD_SNAPSHOT_TOKEN": token})
+    assert token not in caught.value.message
+
+
+def test_an_empty_secret_is_no_token(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("\n")
+    with pytest.raises(ConfigurationError, match="LEASEHOLD_SNAPSHOT_TOKEN"):
+        from_environment(SnapshotSettings, {"LEASEHOLD_SNAPSHOT_TOKEN_FILE": str(secret)})
 
 
 def test_more_callers_than_copies_are_told_to_come_again(

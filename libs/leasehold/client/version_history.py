@@ -1,0 +1,80 @@
+"""All versions of a table that `versions-history` still has, and what changed between two. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from leasehold.client.cluster_view import VersionChange
+from leasehold.client.version_diff import ElementChange, diff
+from leasehold.model.errors import StaleVersion, UnknownTable, UnknownVersion
+from leasehold.model.records import VersionEvent
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.states import State
+
+
+class TableHistory(NamedTuple):
+    """Events of one table in order of their versions, which have no gap (D2) but may begin late:
+    whoever runs the brokers may have let old ones go."""
+
+    events: tuple[VersionEvent, ...]
+
+    @property
+    def newest(self) -> VersionEvent:
+        return self.events[-1]
+
+    def descriptor(self, version: int) -> Descriptor:
+        """Raises UnknownVersion, or StaleVersion for one that is no longer kept."""
+        oldest, newest = self.events[0].version, self.newest.version
+        if not 1 <= version <= newest:
+            raise UnknownVersion(
+                f"table {self.newest.name!r} has no version {version}; the newest is {newest}"
+            )
+        if version < oldest:
+            raise StaleVersion(
+                f"version {version} of table {self.newest.name!r} is no longer kept; the oldest"
+                f" kept is {oldest}"
+            )
+        return from_wire(self.events[version - oldest].body)
+
+    def between(self, version: int, other: int) -> tuple[ElementChange, ...]:
+        """Raises as `descriptor` does. `other` may be the older one: what going back would do."""
+        return diff(self.descriptor(version), self.descriptor(other))
+
+    def changes(self) -> tuple[VersionChange, ...]:
+        """Each event with what it changed. Of the oldest kept, unless it is version 1, that is not
+        known any more; its elements are then told as if they were new."""
+        descriptors: list[Descriptor | None] = [None]
+        descriptors += [from_wire(event.body) for event in self.events]
+        changed = []
+        for event, (before, after) in zip(self.events, pairwise(descriptors), strict=True):
+            assert after is not None
+            changed.append(VersionChange(event, diff(before, after)))
+        return tuple(changed)
+
+
+def history_of(events: Iterable[VersionEvent], table: str) -> TableHistory:
+    """Of the table that has this name now, else of the last one that had it. Raises UnknownTable.
+
+    Events may come more than once, as they do when a reader begins again."""
+    by_id: dict[int, dict[int, VersionEvent]] = {}
+    for event in events:
+        by_id.setdefault(event.table_id, {})[event.version] = event
+    histories = [_dense([of_one[v] for v in sorted(of_one)]) for of_one in by_id.values()]
+    named = [h for h in histories if any(table in _names(event) for event in h.events)]
+    if not named:
+        raise UnknownTable(f"table {table!r} does not exist, and never did", table=table)
+    return max(named, key=lambda h: (table in _names(h.newest), h.newest.table_id))
+
+
+def _names(event: VersionEvent) -> Sequence[str]:
+    if event.body["state"] == State.ABSENT.label:
+        return ()
+    return (event.name, event.body.get("alias") or event.name)
+
+
+def _dense(events: list[VersionEvent]) -> TableHistory:
+    for before, after in pairwise(events):
+        assert after.version == before.version + 1, f"D2: {before.version}, {after.version}"
+    return TableHistory(tuple(events))

@@ -1,0 +1,125 @@
+"""From two Kafka records, a row image and a version event, to a row with names and values.
+
+All that a subscriber in any language has to do, on nothing but json and msgpack; DESIGN.md beside
+this file says what the records hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import msgpack
+
+Event = Mapping[str, Any]
+"""A version event: the JSON object on `versions` and `versions-history`."""
+
+ROW_IMAGE: Final = [1, 30]
+"""How a row image begins: the format of the record, and its kind."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "boolean": bool,
+    "bytea": lambda data: "\\x" + data.hex(),
+    "date": lambda days: (date(1970, 1, 1) + timedelta(days=days)).isoformat(),
+    "timestamp": lambda us: (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(),
+    "timestamptz": lambda us: (_EPOCH + timedelta(microseconds=us)).isoformat(),
+}
+"""Of every other type the value on the wire is the value."""
+
+
+class RowRecord(NamedTuple):
+    """A record of a rows topic as it came: `value` None says that the row was deleted."""
+
+    key: bytes
+    value: bytes | None
+
+
+def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[str, Any]:
+    """The row as a reader of this version sees it: public columns by name, NULL where the image
+    has nothing."""
+    pairs = {**values, **dict(zip(event["primary_key"], key, strict=True))}
+    row = {}
+    for column in event["elements"]:
+        if column["kind"] == "column" and column["state"] == "public":
+            value = pairs.get(column["id"])
+            of_type = _FROM_STORAGE.get(column["type"])
+            row[column["name"]] = value if value is None or of_type is None else of_type(value)
+    return row
+
+
+class VersionBook:
+    """The versions heard of, and how a record is decoded with them."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[int, int], Event] = {}
+        self._newest: dict[int, Event] = {}
+
+    def learn(self, value: bytes) -> Event:
+        """Take an event; one that comes again changes nothing."""
+        event: Event = json.loads(value)
+        table_id, version = event["table_id"], event["version"]
+        self._events[table_id, version] = event
+        known = self._newest.get(table_id)
+        if known is None or known["version"] < version:
+            self._newest[table_id] = event
+        return event
+
+    def table_id(self, name: str) -> int | None:
+        """Of the table that has this name now."""
+        named = (
+            table_id
+            for table_id, event in self._newest.items()
+            if name in (event["table"], event["former_name"]) and event["state"] == "public"
+        )
+        return max(named, default=None)
+
+    def decode(self, table_id: int, record: RowRecord) -> dict[str, Any] | None:
+        """What changed, under the version that its image names; None while that version has not
+        been heard of. Never another one: its columns may be other columns."""
+        key = msgpack.unpackb(record.key)
+        if record.value is None:
+            # Key columns are the same in every version, and a deleted row has no others.
+            event = self._newest.get(table_id)
+            if event is None:
+                return None
+            names = {e["id"]: e["name"] for e in event["elements"]}
+            named = dict(zip((names[e] for e in event["primary_key"]), key, strict=True))
+            return {"table": event["table"], "deleted": named}
+        image = msgpack.unpackb(record.value, strict_map_key=False)
+        if image[:2] != ROW_IMAGE:
+            raise ValueError(f"a record that begins with {image[:2]} is no row image known here")
+        _format, _kind, _table_id, _key, _genids, lsn, version, commit_us, values, *_later = image
+        event = self._events.get((table_id, version))
+        if event is None:
+            return None
+        row = decode_row(event, key, values)
+        told = {"table": event["table"], "version": version, "lsn": lsn, "commit_us": commit_us}
+        return {**told, "row": row}
+
+
+class WaitingRows:
+    """Rows of one partition in their order: behind one that waits for its version all wait."""
+
+    def __init__(self, book: VersionBook, table_id: int) -> None:
+        self._book = book
+        self._table_id = table_id
+        self._waiting: deque[RowRecord] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def take(self, *records: RowRecord) -> list[dict[str, Any]]:
+        """What can be decoded now; without records, of those that waited."""
+        self._waiting.extend(records)
+        decoded = []
+        while self._waiting:
+            row = self._book.decode(self._table_id, self._waiting[0])
+            if row is None:
+                break
+            decoded.append(row)
+            self._waiting.popleft()
+        return decoded

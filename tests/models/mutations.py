@@ -1,0 +1,53 @@
+"""Which switches the models, stories and the simulation turn off, each with the harm it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.models import test_model_lease, test_model_log, test_model_whole
+from tests.models.switches import Switch, off
+from tests.schema_change import test_locks
+from tests.schema_change import test_rules as schema_change
+from tests.simulation import test_rules as simulation
+from tests.unit.lease import test_rules as stories
+from tests.unit.schema import test_coordinator
+
+
+class Mutation(NamedTuple):
+    """`off` together; `where` the harm is found."""
+
+    off: frozenset[Switch]
+    where: str
+
+
+def found() -> Iterator[Mutation]:
+    """Of each the harm is demanded by a test, which puts a line into the summary."""
+    for _, _, log_rules, _, _ in test_model_log.BROKEN:
+        yield Mutation(off(log_rules), "model of the log")
+    for _, lease_rules, _, _ in test_model_lease.BROKEN:
+        yield Mutation(off(lease_rules), "model of the leases")
+    for _, whole_rules, _, _ in test_model_whole.BROKEN:
+        yield Mutation(off(whole_rules), "model of all parts")
+    yield Mutation(off(test_model_whole.STUCK), "model of all parts")
+    for case in schema_change.BROKEN:
+        names = frozenset(Switch("schema_change", name) for name in case.off)
+        yield Mutation(names, "model of the schema changes")
+    for name in test_locks.OFF:
+        yield Mutation(frozenset({Switch("locks", name)}), "model of the locks")
+    for _, _, _, rules in simulation.OFF:
+        yield Mutation(off(rules), "simulation")
+    yield Mutation(off(simulation.FORGETS), "simulation")
+    for story in stories.STORIES:
+        yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
+    (mark,) = test_coordinator.test_rule_turned_off_does_harm.pytestmark  # type: ignore[attr-defined]
+    for name, _ in mark.args[1]:
+        yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
+
+
+def harmless() -> Iterator[Mutation]:
+    """Turned off alone they do no harm: another rule stands in."""
+    for rules, _ in test_model_whole.BACKED:
+        yield Mutation(off(rules), "model of all parts")
+    for _, other in simulation.BACKED:
+        yield Mutation(off(other), "simulation")

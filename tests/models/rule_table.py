@@ -1,0 +1,148 @@
+"""Every ⚠ rule of the design's two documents, with its switches, or why it has none yet.
+
+Where the harm of a switch is found is not written here: `mutations.py` gathers it from the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from tests.models.switches import Switch
+
+
+class Rule(NamedTuple):
+    """`number` of the protocol, or a word where schema change has none. `unbuilt`: why there is
+    nothing to switch off, "" where there is."""
+
+    number: str
+    words: str
+    switches: frozenset[Switch] = frozenset()
+    unbuilt: str = ""
+
+
+def of(part: str, *names: str) -> frozenset[Switch]:
+    return frozenset(Switch(part, name) for name in names)
+
+
+PROTOCOL: Final = (
+    Rule(
+        "L1",
+        "a Claim is a compare-and-set; an overtaken one is skipped",
+        of("replication", "claim_is_compare_and_set", "reach_the_end_first")
+        | of("models", "claim_mismatch_skips"),
+    ),
+    Rule(
+        "L4",
+        "a master answers only what it has read back as its own; after an error it claims anew",
+        of(
+            "replication",
+            "incarnation_counts",
+            "own_record_by_incarnation",
+            "epoch_given_up_after_error",
+        )
+        | of("models", "own_record_read_back", "own_claim_by_incarnation"),
+    ),
+    Rule("L5", "the id's own time counts", of("replication", "ids_own_time_counts")),
+    Rule(
+        "C1",
+        "every answer, first or repeated, waits for every coherent node",
+        of("replication", "repeats_wait_too", "lost_node_waits", "takeover_waits"),
+    ),
+    Rule(
+        "C3",
+        "a grant counts only for an ask that this incarnation made",
+        of("replication", "grant_names_an_ask"),
+    ),
+    Rule(
+        "T0",
+        "the master composes the after-image from its own row",
+        of("transaction", "master_composes", "genids_are_verified"),
+    ),
+    Rule(
+        "T2",
+        "a replay commits only if every answer already sent comes out the same",
+        unbuilt="interactive transactions come with SQL sessions: `transact` has sent no answer"
+        " before its commit, so it replays freely",
+    ),
+    Rule(
+        "D3",
+        "the pinned version is not below min_version in the snapshot the statement reads",
+        of("transaction", "pinned_is_checked"),
+    ),
+    Rule(
+        "D5",
+        "write fencing is in the log, before v+2 is published",
+        of("transaction", "min_version_fences")
+        | of("schema", "fence_before_next", "drain_before_fence")
+        | of("lease", "publish_needs_fence"),
+    ),
+    Rule(
+        "D6",
+        "a ledger of another run id is closed until re-seeded, and for publishing one TTL longer",
+        of(
+            "lease",
+            "seeded_gate",
+            "ready_gate",
+            "register_two_newest",
+            "reseed_sweeps",
+            "late_calls_refused",
+            "renew_checks_held",
+            "grace_waits",
+            "grace_in_log",
+            "reregister_before_extend",
+        ),
+    ),
+    Rule(
+        "D7",
+        "a session is dead only by the master's own monotonic clock",
+        of("lease", "death_by_own_clock"),
+    ),
+    Rule(
+        "D7",
+        "the killing is a compare-and-set on (session, counter)",
+        of("lease", "death_is_compare_and_set"),
+    ),
+)
+
+SCHEMA_CHANGE: Final = (
+    Rule(
+        "write-only",
+        "an update of any column also writes what the row still lacks",
+        of("schema_change", "write_missing", "fill_newer"),
+    ),
+    Rule(
+        "move",
+        "an update of primary-key columns carries every pair along",
+        unbuilt="an update can't change a key yet (binding refuses it)",
+    ),
+    Rule(
+        "drop required",
+        "a required column without default first loses its NOT NULL",
+        unbuilt="DROP COLUMN is not built; the model shows that inserts would be refused",
+    ),
+    Rule(
+        "chunks",
+        "a chunk names job, element, version and run",
+        of("schema_change", "chunk_check") | of("schema", "chunk_names_run"),
+    ),
+    Rule(
+        "chunks",
+        "a chunk of column values is an operation like any other, but leaves the genids",
+        of("transaction", "fill_leaves_genids"),
+    ),
+    Rule(
+        "verification",
+        "a unique index is compared by distinct keys, too",
+        unbuilt="unique indexes are not built",
+    ),
+    Rule(
+        "validation",
+        "a constraint is validated on each key's newest image, and confirmed by the master",
+        unbuilt="constraints over existing rows are not built",
+    ),
+)
+
+BACKED: Final = {
+    Switch("schema", "chunk_names_run"): "the catalog counts nothing of another run either",
+}
+"""Switches whose harm another rule without a switch prevents; shown to do none when off."""

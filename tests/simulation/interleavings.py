@@ -1,0 +1,263 @@
+"""Interleavings of the whole system in which one rule decides whether harm is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leasehold.model.records import Chunk, ChunksEnd
+from leasehold.replication.effects import Stop
+from leasehold.replication.master import MasterSettings
+from leasehold.replication.outcomes import OutcomeSettings
+from leasehold.replication.rules import ReplicationRules
+from leasehold.schema.job import Phase, Status
+from tests.simulation.harm import demand
+from tests.simulation.simulation import MS
+from tests.simulation.stage import Stage
+
+Scenario = Callable[[ReplicationRules], None]
+DAYS_MS = 11 * 24 * 3_600_000
+
+
+def cut_off(stage: Stage, name: str, virtual_ms: int) -> None:
+    stage.node(name).isolate(stage.scheduler.now_ns + virtual_ms * MS)
+
+
+# ------------------------------------------------------------------ coherency
+
+
+def a_write_while_a_coherent_node_is_cut_off(rules: ReplicationRules) -> None:
+    """C4: its answer waits until the node's last lease is surely over."""
+    stage = Stage(rules)
+    cut_off(stage, "r1", 3_000)
+    stage.settle(stage.update(1, 11))
+
+
+def a_new_master_while_a_coherent_node_is_cut_off(rules: ReplicationRules) -> None:
+    """C4: it knows nothing of its predecessor's grants but the longest duration."""
+    stage = Stage(rules)
+    cut_off(stage, "r1", 3_000)
+    stage.scripted["m1"].fates = ["lost"]
+    stage.settle(stage.update(1, 11))
+    assert stage.reference.position.epoch == 2, "m1 gave its epoch up and claimed the next"
+
+
+def a_grant_of_another_life(rules: ReplicationRules) -> None:
+    """C3 (races 4): the machine reboots, the store is an older snapshot, the grant in the log
+    echoes a send time that lies days ahead of the new clock."""
+    stage = Stage(rules)
+    stage.node("r1").crash()
+    stage.node("r1").clock.boot_ns = DAYS_MS * MS
+    stage.node("r1").start()
+    stage.until(lambda: "r1" in stage.coherent(), "r1")
+    snapshot = stage.stores.get("r1").copy()
+    stage.passing(1_000)  # grants to r1 stand above the snapshot
+    stage.node("r1").crash()
+    stage.stores.put("r1", snapshot)
+    stage.node("r1").clock.boot_ns = MS - stage.scheduler.now_ns
+    stage.passing(1_000)
+    stage.node("r1").start()
+    stage.passing(20)
+    cut_off(stage, "r1", 3_000)
+    stage.passing(900)  # whatever lease it has asked for in this life is over
+    stage.settle(stage.update(1, 11))
+
+
+def a_repeat_while_a_coherent_node_is_behind(rules: ReplicationRules) -> None:
+    """C1 (races 6): the first answer waits for r1; asking again must not get it sooner."""
+    stage = Stage(rules)
+    cut_off(stage, "r1", 3_000)
+    fields = {**stage.update(1, 11), "id": stage.cluster.fresh_id()}
+    stage.ask(fields)
+    stage.passing(30)
+    assert fields["id"] not in stage.results, "the first answer waits"
+    stage.settle(fields)
+
+
+# ------------------------------------------------------------------ answers, own records
+
+
+def a_master_dies_before_it_answers(rules: ReplicationRules) -> None:
+    """L7 (races 13): decided and read back; the answer waited for r1 when the master died."""
+    stage = Stage(rules)
+    cut_off(stage, "r1", 400)
+    asked = stage.ask(stage.update(1, 11))
+    stage.until(lambda: stage.row(1)[2] == 11, "the decision")
+    stage.passing(20)
+    assert asked not in stage.results, "C1"
+    stage.node("m1").crash()
+    stage.answer(asked)
+
+
+def another_record_for_one_place(rules: ReplicationRules) -> None:
+    """L4 (races 5b): an append's fate is unknown, and it lands after all."""
+    stage = Stage(rules)
+    stage.scripted["m1"].fates = ["unknown"]
+    stage.scripted["m1"].late_ms = 6
+    stage.ask(stage.update(1, 11))
+    stage.until(lambda: not stage.scripted["m1"].fates, "the append")
+    stage.scripted["m1"].produce_ms = 90  # so that the first lands while the next is on its way
+    second = stage.ask(stage.update(2, 22))
+    stage.passing(3)
+    stage.scripted["m1"].produce_ms = 1
+    stage.passing(10)  # it has landed and was read
+    mine, true = stage.stores.get("m1").contents, stage.reference.store.contents
+    same = mine.position != true.position or mine.exists == true.exists
+    demand(same, "L6", f"m1 holds {mine.exists}, the log says {true.exists}")
+    stage.answer(second)
+    stage.passing(1_000)
+    demand(stage.node("m1").up and stage.node("r1").up, "L2", "nodes stopped")
+
+
+# ------------------------------------------------------------------ verification
+
+
+def two_writers_saw_the_same_row(rules: ReplicationRules) -> None:
+    """T1: the second one's genid is no longer the row's."""
+    stage = Stage(rules)
+    seen = stage.genid(1)
+    first = stage.settle(stage.update(1, 11, expect=seen, on_conflict="fail"))
+    second = stage.settle(stage.update(1, 12, expect=seen, on_conflict="fail"))
+    demand(bool(first.lsn) and not second.lsn, "T1", "a lost update")
+
+
+def stage_with_old_users(rules: ReplicationRules) -> Stage:
+    """Column b is public in version 3 and not yet drained: somebody on r1 still uses version 2."""
+    stage = Stage(rules)
+    stage.cluster.backfill.crash()
+    reader = stage.node("r1").node
+    assert reader is not None, "r1 is up"
+    assert reader.agent is not None, "r1 serves"
+    leases = reader.agent.leases
+    stage.until(lambda: leases.acquire(1) is not None, "a lease")
+    lease = leases.newest[1]
+    stage.settle({"sql": "alter table t add column b bigint"})
+    stage.until(lambda: stage.reference.catalog.newest(1).version == 2, "version 2")
+    stage.until(lambda: leases.newest[1].version == 2, "the lease on 2")
+    assert leases.acquire(1) is not None, "it is held"
+    leases.release(lease)
+    stage.until(lambda: stage.reference.catalog.newest(1).version == 3, "version 3")
+    stage.passing(200)
+    assert stage.reference.catalog.min_version(1) == 2, "version 3 is not drained"
+    return stage
+
+
+def an_older_writer_updates_the_row(rules: ReplicationRules) -> None:
+    """T0 (races 7): it can't see column b, and must not take it away."""
+    stage = stage_with_old_users(rules)
+    fields = {"table": "t", "op": "update", "key": {"id": 1}}
+    stage.settle({**fields, "values": {"b": 5}, "schema_version": 3})
+    stage.settle({**fields, "values": {"a": 11}, "schema_version": 2})
+    b = stage.reference.catalog.newest(1).by_name["b"].element_id
+    demand(stage.row(1).get(b) == 5, "T0", f"b is lost: {stage.row(1)}")
+
+
+def a_write_from_before_the_fence(rules: ReplicationRules) -> None:
+    """D5 (races 1): version 1 knows nothing of the index that is being filled."""
+    stage = Stage(rules)
+    stage.cluster.backfill.crash()
+    stage.settle({"sql": "create index i on t (a)"})
+    stage.until(lambda: stage.job(1).phase is Phase.BACKFILLING, "the backfill")
+    row = {"table": "t", "op": "insert", "key": {"id": 3}, "values": {"a": 3}}
+    outcome = stage.settle({**row, "schema_version": 1, "on_conflict": "fail"})
+    assert not outcome.lsn, "it is refused"
+
+
+# ------------------------------------------------------------------ mastership
+
+
+def a_standby_that_lags_behind(rules: ReplicationRules) -> None:
+    """Election, L1: its impression of the log is old (records come late); the master lives."""
+    stage = Stage(rules)
+    stage.scripted["m2"].deliver_ms = 1_500
+    stage.passing(3_000)
+    demand(stage.reference.position.epoch == 1, "L1", "a living master was deposed")
+
+
+# ------------------------------------------------------------------ jobs
+
+
+def a_backfill_that_skips_rows(rules: ReplicationRules) -> None:
+    """An element goes public only after it was compared with the rows."""
+    stage = Stage(rules)
+    stage.cluster.backfill.crash()
+    stage.settle({"sql": "create index i on t (a)"})
+    stage.until(lambda: stage.job(1).phase is Phase.BACKFILLING, "the backfill")
+    backfill = stage.cluster.topics.backfill.name
+    chunk = Chunk(1, 1, 1, stage.job(1).versions[1], stage.job(1).element_id, (((1,), 2),))
+    for record in (chunk, ChunksEnd(1, 1, 1, 1)):
+        stage.cluster.bus.append(backfill, 0, b"", stage.codec.encode(record))
+    stage.until(lambda: stage.job(1).status.ended, "the job's end")
+    assert stage.job(1).status is Status.FAILED, "row 2 has no entry"
+
+
+def an_end_marker_of_another_run(rules: ReplicationRules) -> None:
+    """⚠ chunks: it ends nothing, and the job goes on when the backfill does."""
+    stage = Stage(rules)
+    stage.cluster.backfill.crash()
+    stage.settle({"sql": "create index i on t (a)"})
+    stage.until(lambda: stage.job(1).phase is Phase.BACKFILLING, "the backfill")
+    backfill = stage.cluster.topics.backfill.name
+    stage.cluster.bus.append(backfill, 0, b"", stage.codec.encode(ChunksEnd(1, 7, 0, 0)))
+    stage.passing(500)
+    stage.cluster.backfill.start()
+    stage.until(lambda: stage.job(1).status.ended, "the job's end")
+    demand(stage.job(1).status is Status.SUCCEEDED, "⚠ chunks", stage.job(1).error)
+
+
+def a_writer_sees_a_row_before_it_is_filled(rules: ReplicationRules) -> None:
+    """⚠ chunks: the new column's value is written, and nobody gets a verify error from it."""
+    stage = Stage(rules)
+    seen = stage.genid(1)
+    stage.settle({"sql": "alter table t add column b bigint not null default 7"})
+    stage.until(lambda: stage.job(1).status.ended, "the job's end")
+    b = stage.reference.catalog.newest(1).by_name["b"].element_id
+    assert stage.row(1)[b] == 7, "it is filled"
+    outcome = stage.settle(stage.update(1, 11, expect=seen, on_conflict="fail"))
+    demand(bool(outcome.lsn), "⚠ chunks", f"a schema change refuses a writer: {outcome.message}")
+
+
+# ------------------------------------------------------------------ a broker that forgets
+
+
+def a_broker_loses_an_acknowledged_tail(rules: ReplicationRules) -> None:
+    """L2 (races 24): r1 has not read what was lost, and reads what was written in its place. It
+    stops, so that nobody reads there what is not so."""
+    stage = Stage(rules)
+    bus, log = stage.cluster.bus, stage.cluster.topics.log.name
+    r1 = stage.node("r1")
+    cut_off(stage, "r1", 60_000)
+    stage.ask(stage.update(1, 11))
+    stage.until(lambda: stage.row(1)[2] == 11, "the decision")
+    stage.passing(5)  # everybody else has read it
+    del bus._messages[log, 0][stage.reference.position.offset - 1 :]
+    r1.crash()
+    bus.on_append = lambda *_: None  # the observer has read what the others have not
+    stage.ask(stage.update(2, 22))
+    stage.passing(400)
+    r1.heal()
+    r1.start()
+    r1.on_step = lambda _: None
+    stage.passing(100)
+    stops = any(isinstance(event, Stop) for event in r1.history)
+    held = stage.stores.get("r1").contents.row(1, (1,))
+    follows = held is not None and held.values[2] == 11
+    demand(stops or follows, "L2", "r1 reads on behind a record that it never had")
+
+
+# ------------------------------------------------------------------ memory of requests
+
+
+def a_request_older_than_its_memory(outcomes: OutcomeSettings) -> None:
+    """L5 (P1): its outcome was collected; then its sender, told nothing, sends it once more."""
+    stage = Stage(master=MasterSettings(outcomes=outcomes))
+    fields = {**stage.update(1, 11), "id": stage.cluster.fresh_id()}
+    stage.settle(fields)
+    stage.passing(outcomes.horizon_ms)
+    stage.settle(stage.update(2, 22))  # so that the log's own time goes on
+
+    def collected() -> bool:
+        return stage.reference.outcome(fields["id"]) is None
+
+    stage.until(collected, "its collection", virtual_ms=60_000)
+    stage.ask(fields)
+    stage.passing(200)

@@ -1,0 +1,117 @@
+"""How much of a backfill the master takes into a record, and when it takes none."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Lane
+from leasehold.replication.batch import BatchSettings
+from leasehold.replication.effects import AckRead, LaneRead
+from leasehold.schema.job import Job, Phase, Step
+from tests.unit.replication.test_node import CODEC, World, insert, update
+
+ROWS = 20
+COLUMN = 3  # b text, which no row has
+CHUNK = Chunk(1, 1, 1, 1, COLUMN, tuple(((key,), 1) for key in range(ROWS)))
+JOB = Job(
+    job_id=1,
+    sql="",
+    table_id=1,
+    table="t",
+    request_id=b"",
+    kind="add column",
+    subject="column b",
+    steps=(Step((), fills=(COLUMN,)),),
+    point=1,
+    phase=Phase.BACKFILLING,
+    versions={1: 1},
+    run=1,
+)
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A table of 20 rows, and a master that takes the chunks of job 1."""
+    world = World(BatchSettings(rows_filled_max=8, rows_filled_beside_max=3, fill_behind_max=2))
+    world.ask({"sql": "create table t (id bigint primary key, a integer, b text)"})
+    for key in range(ROWS):
+        world.ask(insert(key, a=key))
+    for node in (world.node, world.follower):
+        node.catalog.jobs[1] = JOB
+    assert world.node.master is not None
+    monkeypatch.setattr(world.node.master._changes, "accepts", lambda _: True)
+    monkeypatch.setattr(world.node.master._changes, "accepts_end", lambda _: True)
+    world.ms += 10_000  # the users who put the rows have gone
+    return world
+
+
+def fill(world: World, *messages: Chunk | ChunksEnd) -> None:
+    for message, offset in zip(messages, itertools.count(), strict=False):
+        event = LaneRead(Lane.BACKFILL, offset, "", CODEC.encode(message))
+        world.perform(world.node.step(event, world.now()))
+
+
+def filled(world: World) -> list[int]:
+    """Rows of each decided part of a chunk."""
+    return [
+        write.rows
+        for commit in world.commits()
+        for write in commit.catalog
+        if isinstance(write, ChunkDecided) and not write.end
+    ]
+
+
+def turn(world: World) -> None:
+    world.tick()
+    world.pump()
+
+
+def test_alone_a_backfill_takes_large_parts(lane: World) -> None:
+    fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    for _ in range(5):
+        turn(lane)
+    assert filled(lane) == [8, 8, 4]
+    through = [record.decided_through.get(Lane.BACKFILL, 0) for record in lane.decided()]
+    assert max(through) == 2
+
+
+def test_beside_users_it_takes_small_ones_until_they_have_gone(lane: World) -> None:
+    fill(lane, CHUNK)
+    lane.put(update(1, a=7))
+    turn(lane)
+    turn(lane)
+    assert filled(lane) == [3, 3]
+    lane.ms += 2_000
+    turn(lane)
+    assert filled(lane) == [3, 3, 8]
+
+
+def test_none_while_a_coherent_node_is_behind(lane: World) -> None:
+    """C1: what the node has not applied yet stands before the next user's answer."""
+
+    def ack(offset: int, *, ask: bool = False) -> None:
+        asked = lane.now().mono_ns if ask else 0
+        record = Ack("r9", b"r9", "replicant", offset, 1, 0, asked, False, "", 0)
+        lane.perform(lane.node.step(AckRead(record), lane.now()))
+
+    ack(len(lane.log), ask=True)
+    lane.ms += 200
+    turn(lane)  # its grant
+    stands = len(lane.log)
+    fill(lane, CHUNK)
+    for _ in range(6):
+        turn(lane)
+    # It has applied nothing of these: three records later no more rows are taken …
+    assert filled(lane) == [8, 8]
+    number = lane.put(update(1, a=7))
+    turn(lane)
+    assert lane.row(lane.node, 1) == {1: 1, 2: 7}, "… while users are served"
+    assert not lane.answers(number)
+    ack(stands)
+    turn(lane)
+    assert sum(filled(lane)) == 16
+    ack(len(lane.log))
+    turn(lane)
+    assert sum(filled(lane)) > 16
