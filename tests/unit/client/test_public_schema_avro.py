@@ -34,6 +34,7 @@ from leasehold.schema.types import Type
 from leasehold.sql.statements import (
     AddColumn,
     AlterTable,
+    AlterType,
     Change,
     ColumnDefinition,
     CreateIndex,
@@ -78,6 +79,7 @@ CHANGES: dict[str, Change] = {
     "drop required column": alter(DropColumn("seats")),
     "rename column": alter(RenameColumn("left at", "gone")),
     "rename table": alter(RenameTable("departures")),
+    "alter type": alter(AlterType("seats", Type("bigint"))),
     "set default": alter(SetDefault("gate", "'A1'")),
     "drop default": alter(SetDefault("seats", None)),
     "set not null": alter(SetNotNull("gate")),
@@ -142,12 +144,16 @@ def steps_of(change: Change) -> list[Descriptor]:
 
 
 def expected(old: Descriptor, new: Descriptor, image: dict[int, Any]) -> dict[int, Any]:
-    """What PostgreSQL shows after the change of a row that was there before it."""
-    pairs = {
-        c.element_id: image[c.element_id] if c.element_id in old.public_ids else c.default
-        for c in new.by_name.values()
-    }
-    return {**image, **pairs}
+    """What PostgreSQL shows after the change of a row that was there before it. A column that has
+    changed its type is another element of the same name, with the same value."""
+
+    def shown(column: Column) -> Any:
+        same = old.by_id.get(column.element_id)
+        if same is None or same.state is not State.PUBLIC:
+            same = old.by_name.get(column.name)
+        return column.default if same is None else image[same.element_id]
+
+    return {**image, **{column.element_id: shown(column) for column in new.by_name.values()}}
 
 
 @pytest.mark.parametrize("name", CHANGES)
