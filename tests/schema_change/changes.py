@@ -14,7 +14,7 @@ from leasehold.schema.plan import CreateTablePlan, JobPlan, Plan, next_descripto
 from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import Track
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain
+from leasehold.sql.statements import Explain, Statement
 
 A, B, C = 2, 3, 4  # element ids of the columns a, b and c of TABLE and of those who add c
 TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b integer)"
@@ -40,10 +40,10 @@ class Change:
         return replace(self, job=replace(self.job, steps=steps, point=point))
 
 
-def planned(sql: str, catalog: Catalog) -> Plan:
-    statement = parse_ddl(sql)
+def planned(asked: str | Statement, catalog: Catalog) -> Plan:
+    statement = parse_ddl(asked) if isinstance(asked, str) else asked
     assert not isinstance(statement, Explain)
-    return plan(statement, catalog, sql=sql)
+    return plan(statement, catalog)
 
 
 def catalog_of(descriptor: Descriptor) -> Catalog:
@@ -70,15 +70,16 @@ def standing(*statements: str) -> Descriptor:
 
 
 def changed(
-    sql: str,
+    asked: str | Statement,
     *given: str,
+    name: str = "",
     domain: Domain | None = None,
     origin: tuple[str, ...] = (),
     may_fail: bool = False,
 ) -> Change:
-    """The change that `sql` plans on the table made by `given` (TABLE without any)."""
+    """The change that is `asked` for, on the table made by `given` (TABLE without any)."""
     base = standing(*(given or (TABLE,)))
-    made = planned(sql, catalog_of(base))
+    made = planned(asked, catalog_of(base))
     assert isinstance(made, JobPlan), made
     rows_of = standing(*origin) if origin else None
-    return Change(sql, base, made.job, domain or {}, rows_of, may_fail)
+    return Change(name or str(asked), base, made.job, domain or {}, rows_of, may_fail)

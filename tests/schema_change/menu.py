@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from leasehold.schema.types import Type
+from leasehold.sql.statements import AlterTable, AlterType
 from tests.schema_change.changes import TABLE, Change, Domain, changed
 
 A2: Final[Domain] = {"a": (0, 1)}
@@ -88,6 +90,16 @@ def removals() -> Iterator[Change]:
             yield changed(drop, with_c(kind), *given, domain=domain_of(kind, str(given)))
 
 
+def retyped(kind: str, definition: str, domain: Domain) -> Change:
+    """ALTER COLUMN a TYPE, to one that holds every value of the domain."""
+    return changed(
+        AlterTable("t", (AlterType("a", Type(kind)),)),
+        TABLE.replace("a integer", f"a {definition}"),
+        name=f"ALTER COLUMN a TYPE {kind}, from {definition}",
+        domain=domain,
+    )
+
+
 INDEXES: Final = [
     changed(INDEX, domain=A3),
     changed(UNIQUE, domain=A3, may_fail=True),
@@ -137,6 +149,11 @@ RENAMES: Final = [
     ),
     changed("ALTER TABLE t RENAME TO u", TABLE, UNIQUE, domain=A2),
 ]
+TYPES: Final = [
+    retyped("bigint", "integer", A3),
+    retyped("double precision", "integer", A3),
+    retyped("bigint", "integer NOT NULL", A2),
+]
 TABLES: Final = [changed("DROP TABLE t", TABLE, UNIQUE, domain=A2)]
 COMBINED: Final = [
     changed(f"ALTER TABLE t {actions}", TABLE, *given, domain=domain, may_fail=may_fail)
@@ -153,6 +170,6 @@ COMBINED: Final = [
 ADDITIONS: Final = list(additions())
 REMOVALS: Final = list(removals())
 MENU: Final = [
-    *(*INDEXES, *CONSTRAINTS, *DEFAULTS, *RENAMES, *TABLES),
+    *(*INDEXES, *CONSTRAINTS, *DEFAULTS, *RENAMES, *TYPES, *TABLES),
     *(*ADDITIONS, *REMOVALS, *COMBINED),
 ]

@@ -27,7 +27,7 @@ from tests.schema_change.cells import Cells
 from tests.schema_change.changes import Change
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.timeline import Position, Timeline
-from tests.schema_change.verdict import deserved, inconsistent, names_harm, verified
+from tests.schema_change.verdict import deserved, inconsistent, names_harm, torn, verified
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Cell, Row, World, without, words_of
 from tests.schema_change.writers import Writers
@@ -104,6 +104,8 @@ class Model:
                 found = self._inconsistent(cells, version, position.dead)
                 if found:
                     return found
+        if held and not self.public_only:
+            harm = harm or torn(self.rows_of(world), position.used[: held + 1])
         return harm or None
 
     def _cut_off(self, world: World) -> str:
@@ -194,7 +196,7 @@ class Model:
         shown = {column.element_id for version in older for column in version.public}
         for column in newest.public:
             own = older[0].descriptor.by_id.get(column.element_id)
-            if column.element_id in shown or own is None or own.default is None:
+            if column.element_id in shown or own is None or own.default is None or own.derived:
                 continue
             if any(r.exists and r.value(own.element_id) is None for r in self.rows_of(world)):
                 return f"column {column.name!r} becomes public, and a row lacks its default"

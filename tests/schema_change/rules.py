@@ -19,9 +19,6 @@ class Rules:
     own_row: bool = True  # V3: a chunk's entry is derived from the node's row, not from its image
     fill_newer: bool = True  # P12: a row written since its image was read is filled all the same
     verify: bool = True  # count and content are compared before public
-    # A NOT NULL that is not relied on (yet, or any more) refuses only what touches its column. Off:
-    # `verify` refuses any update of a row that has NULL there; see test_menu.py.
-    not_null_of_touched: bool = False
 
 
 EVERY_RULE: Final = Rules()

@@ -217,7 +217,8 @@ class Model:
             return None
         place = column - A
         lost = world.written[place] != seen.written[place]
-        genids = {**dict(world.genids), **dict.fromkeys(change.locks, genid(lsn, 0))}
+        stamped = dict.fromkeys(change.locks, genid(lsn, 0))
+        genids = {**dict(world.genids), **change.carried, **stamped}
         return world._replace(
             lsn=lsn,
             genids=tuple(sorted(genids.items())),

@@ -7,14 +7,12 @@ break a constraint to come among them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import Change, changed
-from tests.schema_change.menu import CONSTRAINTS, MENU, UNIQUE
+from tests.schema_change.menu import CONSTRAINTS, MENU, UNIQUE, retyped
 from tests.schema_change.model import Model
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.world import Row, World
@@ -110,17 +108,16 @@ def test_values_that_pass_by_each_other_do_not_fail_the_job() -> None:
         assert ends_of(model, filling) == {"succeeded"}
 
 
-@pytest.mark.parametrize("change", CONSTRAINTS[:2], ids=title)
+@pytest.mark.parametrize("definition", ["integer DEFAULT 7", "integer NOT NULL DEFAULT 7"])
 @pytest.mark.xfail(
     strict=True,
     raises=AssertionError,
-    reason="Binding.check refuses any update of a row that has NULL there, not only one that"
-    " touches the column; when it is mended, Rules.not_null_of_touched is to be the default",
+    reason="`compose` derives the new column before it puts the default into the old one; and"
+    " `consistency._derived` compares the new column with itself, as both have the name then",
 )
-def test_a_not_null_that_is_not_relied_on_leaves_other_columns_alone(change: Change) -> None:
-    """Design: enforced "on change of its columns". SET NOT NULL meets rows from before it, DROP
-    NOT NULL (and DROP COLUMN of a required one) rows of writers who have gone on."""
-    report = explored(Model(change, rules=replace(EVERY_RULE, not_null_of_touched=True)))
+def test_a_row_that_takes_the_default_is_converted_while_the_type_changes(definition: str) -> None:
+    """INSERT without a column whose type changes: nullable, its default is NULL in the new type."""
+    report = explored(Model(retyped("bigint", definition, {"a": (8,)})))
     assert report.violation is None, report.violation.words()
 
 

@@ -151,7 +151,7 @@ def test_a_straggler_after_the_fence_is_seen_by_queries(
     assert any("elements and rows agree" in words for words, _ in report.violation.steps)
 
 
-@pytest.mark.parametrize("change", BACKFILLED, ids=title)
+@pytest.mark.parametrize("change", [*BACKFILLED, ADD_DEFAULTED], ids=title)
 @pytest.mark.parametrize(
     ("off", "stopped"),
     [

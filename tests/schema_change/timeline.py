@@ -158,7 +158,7 @@ class Timeline:
 _MOVES: Final[dict[str, Callable[[Job], Job]]] = {
     "publish": lambda job: published(job, 0),
     "fence": lambda job: fenced(job, 0),
-    "filled": lambda job: filled(job, 0),
+    "filled": lambda job: filled(job.counted(0, 0, True), 0),
     "verified": lambda job: verified(job, 0),
     "cancel": lambda job: turned_back(job, 0),
     "refuted": lambda job: turned_back(job, 0, "verification found differences"),

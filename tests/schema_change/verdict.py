@@ -62,6 +62,20 @@ def inconsistent(rows: tuple[Row, ...], version: Version, dead: frozenset[int]) 
     )
 
 
+def torn(rows: tuple[Row, ...], used: tuple[Version, ...]) -> str:
+    """Which column says one thing to readers at one version and another thing at another, "" for
+    none: where a name passes from one column to another, both hold the same."""
+    newest = used[0].by_name
+    for version in used[1:]:
+        for name, element_id in version.by_name.items():
+            other = newest.get(name, element_id)
+            for row in rows if other != element_id else ():
+                if row.value(element_id) != row.value(other):
+                    old, new = row.value(element_id), row.value(other)
+                    return f"column {name!r} is {old} in the older version, {new} in the newer"
+    return ""
+
+
 def names_harm(versions: tuple[Descriptor, ...], low: int, catalog: Catalog) -> str:
     """What is wrong with names, "" for nothing: each version in use is found by its own name, and
     what it calls a column or index is nothing else in the newest, nor unknown to it."""

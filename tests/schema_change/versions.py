@@ -43,6 +43,11 @@ class Version:
         return tuple(c for c in named if c.element_id not in self.descriptor.primary_key)
 
     @cached_property
+    def by_name(self) -> dict[str, int]:
+        """Element ids of `public`."""
+        return {column.name: column.element_id for column in self.public}
+
+    @cached_property
     def words(self) -> str:
         """What is not plainly public in it."""
         table = self.descriptor

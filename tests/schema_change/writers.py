@@ -87,7 +87,7 @@ class Writers:
             try:
                 after = self.decide(row, others, version.catalog, write)
             except Refused as error:
-                harm = refusal(error, write, version, self._rules)
+                harm = refusal(error, write, version)
                 if harm:
                     yield Outcome(write, row, harm)
                 continue
@@ -167,7 +167,7 @@ def applied(
 # ------------------------------------------------------------------ harm to writers
 
 
-def refusal(error: Refused, write: Write, version: Version, rules: Rules = EVERY_RULE) -> str:
+def refusal(error: Refused, write: Write, version: Version) -> str:
     """Why a refusal is a harm, "" when a constraint that the writer's version shows and enforces
     is what refused it: then all its columns can be named, and the write has touched one."""
     table = version.descriptor
@@ -184,8 +184,6 @@ def refusal(error: Refused, write: Write, version: Version, rules: Rules = EVERY
             over = [table.by_id[e].name for e in index.columns] if index else []
     hidden = [name for name in over if name not in table.by_name]
     touched = write.kind is INSERT or {name for name, _ in write.values} & set(over)
-    if isinstance(error, NotNullViolation) and not rules.not_null_of_touched:
-        touched = True
     if over and not hidden and touched:
         return ""
     why = f", for a column that it can't name: {hidden}" if hidden else ""
@@ -198,15 +196,17 @@ def lost(before: Row, outcome: Outcome, made: Version, used: tuple[Version, ...]
     write, after = outcome.write, outcome.row
     if write.kind is DELETE:
         return ""
+    own_columns = made.descriptor.by_id
     named = {made.descriptor.column(name).element_id for name, _ in write.values}
+    following = {e for e, c in own_columns.items() if c.derived and c.derived.source in named}
     for version in used:
         for column in version.public:
-            if column.element_id in named:
+            if column.element_id in named | following:
                 continue
             now = after.value(column.element_id)
             if write.kind is UPDATE and now != before.value(column.element_id):
                 return f"column {column.name!r} becomes {now} by a write that does not name it"
-            own = made.descriptor.by_id.get(column.element_id)
+            own = own_columns.get(column.element_id)
             if write.kind is INSERT and now not in (column.default, own.default if own else None):
                 return f"column {column.name!r} of a new row is {now}, not its default"
     return ""
