@@ -12,7 +12,7 @@ import pytest
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import Change, changed
-from tests.schema_change.menu import CONSTRAINTS, MENU, UNIQUE, retyped
+from tests.schema_change.menu import CONSTRAINTS, INDEX, MENU, UNIQUE, retyped
 from tests.schema_change.model import Model
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.world import Row, World
@@ -44,6 +44,22 @@ def test_the_plan_keeps_consistency(change: Change, model_line: AddLine) -> None
     filled = any(step.fills for step in change.job.steps)
     assert filled == any("backfilling" in place for place in ends)
     assert change.may_fail == ("failed" in ends)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "values"),
+    [(INDEX, 3, (0, 1)), (UNIQUE, 3, (0, 1)), (UNIQUE, 2, (0, 1, 2))],
+    ids=["index_three_rows", "unique_three_rows", "unique_three_values"],
+)
+def test_the_plan_keeps_consistency_with_more_rows_or_values(
+    sql: str, rows: int, values: tuple[int, ...], model_line: AddLine
+) -> None:
+    model = Model(changed(sql, domain={"a": values}), rows=rows)
+    report = explored(model)
+    words = f"{rows} rows, {len(values)} values and NULL"
+    model_line(ModelLine.of(title(model.change), "-", report, words))
+    assert report.violation is None, report.violation.words(model.show)
+    assert report.exhausted
 
 
 # ------------------------------------------------------------------ rows that are to blame

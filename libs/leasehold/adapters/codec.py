@@ -246,8 +246,11 @@ def _commit(fields: Any) -> Commit:
         versions,
         tuple(
             [
-                _new(RowChange, (_KINDS[kind], table, version, key, image, before, locks))
-                for kind, table, version, key, image, before, locks in changes
+                _new(
+                    RowChange,
+                    (_KINDS[kind], *rest) if len(rest) == 7 else (_KINDS[kind], *rest, {}),
+                )
+                for kind, *rest in changes
             ]
         ),
         rows,

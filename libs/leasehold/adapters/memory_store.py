@@ -145,6 +145,7 @@ class MemoryStore:
         known = pairs or {}
         changed = {e: change.image.get(e) for e in (*known, *change.image, *descriptor.by_id)}
         genids = dict(row.genids) if row is not None else {}
+        genids.update(change.carried)
         genids.update((lock, genid(lsn, position)) for lock in change.locks)
         self._put(descriptor, change, pairs, changed, lsn, genids)
 

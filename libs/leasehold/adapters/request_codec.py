@@ -30,6 +30,7 @@ from leasehold.model.records import (
 )
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.schema.descriptor import LOCKS_MAX
+from leasehold.schema.job_control import LIMITS as SETTINGS
 
 JSON: Final = "application/json"
 MESSAGE_PACK: Final = "application/msgpack"
@@ -52,7 +53,7 @@ NAME_CHARACTERS_MAX: Final = 256
 
 _SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used")
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
-_CONTROL_SETTINGS: Final[tuple[str, ...]] = ("rows_per_second", "chunk_rows")
+_CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _ACTIONS: Final = ("pause", "resume", "cancel", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "table": frozenset((*_SHARED, *_OPERATION)),

@@ -235,9 +235,12 @@ class SqliteStore:
             if kind is _INSERT:
                 self._insert(plan, change, (*key, *pairs), stamps, lsn)
             else:
-                before_genids = change.before
+                before_genids, written = change.before, change.locks
+                if change.carried:
+                    written = (*written, *change.carried)
+                    stamps = (*stamps, *change.carried.values())
                 self._execute(
-                    plan.update(change.locks, tuple(before_genids)),
+                    plan.update(written, tuple(before_genids)),
                     (*pairs, *stamps, lsn, *key, *before_genids.values()),
                 )
         if kind is not _INSERT and self._connection.changes() != 1:

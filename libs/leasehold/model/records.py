@@ -91,7 +91,7 @@ class ChangeRequest(NamedTuple):
 
 
 class JobControl(NamedTuple):
-    """`action`: pause, resume, cancel, set (`settings`: rows_per_second, chunk_rows)."""
+    """`action`: pause, resume, cancel, set (`settings`: those of `schema/job_control.py`)."""
 
     job: int
     action: str
@@ -115,6 +115,8 @@ class RowChange(NamedTuple):
     `key_values` at that version, on every node alike. `image` is every pair of the row after the
     operation, those the writer can't see too; None for a delete. `before` are the genids verified
     (empty for an insert). `locks` get the new genid `genid(lsn, position)`; none for a FILL.
+    `carried` are genids that other locks get as they are: what they took over from an old lock of
+    their columns, before that one is written for another column's sake (Claim 8).
     """
 
     kind: ChangeKind
@@ -124,6 +126,7 @@ class RowChange(NamedTuple):
     image: Image | None
     before: Genids
     locks: tuple[int, ...]
+    carried: Mapping[int, int] = {}
 
 
 class EntriesFill(NamedTuple):

@@ -239,7 +239,7 @@ def genids_after(change: RowChange, lsn: int, position: int) -> Mapping[int, int
     if not change.locks:
         return change.before
     new = genid(lsn, position)
-    return {**change.before, **dict.fromkeys(change.locks, new)}
+    return {**change.before, **change.carried, **dict.fromkeys(change.locks, new)}
 
 
 def dead_letter(refusal: Refusal) -> DeadLetter:

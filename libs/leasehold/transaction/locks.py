@@ -32,6 +32,16 @@ def effective(descriptor: Descriptor, genids: Genids) -> Genids:
     return found
 
 
+def carried(descriptor: Descriptor, genids: Genids, written: Iterable[int]) -> Genids:
+    """What locks that are not `written` now are to keep of what they took over: once the old lock
+    is written for another column, its genid says no more when theirs was."""
+    if not descriptor.lock_moves:
+        return {}
+    now = effective(descriptor, genids)
+    locks = [lock for lock in descriptor.locks if lock not in written]
+    return {k: now[k] for k in locks if now.get(k, 0) != genids.get(k, 0)}
+
+
 def covering(descriptor: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]:
     """Ids of the locks that cover columns, both while one moves; key columns have none."""
     if not descriptor.row_locks:

@@ -28,7 +28,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.key_values import compose
 from leasehold.transaction.binding import Binding, binding
-from leasehold.transaction.locks import agrees, covering, effective, lock_names
+from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
 from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
 
 RowReader = Callable[[Descriptor, Key], Row | None]
@@ -169,6 +169,7 @@ def _after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row |
     if change.image is None:
         return None
     genids = dict(row.genids) if row is not None else {}
+    genids.update(change.carried)
     for lock in change.locks:
         genids[lock] = genid(lsn, position)
     return Row(change.image, genids, lsn)
@@ -217,6 +218,7 @@ def _decide(
         image,
         row.genids,
         locks,
+        carried(descriptor, row.genids, locks),
     )
 
 

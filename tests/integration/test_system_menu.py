@@ -1,0 +1,273 @@
+"""The menu of schema changes on real Kafka, Redis and Spark, while writers write.
+
+Each item walks its states and ends as foreseen; a constraint that rows break fails its job, names
+them and leaves the table as it was; every node has d ⊨ S at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer, Replica, open_replica
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.model.errors import UnknownColumn, UnknownTable
+from leasehold.model.records import Outcome
+from leasehold.schema.job import Job, Status
+from tests.integration.system_cluster import (
+    assert_consistent,
+    command,
+    named,
+    running,
+    settings_of,
+)
+from tests.integration.system_jobs import await_job, begin, control, ended
+from tests.integration.system_load import Load, settled
+
+SERVICES = ("m1", "r1", "changefeed", "spark")
+NODES = ("m1", "r1")
+KEYS = range(4)
+ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with running(tmp_path_factory.mktemp("menu"), SERVICES) as made:
+        with ChangeProducer(settings_of(made, "setup")) as producer:
+            sql = (
+                "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0, city text,"
+                " size int, tag text)"
+            )
+            assert producer.submit({"sql": sql}).result().lsn
+            rows = [row(key) for key in range(ROWS)]
+            assert producer.submit({"transaction": rows}).result(90).lsn
+        yield made
+
+
+def row(key: int) -> dict[str, Any]:
+    values = {"city": f"city {key % 10}", "size": key, "tag": str(key)}
+    return {"table": "t", "op": "insert", "key": {"id": key}, "values": values}
+
+
+@pytest.fixture(scope="module")
+def settings(cluster: LocalCluster) -> ClientSettings:
+    return settings_of(cluster, "tester")
+
+
+@pytest.fixture(scope="module")
+def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
+    with ClusterWatch(settings) as made:
+        made.first_look(30)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
+    with ChangeProducer(settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def replica(settings: ClientSettings) -> Iterator[Replica]:
+    with open_replica(named(settings, "embedded")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def load(settings: ClientSettings) -> Iterator[Load]:
+    """Writers that go on through every schema change of this module."""
+    with Load(settings, "t", KEYS) as made:
+        made.more(20)
+        yield made
+
+
+def changed(watch: ClusterWatch, producer: ChangeProducer, sql: str) -> Job:
+    return ended(watch, begin(producer, sql))
+
+
+def failed(watch: ClusterWatch, producer: ChangeProducer, sql: str) -> Job:
+    before = watch.view.tables[1].descriptor
+    job = ended(watch, begin(producer, sql), Status.FAILED)
+    after = watch.view.tables[job.table_id].descriptor
+    assert (after.columns, after.indexes, after.checks) == (
+        before.columns,
+        before.indexes,
+        before.checks,
+    ), "a failed job leaves the descriptor as it was"
+    return job
+
+
+def put(producer: ChangeProducer, key: int, **values: Any) -> Outcome:
+    request = {"table": "t", "op": "update", "key": {"id": key}, "values": values}
+    return settled(producer.submit({**request, "on_conflict": "fail"}))
+
+
+def applied(replica: Replica, outcome: Outcome) -> Outcome:
+    assert outcome.lsn, outcome
+    replica.wait_applied(outcome.lsn)
+    return outcome
+
+
+def test_a_unique_index_over_duplicates_fails_and_names_them(
+    watch: ClusterWatch, producer: ChangeProducer, load: Load
+) -> None:
+    """Scenario 70 and lesson 25: the keys that differ are in the answer."""
+    job = failed(watch, producer, "CREATE UNIQUE INDEX t_city ON t (city)")
+    assert job.findings
+    assert "t_city" in job.error
+    load.more(20)
+    changed(watch, producer, "CREATE INDEX t_city ON t (city)")
+
+
+def test_unique_is_enforced_once_it_is_public(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """Scenario 69: the write fails, the constraint stays; two rows may swap in one request."""
+    changed(watch, producer, "ALTER TABLE t ADD CONSTRAINT t_size UNIQUE (size)")
+    assert put(producer, 10, size=11).code == "23505"
+    assert put(producer, 10, size=None).lsn
+    swap = [
+        {"table": "t", "op": "update", "key": {"id": a}, "values": {"size": b}}
+        for a, b in ((20, 21), (21, 20))
+    ]
+    applied(replica, settled(producer.submit({"transaction": swap})))
+    (found,) = replica.get_by("t_size", 20)
+    assert found["id"] == 21
+
+
+def test_checks_not_null_and_defaults(watch: ClusterWatch, producer: ChangeProducer) -> None:
+    assert failed(watch, producer, "ALTER TABLE t ADD CHECK (size < 100)").findings
+    assert failed(watch, producer, "ALTER TABLE t ALTER size SET NOT NULL").findings
+    changed(watch, producer, "ALTER TABLE t ADD CONSTRAINT small CHECK (size < 100) NOT VALID")
+    assert put(producer, 5, size=1_000).code == "23514"
+    assert put(producer, 200, city="x").lsn, "another column of a row from before"
+    assert ended(
+        watch, begin(producer, "ALTER TABLE t VALIDATE CONSTRAINT small"), Status.FAILED
+    ).findings
+    changed(watch, producer, "ALTER TABLE t DROP CONSTRAINT small")
+    changed(watch, producer, "ALTER TABLE t ADD CONSTRAINT big CHECK (size < 1000000)")
+    changed(
+        watch, producer, "ALTER TABLE t ALTER city SET DEFAULT 'nowhere', ALTER tag SET NOT NULL"
+    )
+    assert put(producer, 6, tag=None).code == "23502"
+    changed(watch, producer, "ALTER TABLE t ALTER tag DROP NOT NULL")
+    assert put(producer, 6, tag=None).lsn
+    assert put(producer, 6, tag="6").lsn
+
+
+def test_a_column_changes_its_type(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
+) -> None:
+    changed(watch, producer, "ALTER TABLE t ALTER tag TYPE bigint USING CAST(tag AS bigint)")
+    load.more(20)
+    replica.wait_coherent()
+    assert [each["tag"] for each in replica.scan("t")] == list(range(ROWS))
+    assert put(producer, 7, tag="seven").code == "22P02"
+    before = watch.view.tables[1].descriptor
+    applied(replica, put(producer, 7, city="seven"))
+    job = begin(producer, "ALTER TABLE t ALTER city TYPE int USING CAST(city AS int)")
+    found = ended(watch, job, Status.FAILED)
+    assert found.findings
+    assert watch.view.tables[1].descriptor.columns == before.columns
+
+
+def test_names_change_and_both_resolve_meanwhile(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    changed(watch, producer, "ALTER TABLE t RENAME COLUMN tag TO label")
+    replica.wait_coherent()
+    assert replica.get("t", 8)["label"] == 8  # type: ignore[index]
+    changed(watch, producer, "ALTER INDEX t_city RENAME TO by_city")
+    replica.wait_coherent()
+    assert sum(1 for _ in replica.get_by("by_city", "city 3"))
+    assert put(producer, 8, tag=1).code == UnknownColumn.sqlstate
+
+
+def test_several_actions_share_their_steps(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
+) -> None:
+    sql = (
+        "ALTER TABLE t ADD COLUMN gate int NOT NULL DEFAULT 4, ADD CHECK (gate > 0),"
+        " DROP COLUMN label"
+    )
+    job = changed(watch, producer, sql)
+    assert len(job.steps) < 7
+    load.more(20)
+    replica.wait_coherent()
+    found = replica.get("t", 9)
+    assert found is not None
+    assert found["gate"] == 4
+    assert "label" not in found
+
+
+def test_locks_let_writers_of_other_columns_pass(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """Claim 8: both have read the row; each changes its own column."""
+    changed(watch, producer, "ALTER TABLE t ADD LOCK where_ COVERING (city)")
+    replica.wait_coherent()
+
+    def both(change: Any) -> None:
+        """The row is read, another writer changes its other column, then it is written."""
+        change.get("t", 30, columns=["city"])
+        applied(replica, put(producer, 30, size=100_000 + tries[0]))
+        tries[0] += 1
+        change.update("t", 30, {"city": "there"})
+
+    tries = [0]
+    replica.transact(both)
+    assert tries == [1], "it collided with a writer of another column"
+
+    def same(change: Any) -> None:
+        change.get("t", 30, columns=["city"])
+        if not tries[1]:
+            applied(replica, put(producer, 30, city="elsewhere"))
+        tries[1] += 1
+        change.update("t", 30, {"city": "here"})
+
+    tries.append(0)
+    replica.transact(same)
+    assert tries[1] == 2, "a write of the same column was lost"
+    changed(watch, producer, "ALTER TABLE t DROP LOCK where_")
+
+
+def test_explain_changes_nothing_and_a_postponed_job_waits(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer
+) -> None:
+    jobs = len(watch.view.jobs)
+    said = command(cluster, "ddl", "--explain", "--json", "ALTER TABLE t ADD COLUMN later text")
+    assert said.code == 0, said
+    assert [step["point_of_no_return"] for step in said.json] == [False, True]
+    assert len(watch.view.jobs) == jobs
+    job = begin(producer, "ALTER TABLE t ADD COLUMN later text")
+    control(producer, job, "set", postpone=1)
+    found = await_job(watch, job, lambda job: job.postponed or job.status.ended, "its point")
+    if not found.status.ended:  # else it was faster than the request to wait
+        assert command(cluster, "jobs", "complete", str(job)).code == 0
+    ended(watch, job)
+
+
+def test_a_dropped_table_is_gone_and_its_name_free(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """Scenarios 48 and 73."""
+    for number in range(2):
+        settled(producer.submit({"sql": "CREATE TABLE gone (id int PRIMARY KEY, a int)"}))
+        row = {"table": "gone", "op": "insert", "key": {"id": 1}, "values": {"a": number}}
+        applied(replica, settled(producer.submit(row)))
+        assert replica.get("gone", 1) == {"id": 1, "a": number}
+        changed(watch, producer, "DROP TABLE gone")
+        assert settled(producer.submit(row)).code == UnknownTable.sqlstate
+        replica.wait_coherent()
+        with pytest.raises(UnknownTable):
+            replica.get("gone", 1)
+
+
+def test_every_node_is_consistent(cluster: LocalCluster, replica: Replica, load: Load) -> None:
+    load.stop()
+    load.assert_exact(replica)
+    assert_consistent(cluster, NODES)
