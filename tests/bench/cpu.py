@@ -1,8 +1,9 @@
-"""Processor time of the processes of a stand: what a transaction costs, whatever else runs here."""
+"""Processor time of the processes of a stand: what work costs, whatever else runs here."""
 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -10,24 +11,42 @@ from typing import Final
 from infra.local_cluster import LocalCluster
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-USER_FIELD: Final = 11  # of what follows the command's name in /proc/<pid>/stat (proc(5): 14, 15)
+# Of what follows the command's name in /proc/<pid>/stat (proc(5): fields 4, 14 to 17).
+PARENT_FIELD: Final = 1
+FIRST_TIME_FIELD: Final = 11
+TIME_FIELDS: Final = 4
+"""User and system time of the process, then of those of its children that have ended."""
 
 
 def cpu_seconds(cluster: LocalCluster, names: Iterable[str]) -> dict[str, float]:
-    """User and system time so far of each process that runs."""
+    """User and system time so far of each process that runs, with all processes below it: Spark
+    is a driver, a JVM and its Python workers."""
+    ticks: dict[int, int] = {}
+    children: dict[int, list[int]] = defaultdict(list)
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (path / "stat").read_text()
+        except OSError:  # it has ended meanwhile
+            continue
+        # The name in parentheses may hold blanks: fields are counted from behind it.
+        fields = stat.rpartition(")")[2].split()
+        times = fields[FIRST_TIME_FIELD : FIRST_TIME_FIELD + TIME_FIELDS]
+        ticks[int(path.name)] = sum(map(int, times))
+        children[int(fields[PARENT_FIELD])].append(int(path.name))
+
+    def of_tree(pid: int) -> int:
+        return ticks.get(pid, 0) + sum(map(of_tree, children[pid]))
+
     found = {}
     for name in names:
         record = cluster.processes.find(name)
         if record is not None:
-            stat = Path(f"/proc/{record.identity.pid}/stat").read_text()
-            # The name in parentheses may hold blanks: fields are counted from behind it.
-            fields = stat.rpartition(")")[2].split()
-            ticks = int(fields[USER_FIELD]) + int(fields[USER_FIELD + 1])
-            found[name] = ticks / TICKS_PER_S
+            found[name] = of_tree(record.identity.pid) / TICKS_PER_S
     return found
 
 
 def per_unit(before: dict[str, float], after: dict[str, float], units: float) -> str:
-    """Words: µs of processor time per unit of work, by process."""
+    """Words: µs of processor time per unit of work, by process and in all."""
     spent = {name: after[name] - before[name] for name in before.keys() & after.keys()}
-    return ", ".join(f"{name} {spent[name] / units * 1e6:.0f}" for name in sorted(spent))
+    words = [f"{name} {spent[name] / units * 1e6:.1f}" for name in sorted(spent)]
+    return ", ".join([*words, f"in all {sum(spent.values()) / units * 1e6:.1f}"])

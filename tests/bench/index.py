@@ -11,6 +11,7 @@ from leasehold.adapters.clock import boottime_ns
 from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.child import Child
+from tests.bench.cpu import cpu_seconds, per_unit
 from tests.bench.figure import Figure, percentile
 from tests.bench.jobs_reader import Ended
 from tests.bench.pacing import Write, due_between
@@ -26,15 +27,24 @@ BEFORE_S: Final = 10.0
 class LoadedRows:
     """The stand with the rows on it; made for the first group that asks, shared by both."""
 
-    def __init__(self, where: Stand, rows: int) -> None:
+    def __init__(self, where: Stand, rows: int, processes: list[str]) -> None:
         self.where = where
         self.rows = rows
+        self.processes = processes
         where.submit({"sql": bulk_loader.CREATE})
         where.submit({"sql": "CREATE TABLE marker (id bigint PRIMARY KEY)"})
         say(f"loading {rows} rows")
         loader = where.child("loader", "bulk_loader", rows)
         self.seconds = loader.answer(stop=False)["seconds"]
         self._wait_for_changefeed()
+
+    def change(self, sql: str) -> Ended:
+        """A schema change over all rows; tells what it cost each process."""
+        before = cpu_seconds(self.where.cluster, self.processes)
+        ended = self.where.change(sql, JOB_TIMEOUT_S)
+        after = cpu_seconds(self.where.cluster, self.processes)
+        say(f"processor time per row, µs: {per_unit(before, after, self.rows)}")
+        return ended
 
     def _wait_for_changefeed(self) -> None:
         """What it publishes of a later change stands behind all the rows."""
@@ -46,13 +56,13 @@ class LoadedRows:
 def loaded_stand(settings: BenchSettings) -> Iterator[LoadedRows]:
     services = ["m1", *replicants(settings.replicants), "changefeed", "spark"]
     with stand(services) as where:
-        yield LoadedRows(where, settings.rows)
+        yield LoadedRows(where, settings.rows, ["kafka", *services])
 
 
 def measure_index(loaded: LoadedRows) -> Iterator[Figure]:
     yield Figure("bulk_rate", loaded.rows / loaded.seconds, "rows/s")
     say("CREATE INDEX")
-    ended = loaded.where.change(bulk_loader.INDEX, JOB_TIMEOUT_S)
+    ended = loaded.change(bulk_loader.INDEX)
     yield Figure("index_rows_rate", loaded.rows / ended.took_ms * 1e3, "rows/s")
     yield Figure("backfill_rate", rows_per_second(ended.job), "rows/s")
 
@@ -66,9 +76,7 @@ def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     before_ns = boottime_ns()
     time.sleep(BEFORE_S)
     begin_ns = boottime_ns()
-    ended: Ended = where.change(
-        f"CREATE INDEX rows_words ON {bulk_loader.TABLE} (words)", JOB_TIMEOUT_S
-    )
+    ended = loaded.change(f"CREATE INDEX rows_words ON {bulk_loader.TABLE} (words)")
     end_ns = boottime_ns()
     say(f"CREATE INDEX took {ended.took_ms / 1e3:.1f} s beside the writes")
     writes = _writes(writer)
