@@ -93,6 +93,11 @@ class Descriptor:
         return (DEFAULT_LOCK, *(lock.element_id for lock in self.row_locks))
 
     @cached_property
+    def moves_locks(self) -> bool:
+        """Has a lock taken columns over, or is one about to?"""
+        return bool(self.lock_moves) or any(len(c.locks) > 1 for c in self.columns)
+
+    @cached_property
     def by_name(self) -> dict[str, Column]:
         """Public columns by name: what a query or a writer at this version may name."""
         return {c.name: c for c in self.columns if c.state in READABLE}

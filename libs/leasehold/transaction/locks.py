@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.ids import genid
+from leasehold.model.ids import genid_lsn
 from leasehold.model.records import ANY_GENID, Genids
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import DEFAULT_LOCK, DEFAULT_LOCK_NAME
@@ -22,20 +22,26 @@ Expected: TypeAlias = int | Mapping[str, int]
 
 
 def effective(descriptor: Descriptor, genids: Genids) -> Genids:
-    """A row's genid per lock: max(target, min(source, fence)) for every move, in their order."""
-    if not descriptor.lock_moves:
+    """A row's genid per lock, with what a lock takes over from the old one of its columns: all
+    while both cover them, then what that one says of writes up to the fence. A later genid of the
+    old lock says nothing of them: whoever wrote it has kept what it replaced (`carried`)."""
+    if not descriptor.moves_locks:
         return genids
     found = dict(genids)
     for target, source, fence in descriptor.lock_moves:
-        known = min(found.get(source, 0), genid(fence + 1, 0) - 1)
-        found[target] = max(found.get(target, 0), known)
+        known = found.get(source, 0)
+        if genid_lsn(known) <= fence:
+            found[target] = max(found.get(target, 0), known)
+    for column in descriptor.columns:
+        for target in column.locks[1:]:
+            found[target] = max(found.get(target, 0), found.get(column.locks[0], 0))
     return found
 
 
 def carried(descriptor: Descriptor, genids: Genids, written: Iterable[int]) -> Genids:
-    """What locks that are not `written` now are to keep of what they took over: once the old lock
-    is written for another column, its genid says no more when theirs was."""
-    if not descriptor.lock_moves:
+    """⚠ What locks that are not `written` now are to keep of what they took over: once the old
+    lock is written for another column's sake, its genid says no more when theirs was."""
+    if not descriptor.moves_locks:
         return {}
     now = effective(descriptor, genids)
     locks = [lock for lock in descriptor.locks if lock not in written]
