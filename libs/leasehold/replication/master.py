@@ -61,7 +61,9 @@ class MasterSettings:
     """`heartbeat_ms` between records when there is nothing to decide. Asks for coherency leases
     alone gather for `grants_gather_ms`, so that an idle log does not get a record per node and
     renewal; that and the renewal together stay well below a lease's duration. Users count as
-    present for `users_recent_ms` after a request (see `rows_filled_beside_max`)."""
+    present for `users_recent_ms` after a request (see `rows_filled_beside_max`). While a coherent
+    node is more than `ahead_max` records behind, requests gather for the next record: their answers
+    would wait for the node anyway (C1), and fewer records are what lets it catch up."""
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
@@ -71,6 +73,7 @@ class MasterSettings:
     grants_gather_ms: int = 120
     delete_every_ms: int = 5_000
     users_recent_ms: int = 1_000
+    ahead_max: int = 3
 
 
 class Master:
@@ -213,8 +216,11 @@ class Master:
         return self._append(batch, position, now)
 
     def _has_work(self, now: Now) -> bool:
-        waits = bool(self._requests) or self._changes.has_write() or self._may_fill(now)
-        return waits or self._grants_due(now)
+        if self._grants_due(now):
+            return True
+        if self.watch.records_behind(self._log_end, now.mono_ns) > self._settings.ahead_max:
+            return False
+        return bool(self._requests) or self._changes.has_write() or self._may_fill(now)
 
     def _may_fill(self, now: Now) -> bool:
         """Whether backfill rows wait, and every coherent node keeps up: rows that a node has not

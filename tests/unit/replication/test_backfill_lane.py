@@ -1,4 +1,4 @@
-"""How much of a backfill the master takes into a record, and when it takes none."""
+"""What the master takes into a record, rows of a backfill above all, and when it waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Lane
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import AckRead, LaneRead
+from leasehold.replication.master import MasterSettings
 from leasehold.schema.job import Job, Phase, Step
 from tests.unit.replication.test_node import CODEC, World, insert, update
 
@@ -88,30 +89,60 @@ def test_beside_users_it_takes_small_ones_until_they_have_gone(lane: World) -> N
     assert filled(lane) == [3, 3, 8]
 
 
+def ack(world: World, offset: int, *, ask: bool = False) -> None:
+    """From a coherent replicant r9."""
+    asked = world.now().mono_ns if ask else 0
+    record = Ack("r9", b"r9", "replicant", offset, 1, 0, asked, False, "", 0)
+    world.perform(world.node.step(AckRead(record), world.now()))
+
+
+def make_coherent(world: World) -> int:
+    """→ the log's end behind its grant."""
+    ack(world, len(world.log), ask=True)
+    world.ms += 200
+    turn(world)
+    return len(world.log)
+
+
 def test_none_while_a_coherent_node_is_behind(lane: World) -> None:
     """C1: what the node has not applied yet stands before the next user's answer."""
-
-    def ack(offset: int, *, ask: bool = False) -> None:
-        asked = lane.now().mono_ns if ask else 0
-        record = Ack("r9", b"r9", "replicant", offset, 1, 0, asked, False, "", 0)
-        lane.perform(lane.node.step(AckRead(record), lane.now()))
-
-    ack(len(lane.log), ask=True)
-    lane.ms += 200
-    turn(lane)  # its grant
-    stands = len(lane.log)
+    stands = make_coherent(lane)
     fill(lane, CHUNK)
     for _ in range(6):
         turn(lane)
-    # It has applied nothing of these: three records later no more rows are taken …
+    # It has not applied even its grant: two records later no more rows are taken …
     assert filled(lane) == [8, 8]
     number = lane.put(update(1, a=7))
     turn(lane)
     assert lane.row(lane.node, 1) == {1: 1, 2: 7}, "… while users are served"
     assert not lane.answers(number)
-    ack(stands)
+    ack(lane, stands)
     turn(lane)
     assert sum(filled(lane)) == 16
-    ack(len(lane.log))
+    ack(lane, len(lane.log))
     turn(lane)
     assert sum(filled(lane)) > 16
+
+
+def test_requests_gather_while_a_coherent_node_is_behind(lane: World) -> None:
+    ack(lane, make_coherent(lane))
+    records = len(lane.log)
+    for value in range(10):
+        lane.put(update(1, a=value))
+        turn(lane)
+    assert len(lane.log) == records + MasterSettings().ahead_max + 1
+    ack(lane, len(lane.log))
+    turn(lane)
+    assert len(lane.log) == records + MasterSettings().ahead_max + 2, "all of them in one record"
+    assert lane.row(lane.node, 1) == {1: 1, 2: 9}
+
+
+def test_a_silent_node_holds_nobody_up_for_long(lane: World) -> None:
+    """C4: until its lease is surely over, and not longer than to the next heartbeat anyway."""
+    make_coherent(lane)
+    for value in range(10):
+        lane.put(update(1, a=value))
+        turn(lane)
+    lane.ms += MasterSettings().heartbeat_ms
+    turn(lane)
+    assert lane.row(lane.node, 1) == {1: 1, 2: 9}
