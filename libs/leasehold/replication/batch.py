@@ -27,7 +27,7 @@ from leasehold.model.records import (
     Refusal,
     RowImage,
 )
-from leasehold.replication.fill import FillSlice, slice_chunk
+from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
 from leasehold.replication.outcomes import (
     Asked,
     OutcomeSettings,
@@ -48,15 +48,16 @@ RETRIES_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """`rows_filled_max`: backfill rows taken into one record. A record costs every process a fixed
-    sum, so they are many; but `rows_filled_beside_max` while users' requests come, who then queue
-    behind a few milliseconds' worth of them. None while a coherent node is more than
-    `fill_behind_max` records behind: enough for it to apply one while the next is on its way."""
+    """`rows_filled_max`: backfill rows taken into one record, in index entries (`row_cost`). A
+    record costs every process a fixed sum, so they are many; `rows_filled_beside_max` while users'
+    requests come: then they cost about what the record does. None while a coherent node is more
+    than `fill_behind_max` records behind: enough for it to apply one while the next is on its way.
+    """
 
     record_bytes_max: int = RECORD_BYTES_MAX
     requests_max: int = 2_000
     rows_filled_max: int = 10_000
-    rows_filled_beside_max: int = 1_000
+    rows_filled_beside_max: int = 4_000
     fill_behind_max: int = 2
     attempts_max: int = RETRIES_MAX
 
@@ -345,10 +346,12 @@ class Batch:
         return lsn
 
     def fill(self, chunk: Chunk, done: int, rows_max: int) -> int:
-        """Decide rows `done`… of an accepted chunk, as many as fit; → rows done then.
+        """Decide rows `done`… of an accepted chunk, as many as fit, and at least one; → rows done
+        then. `rows_max` in index entries.
 
         Applied here and logged; taking a row twice changes nothing."""
-        rows = min(rows_max, len(chunk.rows) - done)
+        cost = row_cost(chunk, self._catalog)
+        rows = min(max(1, rows_max // cost), len(chunk.rows) - done)
         while rows > 0:
             part: FillSlice = slice_chunk(
                 chunk, done, rows, self._catalog, self._store, self._rules
@@ -368,7 +371,7 @@ class Batch:
                 lsn = self.next_lsn
                 self._apply(commit, part.before, lsn)
                 self._add_commit(commit, packed)
-                self.rows_filled += rows
+                self.rows_filled += rows * cost
                 return done + rows
             if rows == 1:
                 raise Full

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from leasehold.model.ports import Row, StoreWriter
 from leasehold.model.records import ChangeKind, Chunk, ChunkDecided, EntriesFill, RowChange
@@ -10,6 +10,15 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Column, Index
 from leasehold.schema.key_values import compose
 from leasehold.transaction.verify import RULES, VerifyRules
+
+COLUMN_ROW_COST: Final = 4
+
+
+def row_cost(chunk: Chunk, catalog: Catalog) -> int:
+    """What a row of an accepted chunk costs all nodes, in index entries: a column's row is
+    composed, logged and written whole, by itself."""
+    element = catalog.version(chunk.table_id, chunk.version).element(chunk.element_id)
+    return COLUMN_ROW_COST if isinstance(element, Column) else 1
 
 
 class FillSlice(NamedTuple):

@@ -9,6 +9,7 @@ import pytest
 from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Lane
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import AckRead, LaneRead
+from leasehold.replication.fill import COLUMN_ROW_COST
 from leasehold.replication.master import MasterSettings
 from leasehold.schema.job import Job, Phase, Step
 from tests.unit.replication.test_node import CODEC, World, insert, update
@@ -35,7 +36,12 @@ JOB = Job(
 @pytest.fixture
 def lane(monkeypatch: pytest.MonkeyPatch) -> World:
     """A table of 20 rows, and a master that takes the chunks of job 1."""
-    world = World(BatchSettings(rows_filled_max=8, rows_filled_beside_max=3, fill_behind_max=2))
+    settings = BatchSettings(
+        rows_filled_max=8 * COLUMN_ROW_COST,
+        rows_filled_beside_max=3 * COLUMN_ROW_COST,
+        fill_behind_max=2,
+    )
+    world = World(settings)
     world.ask({"sql": "create table t (id bigint primary key, a integer, b text)"})
     for key in range(ROWS):
         world.ask(insert(key, a=key))
