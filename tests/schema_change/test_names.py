@@ -7,6 +7,7 @@ import pytest
 
 from leasehold.model.errors import DuplicateObject, Refused, UnknownTable
 from leasehold.model.records import DescriptorWrite
+from leasehold.schema.edits import Kind
 from leasehold.schema.job import Phase
 from leasehold.schema.plan import CreateTablePlan
 from tests.schema_change.changes import TABLE, Change, changed, planned
@@ -20,6 +21,8 @@ RENAME_INDEX = changed("ALTER INDEX i RENAME TO j", TABLE, UNIQUE, domain=A2)
 RENAME_COLUMN = changed("ALTER TABLE t RENAME COLUMN a TO z", domain={**A2, "z": (0, 1)})
 DROP_TABLE = changed("DROP TABLE t", TABLE, UNIQUE, domain=A2)
 ADD_COLUMN = changed("ALTER TABLE t ADD COLUMN c integer")
+
+NAMED = (Kind.TABLE, Kind.INDEX)
 
 
 def places(change: Change) -> list[tuple[Position, int]]:
@@ -40,6 +43,9 @@ def test_no_table_takes_a_name_that_is_in_use_or_promised(change: Change) -> Non
         versions = position.versions[len(position.versions) - 1 - low :]
         names = {name for version in versions for name in version.names}
         names |= {i.name for v in versions if v.names for i in v.indexes}
+        if not position.job.status.ended:
+            named = [e for s in position.job.steps for e in s.edits if e.kind in NAMED]
+            names |= {edit.name for edit in named}
         for name in ("t", "u", "i", "j", "free"):
             catalog = position.catalog(low)
             try:
