@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.models import test_model_lease, test_model_log, test_model_whole
 from tests.models.switches import Switch, off
-from tests.schema_change import test_locks
+from tests.schema_change import test_locks, test_mutations
 from tests.schema_change import test_rules as schema_change
 from tests.simulation import test_rules as simulation
 from tests.unit.lease import test_rules as stories
@@ -33,6 +33,8 @@ def found() -> Iterator[Mutation]:
     for case in schema_change.BROKEN:
         names = frozenset(Switch("schema_change", name) for name in case.off)
         yield Mutation(names, "model of the schema changes")
+    for order in test_mutations.ORDERS:
+        yield Mutation(frozenset({Switch("order", order.words)}), "model of the schema changes")
     for name in test_locks.OFF:
         yield Mutation(frozenset({Switch("locks", name)}), "model of the locks")
     for _, _, _, rules in simulation.OFF:

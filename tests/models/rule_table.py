@@ -118,7 +118,7 @@ SCHEMA_CHANGE: Final = (
     Rule(
         "drop required",
         "a required column without default first loses its NOT NULL",
-        unbuilt="DROP COLUMN is not built; the model shows that inserts would be refused",
+        of("order", "NOT NULL is not dropped first"),
     ),
     Rule(
         "chunks",
@@ -133,14 +133,34 @@ SCHEMA_CHANGE: Final = (
     Rule(
         "verification",
         "a unique index is compared by distinct keys, too",
-        unbuilt="unique indexes are not built",
+        of("order", "unique before it is validated") | of("schema_change", "verify"),
     ),
     Rule(
         "validation",
         "a constraint is validated on each key's newest image, and confirmed by the master",
-        unbuilt="constraints over existing rows are not built",
+        of("order", "public without validation", "validated before it is enforced"),
     ),
 )
+
+CODE: Final = (
+    Rule(
+        "Claim 8",
+        "columns that move between locks are covered by both, and take along what the old one knew",
+        of("locks", "dual", "takes_along", "carries"),
+    ),
+    Rule(
+        "filled",
+        "a nullable column with a default is filled for one step before it is public",
+        of("order", "public without `filled`"),
+    ),
+    Rule(
+        "hidden",
+        "no constraint is enforced over a column that its version does not show",
+        of("order", "CHECK does not wait for its column", "UNIQUE does not wait for its column")
+        | of("order", "the column is hidden before its UNIQUE is let go"),
+    ),
+)
+"""Rules that the documents do not have: found by the models."""
 
 BACKED: Final = {
     Switch("schema", "chunk_names_run"): "the catalog counts nothing of another run either",

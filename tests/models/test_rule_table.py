@@ -9,7 +9,7 @@ import pytest
 
 import leasehold
 from tests.models.mutations import found, harmless
-from tests.models.rule_table import BACKED, PROTOCOL, SCHEMA_CHANGE, Rule
+from tests.models.rule_table import BACKED, CODE, PROTOCOL, SCHEMA_CHANGE, Rule
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import Switch, of_the_library
 
@@ -33,7 +33,9 @@ def test_every_warning_in_the_code_is_in_the_table() -> None:
             assert number in numbers, f"{path.name}: {number}"
 
 
-@pytest.mark.parametrize("rule", [*PROTOCOL, *SCHEMA_CHANGE], ids=lambda r: f"{r.number} {r.words}")
+@pytest.mark.parametrize(
+    "rule", [*PROTOCOL, *SCHEMA_CHANGE, *CODE], ids=lambda r: f"{r.number} {r.words}"
+)
 def test_a_rule_has_switches_that_do_harm_or_a_reason(rule: Rule, model_line: AddLine) -> None:
     assert bool(rule.switches) != bool(rule.unbuilt), "one of the two"
     if rule.unbuilt:
@@ -53,5 +55,5 @@ def test_every_switch_of_the_library_does_harm_or_is_backed() -> None:
 
 def test_the_switches_of_the_table_exist() -> None:
     known = {switch for mutation in (*found(), *harmless()) for switch in mutation.off}
-    for rule in (*PROTOCOL, *SCHEMA_CHANGE):
+    for rule in (*PROTOCOL, *SCHEMA_CHANGE, *CODE):
         assert rule.switches <= known | of_the_library(), rule

@@ -125,12 +125,6 @@ def test_values_that_pass_by_each_other_do_not_fail_the_job() -> None:
 
 
 @pytest.mark.parametrize("definition", ["integer DEFAULT 7", "integer NOT NULL DEFAULT 7"])
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="`compose` derives the new column before it puts the default into the old one; and"
-    " `consistency._derived` compares the new column with itself, as both have the name then",
-)
 def test_a_row_that_takes_the_default_is_converted_while_the_type_changes(definition: str) -> None:
     """INSERT without a column whose type changes: nullable, its default is NULL in the new type."""
     report = explored(Model(retyped("bigint", definition, {"a": (8,)})))

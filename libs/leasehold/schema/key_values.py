@@ -53,8 +53,6 @@ def compose(
                 image[element_id] = value
     else:
         image.update(changed)
-    if descriptor.has_derived:
-        derive(descriptor, before, image)
     for column in descriptor.written:
         if column.derived is not None:
             continue
@@ -67,6 +65,8 @@ def compose(
             before is None or not column.nullable or unwritten
         ):
             image[column.element_id] = column.default
+    if descriptor.has_derived:  # from what the defaults have put, too
+        derive(descriptor, before, image)
     return {element_id: value for element_id, value in image.items() if value is not None}
 
 
