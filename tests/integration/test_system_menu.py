@@ -233,6 +233,26 @@ def test_locks_let_writers_of_other_columns_pass(
     changed(watch, producer, "ALTER TABLE t DROP LOCK where_")
 
 
+def test_a_foreign_key_is_validated_and_enforced_from_both_sides(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
+) -> None:
+    settled(producer.submit({"sql": "CREATE TABLE gates (id int PRIMARY KEY, name text)"}))
+    gate = {"table": "gates", "op": "insert", "key": {"id": 4}, "values": {"name": "four"}}
+    applied(replica, put(producer, 50, gate=5))
+    assert settled(producer.submit(gate)).lsn
+    sql = "ALTER TABLE t ADD CONSTRAINT t_gate FOREIGN KEY (gate) REFERENCES gates"
+    assert [key for _, _, key, _ in failed(watch, producer, sql).findings] == [(50,)]
+    assert put(producer, 50, gate=4).lsn
+    changed(watch, producer, sql)
+    load.more(20)
+    assert put(producer, 50, gate=6).code == "23503"
+    delete = {"table": "gates", "op": "delete", "key": {"id": 4}, "on_conflict": "fail"}
+    assert settled(producer.submit(delete)).code == "23503"
+    assert settled(producer.submit({"sql": "DROP TABLE gates"})).code == "2BP01"
+    changed(watch, producer, "ALTER TABLE t DROP CONSTRAINT t_gate")
+    changed(watch, producer, "DROP TABLE gates")
+
+
 def test_explain_changes_nothing_and_a_postponed_job_waits(
     cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer
 ) -> None:

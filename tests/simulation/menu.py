@@ -11,6 +11,7 @@ from typing import Any, Final
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import Outcome
 from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.elements import Constraint
 from leasehold.schema.job import Job, Status
 from leasehold.schema.states import State
 from tests.simulation.harm import demand
@@ -23,8 +24,17 @@ COLUMNS_MAX: Final = 7
 # What a statement may be refused with: names come and go beside it, one job at a time per table.
 BY_NAME: Final = {"42P01", "42P07", "42701", "42703", "42704", "2BP01", "42P16", "55006", "0A000"}
 BY_VALUE: Final = {"23502", "22P02", "22003", "22001", "42804"}
-DDL_CODES: Final = BY_NAME | BY_VALUE
-ROW_CODES: Final = {"42P01", "42703", "23505", "23514", "40001", "22023", "08P01"} | BY_VALUE
+DDL_CODES: Final = BY_NAME | BY_VALUE | {"42830"}
+ROW_CODES: Final = {
+    "42P01",
+    "42703",
+    "23503",
+    "23505",
+    "23514",
+    "40001",
+    "22023",
+    "08P01",
+} | BY_VALUE
 # Kinds of jobs that rows can make fail.
 MAY_FAIL: Final = ("unique", "constraint", "not null", "type", "alter table")
 
@@ -124,12 +134,19 @@ class Menu(SchemaChanger):
         return f"alter table {table.name} alter {column.name} {what}"
 
     def _constraint(self, table: Descriptor, column: Column) -> str | None:
-        if table.checks and self.rng.random() < 0.5:
-            check = self.rng.choice(table.checks)
+        if (table.checks or table.foreign_keys) and self.rng.random() < 0.5:
+            constraints: tuple[Constraint, ...] = (*table.checks, *table.foreign_keys)
+            check = self.rng.choice(constraints)
             verb = "drop" if check.state is State.PUBLIC else "validate"
             return f"alter table {table.name} {verb} constraint {check.name}"
         if column.type.name == "text":
             return None
+        if self.rng.random() < 0.45:
+            way = self.rng.choice(("", " not valid"))
+            parent = self.rng.choice(NAMES)
+            return (
+                f"alter table {table.name} add foreign key ({column.name}) references {parent}{way}"
+            )
         form = self.rng.choice((f"check ({column.name} < 80)", f"unique ({column.name})"))
         late = " not valid" if "check" in form and self.rng.random() < 0.6 else ""
         return f"alter table {table.name} add constraint k{self._number} {form}{late}"
@@ -188,7 +205,7 @@ class Menu(SchemaChanger):
     def _value(self, column: Column) -> Any:
         if column.nullable and self.rng.random() < 0.2:
             return None
-        number = self.rng.randrange(100)
+        number = self.rng.randrange(self.rng.choice((KEYS, 100)))
         return str(number) if column.type.name == "text" else number
 
     def _row_done(self, outcome: Outcome) -> None:

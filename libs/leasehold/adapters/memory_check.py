@@ -7,9 +7,10 @@ from hashlib import blake2b
 
 from leasehold.adapters.dead_elements import element_ids_of
 from leasehold.adapters.memory_contents import Contents
-from leasehold.model.records import CheckReport
+from leasehold.model.records import CheckReport, Key
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.elements import ForeignKey
 from leasehold.schema.verification import as_if_public
 
 
@@ -27,7 +28,8 @@ def check_contents(
         newest = versions[-1]
         # Elements of older versions alone are left over on purpose.
         kept = frozenset().union(*map(element_ids_of, versions)) - element_ids_of(newest)
-        found = violations(data, as_if_public(newest, elements), kept)
+        public = as_if_public(newest, elements)
+        found = violations(data, public, kept, lambda key: _parents(held, key))
         if elements:
             found = tuple(v for v in found if v.element_id in elements)
             unknown = [e for e in elements if newest.element(e) is None]
@@ -52,6 +54,17 @@ def check_contents(
         took_ms=0,
         error=error,
     )
+
+
+def _parents(held: Contents, key: ForeignKey) -> set[Key]:
+    """The values that the rows of a foreign key's parent have in the columns it refers to."""
+    found = set()
+    for table, primary in held.exists:
+        if table == key.parent:
+            row = held.row(table, primary)
+            assert row is not None, "it exists"
+            found.add(tuple(row.values.get(column) for column in key.parent_columns))
+    return found
 
 
 def data_of(held: Contents, table_id: int) -> KeyValueData:

@@ -36,7 +36,7 @@ from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.derived import unlike, value_of
-from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, Index
+from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
 from leasehold.schema.verification import as_if_public
@@ -118,6 +118,9 @@ class TableCheck:
             for check in self._newest.checks:
                 if check.state in READABLE:
                     self._check(check)
+            for key in self._newest.foreign_keys:
+                if key.state in READABLE:
+                    self._foreign_key(key)
         findings = tuple(self._findings)
         return TableFindings(rows, self._entries, self._checksum(elements), self._total, findings)
 
@@ -133,6 +136,8 @@ class TableCheck:
                         self._derived(public, column)
                 case Check() as check:
                     self._check(check)
+                case ForeignKey() as key:
+                    self._foreign_key(key)
                 case None:
                     raise LookupError(
                         f"version {self._newest.version} of table {self._newest.name!r}"
@@ -242,6 +247,29 @@ class TableCheck:
         clause = f"FROM {statements.name} WHERE ({keys}) IN ({twice})"
         words = f"another row has the same key in unique index {index.name!r}"
         self._report(6, index.element_id, clause, statements.primary, words)
+
+    # ------------------------------------------------------------ foreign keys (6)
+
+    def _foreign_key(self, key: ForeignKey) -> None:
+        """Rows that refer to none, by the parent's primary key or by its index's entries."""
+        if not self._physical:
+            return
+        own = [f"t.{column_name(column)}" for column in key.columns]
+        if key.parent_index:
+            parent = entries_name(key.parent, key.parent_index)
+            theirs = [f"p.k{number}" for number in range(len(own))]
+        else:
+            parent = table_name(key.parent)
+            theirs = [f"p.{column_name(column)}" for column in key.parent_columns]
+        given = " AND ".join(f"{column} IS NOT NULL" for column in own)
+        same = " AND ".join(f"{a} = {b}" for a, b in zip(theirs, own, strict=True))
+        clause = (
+            f"FROM {self._table} AS t WHERE {given}"
+            f" AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE {same})"
+        )
+        shown = tuple(f"t.{column}" for column in self._keys)
+        words = f"foreign key {key.name!r}: the row that it refers to is not there"
+        self._report(6, key.element_id, clause, shown, words)
 
     # ------------------------------------------------------------ row by row (2 and 6)
 

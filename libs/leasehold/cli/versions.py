@@ -134,6 +134,7 @@ def _show_table(table: dict[str, Any], output: Output) -> None:
             ("index", "indexes", ()),
             ("check", "checks", ()),
             ("lock", "locks", ()),
+            ("foreign key", "foreign_keys", ()),
         )
         for element in table[place]
     ]

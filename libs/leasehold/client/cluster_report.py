@@ -167,6 +167,7 @@ def table_report(view: ClusterView, table: TableView) -> dict[str, Any]:
         "indexes": elements_report(descriptor, descriptor.indexes),
         "checks": elements_report(descriptor, descriptor.checks),
         "locks": elements_report(descriptor, descriptor.row_locks),
+        "foreign_keys": elements_report(descriptor, descriptor.foreign_keys),
         "rows_about": view.ends.get(f"rows/{descriptor.table_id}", 0),
     }
 

@@ -40,6 +40,7 @@ _PLACES: Final[Mapping[Kind, str]] = {
     Kind.INDEX: "indexes",
     Kind.CHECK: "checks",
     Kind.LOCK: "locks",
+    Kind.FOREIGN_KEY: "foreign_keys",
 }
 """Where a descriptor's wire form keeps its elements, in the order in which they are told."""
 

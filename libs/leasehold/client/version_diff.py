@@ -12,6 +12,7 @@ from leasehold.schema.elements import (
     Check,
     Column,
     Element,
+    ForeignKey,
     Index,
     Lock,
 )
@@ -27,7 +28,7 @@ class ElementChange(NamedTuple):
     that is gone. `detail` is its definition, e.g. ``text not null default 'none'``, `was` that
     before. `former_name` differs from `name` where it was renamed."""
 
-    kind: str  # table | column | index | check | lock
+    kind: str  # table | column | index | check | lock | foreign key
     element_id: int
     name: str
     before: State
@@ -115,6 +116,8 @@ def element_words(descriptor: Descriptor, element: Element) -> str:
             return f"({element.expression})"
         case Lock():
             return lock_words(descriptor, element)
+        case ForeignKey():
+            return foreign_key_words(descriptor, element)
 
 
 def column_words(column: Column) -> str:
@@ -138,6 +141,12 @@ def index_words(descriptor: Descriptor, index: Index) -> str:
     unique = "unique " if index.unique else unique
     also = f" also named {index.alias}" if index.alias else ""
     return f"{unique}on ({columns}){also}"
+
+
+def foreign_key_words(descriptor: Descriptor, key: ForeignKey) -> str:
+    """``(carrier) refers to table 3``: a version knows of its own table alone."""
+    columns = ", ".join(descriptor.by_id[e].name for e in key.columns if e in descriptor.by_id)
+    return f"({columns}) refers to table {key.parent}"
 
 
 def lock_words(descriptor: Descriptor, lock: Lock) -> str:

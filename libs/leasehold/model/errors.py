@@ -117,6 +117,16 @@ class CheckViolation(Refused):
     sqlstate = "23514"
 
 
+class ForeignKeyViolation(Refused):
+    sqlstate = "23503"
+
+
+class InvalidForeignKey(Refused):
+    """What a foreign key refers to is not unique, or not of its types."""
+
+    sqlstate = "42830"
+
+
 class RequestTooLarge(Refused):
     """The composed record of this one request can never fit (L8)."""
 

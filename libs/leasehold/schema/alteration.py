@@ -6,7 +6,7 @@ the same statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from leasehold.schema import tracks as way
 from leasehold.schema.descriptor import (
     CHECKS_MAX,
     COLUMNS_MAX,
+    FOREIGN_KEYS_MAX,
     INDEXES_MAX,
     LOCKS_MAX,
     Descriptor,
@@ -34,10 +35,20 @@ from leasehold.schema.elements import (
     DEFAULT_LOCK_NAME,
     Check,
     Column,
+    Constraint,
+    ForeignKey,
     Index,
     Lock,
 )
 from leasehold.schema.names import constraint_names, free_name
+from leasehold.schema.references import (
+    References,
+    check_types,
+    index_over,
+    referred,
+    refuse_referred_column,
+    refuse_referred_index,
+)
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track
 from leasehold.sql.conversion import conversions, converted
@@ -52,6 +63,7 @@ from leasehold.sql.statements import (
     Action,
     AddCheck,
     AddColumn,
+    AddForeignKey,
     AddLock,
     AddUnique,
     AlterType,
@@ -61,6 +73,7 @@ from leasehold.sql.statements import (
     DropConstraint,
     DropLock,
     DropNotNull,
+    ForeignKeyDefinition,
     RenameColumn,
     RenameTable,
     SetDefault,
@@ -95,10 +108,20 @@ def made_index(
 
 
 class Alteration:
-    """`tracks`, and `notices` for what needed nothing done; `taken` are names of relations."""
+    """`tracks`, and `notices` for what needed nothing done; `taken` are names of relations,
+    `parents` finds a table by its name, `references` the foreign keys that refer to this one.
+    `needs`: tables that must stay as they are until it is done."""
 
-    def __init__(self, table: Descriptor, taken: set[str]) -> None:
+    def __init__(
+        self,
+        table: Descriptor,
+        taken: set[str],
+        parents: Callable[[str], Descriptor],
+        references: References = lambda: (),
+    ) -> None:
         self._table = table
+        self._parents = parents
+        self._references = references
         self._taken = set(taken)
         self._constraints = constraint_names(table)
         self._columns = {c.name: c for c in table.columns if c.state is State.PUBLIC}
@@ -112,6 +135,7 @@ class Alteration:
         self._moves_track: Track | None = None
         self.tracks: list[Track] = []
         self.notices: list[str] = []
+        self.needs: set[int] = set()
         self.kind = "alter table"
 
     @property
@@ -143,6 +167,8 @@ class Alteration:
                 self.add_unique(unique)
             case AddCheck(check):
                 self.add_check(check)
+            case AddForeignKey(key):
+                self.add_foreign_key(key)
             case ValidateConstraint():
                 self._validate(action)
             case DropConstraint():
@@ -212,6 +238,8 @@ class Alteration:
             self.add_unique(definition.unique)
         for check in definition.checks:
             self.add_check(check)
+        if definition.references is not None:
+            self.add_foreign_key(definition.references)
 
     def _drop_column(self, action: DropColumn) -> None:
         if action.if_exists and action.name not in self._columns:
@@ -233,9 +261,13 @@ class Alteration:
                 column=column.name,
                 position=action.position,
             )
+        refuse_referred_column(self._references, column)
         indexes = [i for i in self._table.indexes if column.element_id in i.columns]
-        checks = [c for c in self._table.checks if column.element_id in c.columns]
+        constraints: tuple[Constraint, ...] = (*self._table.checks, *self._table.foreign_keys)
+        checks = [c for c in constraints if column.element_id in c.columns]
         for index in indexes:
+            if not any(c.index == index.element_id for c in checks if isinstance(c, ForeignKey)):
+                refuse_referred_index(self._references, self._table, index)
             self._drop_once(way.drop_index(index), index, f"index {index.name}")
         for check in checks:
             self._drop_once(way.drop_check(check), check, f"constraint {check.name}")
@@ -243,7 +275,7 @@ class Alteration:
         track = way.drop_column(column, indexed=bool(indexes), checked=bool(checks))
         self._take(track, f"column {column.name}")
 
-    def _drop_once(self, track: Track, element: Index | Check, words: str) -> None:
+    def _drop_once(self, track: Track, element: Index | Constraint, words: str) -> None:
         """Two dropped columns may share an index."""
         if element.element_id not in self._dropped:
             self._dropped.add(element.element_id)
@@ -300,6 +332,13 @@ class Alteration:
         """A column's type can't change under what rests on it."""
         users = [f"index {i.name}" for i in self._table.indexes if column.element_id in i.columns]
         users += [f"check {c.name}" for c in self._table.checks if column.element_id in c.columns]
+        keys = self._table.foreign_keys
+        users += [f"foreign key {k.name}" for k in keys if column.element_id in k.columns]
+        users += [
+            f"foreign key {k.name} of table {table.name}"
+            for table, k in self._references()
+            if column.element_id in k.parent_columns
+        ]
         users += self._made_over(column)
         if column.element_id in self._table.primary_key:
             users.append("the primary key")
@@ -327,7 +366,8 @@ class Alteration:
         return [
             f"constraint {element.name}"
             for element in made
-            if isinstance(element, Index | Check) and column.element_id in element.columns
+            if isinstance(element, Index | Check | ForeignKey)
+            and column.element_id in element.columns
         ]
 
     def _set_not_null(self, action: SetNotNull) -> None:
@@ -403,9 +443,53 @@ class Alteration:
         made = Check(self._new_id(), name, check.expression, columns)
         self._take(way.add_check(made, not_valid=check.not_valid), f"constraint {name}")
 
-    def _constraint(self, name: str) -> Check | Index | None:
+    def add_foreign_key(self, definition: ForeignKeyDefinition) -> None:
+        """FOREIGN KEY (…) REFERENCES …; with an index over its columns where there is none."""
+        table = self._table
+        columns = tuple(self._column(name, definition.position) for name in definition.columns)
+        self._refuse_retyped(columns)
+        itself = definition.table in table.names
+        parent = table if itself else self._parents(definition.table)
+        to = referred(definition, parent)
+        check_types(columns, to, definition.position)
+        stem = "_".join((table.name, *definition.columns))
+        name = self._constraint_name(definition.name, stem, "_fkey", set())
+        present = sum(track.new and isinstance(track.element, ForeignKey) for track in self.tracks)
+        if len(table.foreign_keys) + present >= FOREIGN_KEYS_MAX:
+            raise OutOfRange(
+                f"table {table.name!r} has {FOREIGN_KEYS_MAX} foreign keys, the most allowed"
+            )
+        self._constraints.add(name)
+        index, over = self._index_for(columns)
+        ids = tuple(column.element_id for column in columns)
+        to_ids = tuple(column.element_id for column in to.columns)
+        key = ForeignKey(self._new_id(), name, ids, parent.table_id, to_ids, to.index_id, index)
+        track = way.add_check(key, not_valid=definition.not_valid)
+        self._take(track if over is None else way.behind(track, over), f"constraint {name}")
+        if not itself:
+            self.needs.add(parent.table_id)
+
+    def _index_for(self, columns: tuple[Column, ...]) -> tuple[int, Track | None]:
+        """The id of an index over exactly these columns, and its track if it is made here."""
+        there = index_over(self._table, columns)
+        if there is not None and there not in self._dropped:
+            return there, None
+        ids = tuple(column.element_id for column in columns)
+        for track in self.tracks:
+            if track.new and isinstance(track.element, Index) and track.element.columns == ids:
+                return track.element.element_id, track
+        stem = "_".join((self._table.name, *(column.name for column in columns)))
+        name = free_name(stem, "_idx", self._taken)
+        self._taken.add(name)
+        present = sum(isinstance(track.element, Index) for track in self.tracks)
+        index = made_index(self._table, name, columns, self._new_id(), present=present)
+        made = way.add_index(index, unique=False)
+        self._take(made, f"index {name}")
+        return index.element_id, made
+
+    def _constraint(self, name: str) -> Constraint | Index | None:
         """One that this statement has not dropped."""
-        check = self._table.check(name)
+        check = self._table.check(name) or self._table.foreign_key(name)
         index = self._table.index(name)
         found = check or (index if index is not None and index.constraint else None)
         return None if found is None or found.element_id in self._dropped else found
@@ -434,6 +518,8 @@ class Alteration:
                 raise self._unknown_constraint(action.name, action.position)
             self.notices.append(f"constraint {action.name!r} does not exist, nothing was done")
             return
+        if isinstance(found, Index):
+            refuse_referred_index(self._references, self._table, found)
         track = way.drop_index(found) if isinstance(found, Index) else way.drop_check(found)
         self._drop_once(track, found, f"constraint {found.name}")
 
@@ -497,6 +583,7 @@ class Alteration:
 
 _KINDS: dict[type, str] = {
     AddColumn: "add column",
+    AddForeignKey: "add constraint",
     DropColumn: "drop column",
     RenameColumn: "rename column",
     RenameTable: "rename table",

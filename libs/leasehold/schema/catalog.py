@@ -21,6 +21,7 @@ from leasehold.model.records import (
     MinVersion,
 )
 from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.elements import ForeignKey
 from leasehold.schema.job import Job, job_from_wire
 from leasehold.schema.states import State
 
@@ -35,6 +36,7 @@ class Catalog:
         self._min_versions: dict[int, int] = {}
         self.jobs: dict[int, Job] = {}
         self.ledger_run = ""
+        self._references: dict[int, tuple[tuple[int, ForeignKey], ...]] | None = None
 
     @classmethod
     def load(
@@ -63,6 +65,7 @@ class Catalog:
                 assert version >= self._min_versions.get(table_id, 0), "D5"
                 assert version <= self._newest[table_id], "D5"
                 self._min_versions[table_id] = version
+                self._references = None
                 self._name(table_id)
             case JobWrite(body=body):
                 job = job_from_wire(body)
@@ -83,6 +86,7 @@ class Catalog:
                 f"version {descriptor.version} of table {descriptor.name!r} follows {newest}"
             )
         versions[descriptor.version] = descriptor
+        self._references = None
         self._newest[descriptor.table_id] = descriptor.version
         self._name(descriptor.table_id)
 
@@ -103,6 +107,22 @@ class Catalog:
         """The newest version of every table that is not absent, by table id."""
         newest = (self.newest(table_id) for table_id in sorted(self._versions))
         return tuple(table for table in newest if table.state is not State.ABSENT)
+
+    def references(self, table_id: int) -> tuple[tuple[int, ForeignKey], ...]:
+        """(table id, foreign key) of those that refer to a table's rows and are enforced in some
+        version of theirs that may be in use: a parent's writers know nothing of their children."""
+        if self._references is None:
+            found: dict[int, dict[tuple[int, int], ForeignKey]] = {}
+            for child_id, versions in self._versions.items():
+                for version, child in versions.items():
+                    if version >= self.min_version(child_id) and child.state is State.PUBLIC:
+                        for key in child.enforced_foreign_keys:
+                            found.setdefault(key.parent, {})[child_id, key.element_id] = key
+            self._references = {
+                parent: tuple((child_id, key) for (child_id, _), key in keys.items())
+                for parent, keys in found.items()
+            }
+        return self._references.get(table_id, ())
 
     def leased_tables(self) -> tuple[Descriptor, ...]:
         """Those, and absent ones that an older version of may still be in use (D5)."""

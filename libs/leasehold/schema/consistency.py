@@ -8,18 +8,22 @@ transition; tests and checkers of stores call it on what a store holds at one lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Set
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.derived import unlike, value_of
 from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.elements import ForeignKey
 from leasehold.schema.key_values import entry_of
 from leasehold.schema.states import READABLE, WRITTEN, State
 
 ORPHAN_CONDITIONS: Final = frozenset({1, 3, 5, 7})
 INTEGRITY_CONDITIONS: Final = frozenset({2, 4, 6})
+
+
+Parents: TypeAlias = Callable[[ForeignKey], Set[Key]]
 
 
 class KeyValueData(NamedTuple):
@@ -50,9 +54,14 @@ class Violation(NamedTuple):
 
 
 def violations(
-    data: KeyValueData, descriptor: Descriptor, dead: Set[int] = frozenset()
+    data: KeyValueData,
+    descriptor: Descriptor,
+    dead: Set[int] = frozenset(),
+    parents: Parents | None = None,
 ) -> tuple[Violation, ...]:
     """Every breach of d ⊨ S, by condition, element and key; empty when the data is consistent.
+
+    `parents` gives the values that a foreign key may refer to; without it none is looked at.
 
     `dead` are element ids that the log has declared dead: their pairs wait for the history
     horizon on purpose, so they are skipped, by id and not wholesale — but never where this very
@@ -74,6 +83,8 @@ def violations(
     found.extend(_entries(data, descriptor, images, dead))
     found.extend(_unique(data, descriptor, images))
     found.extend(_checks(descriptor, images))
+    if parents is not None:
+        found.extend(_references(descriptor, images, parents))
     found.extend(_physical(data, descriptor, dead))
     return tuple(sorted(found, key=lambda v: (v.condition, v.element_id, repr(v.key))))
 
@@ -248,6 +259,24 @@ def _checks(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -> 
             if why:
                 words = f"check {check.name!r}: {why}"
                 found.append(Violation(6, check.element_id, key, words))
+    return found
+
+
+def _references(
+    descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]], parents: Parents
+) -> list[Violation]:
+    """Condition 6: every reference without a NULL has its row."""
+    found: list[Violation] = []
+    for foreign in descriptor.foreign_keys:
+        if foreign.state not in READABLE:
+            continue
+        there = parents(foreign)
+        for key, image in images.items():
+            full = {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
+            values = tuple(full.get(column) for column in foreign.columns)
+            if None not in values and values not in there:
+                words = f"foreign key {foreign.name!r}: {values!r} is not there"
+                found.append(Violation(6, foreign.element_id, key, words))
     return found
 
 

@@ -12,12 +12,15 @@ from leasehold.schema.elements import (
     Check,
     Column,
     Element,
+    ForeignKey,
     Index,
     Lock,
     check_from_wire,
     check_to_wire,
     column_from_wire,
     column_to_wire,
+    foreign_key_from_wire,
+    foreign_key_to_wire,
     index_from_wire,
     index_to_wire,
     lock_from_wire,
@@ -30,6 +33,7 @@ __all__ = [
     "CHECKS_MAX",
     "COLUMNS_MAX",
     "DEFAULT_LOCK",
+    "FOREIGN_KEYS_MAX",
     "INDEXES_MAX",
     "LOCKS_MAX",
     "NAME_BYTES_MAX",
@@ -37,6 +41,7 @@ __all__ = [
     "Column",
     "Descriptor",
     "Element",
+    "ForeignKey",
     "Index",
     "Lock",
     "LockMove",
@@ -53,6 +58,7 @@ COLUMNS_MAX: Final = 1_000
 INDEXES_MAX: Final = 64
 CHECKS_MAX: Final = 64
 LOCKS_MAX: Final = 16
+FOREIGN_KEYS_MAX: Final = 32
 NAME_BYTES_MAX: Final = 63
 
 
@@ -86,6 +92,7 @@ class Descriptor:
     alias: str = ""
     row_locks: tuple[Lock, ...] = ()
     lock_moves: tuple[LockMove, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
 
     @cached_property
     def locks(self) -> tuple[int, ...]:
@@ -110,6 +117,10 @@ class Descriptor:
     @cached_property
     def enforced_checks(self) -> tuple[Check, ...]:
         return tuple(c for c in self.checks if c.state in WRITTEN)
+
+    @cached_property
+    def enforced_foreign_keys(self) -> tuple[ForeignKey, ...]:
+        return tuple(k for k in self.foreign_keys if k.state in WRITTEN)
 
     @cached_property
     def enforced_uniques(self) -> tuple[Index, ...]:
@@ -161,12 +172,21 @@ class Descriptor:
     def lock(self, name: str) -> Lock | None:
         return next((k for k in self.row_locks if k.name == name and k.state in READABLE), None)
 
+    def foreign_key(self, name: str) -> ForeignKey | None:
+        return next((k for k in self.foreign_keys if k.name == name), None)
+
     def check(self, name: str) -> Check | None:
         return next((c for c in self.checks if c.name == name), None)
 
     @property
     def elements(self) -> tuple[Element, ...]:
-        return (*self.columns, *self.indexes, *self.checks, *self.row_locks)
+        return (
+            *self.columns,
+            *self.indexes,
+            *self.checks,
+            *self.foreign_keys,
+            *self.row_locks,
+        )
 
     def element(self, element_id: int) -> Element | None:
         return next((e for e in self.elements if e.element_id == element_id), None)
@@ -188,6 +208,7 @@ class Descriptor:
             columns=moved(self.columns),
             indexes=moved(self.indexes),
             checks=moved(self.checks),
+            foreign_keys=moved(self.foreign_keys),
             modified_us=0,
         )
 
@@ -207,6 +228,7 @@ class Descriptor:
             "alias": self.alias,
             "locks": [lock_to_wire(k) for k in self.row_locks],
             "lock_moves": [list(move) for move in self.lock_moves],
+            "foreign_keys": [foreign_key_to_wire(k) for k in self.foreign_keys],
         }
 
 
@@ -226,4 +248,5 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         alias=body.get("alias", ""),
         row_locks=tuple(lock_from_wire(k) for k in body.get("locks", ()) if k),
         lock_moves=tuple(LockMove(*move) for move in body.get("lock_moves", ())),
+        foreign_keys=tuple(foreign_key_from_wire(k) for k in body.get("foreign_keys", ())),
     )

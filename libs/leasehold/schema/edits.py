@@ -16,12 +16,15 @@ from leasehold.schema.elements import (
     Check,
     Column,
     Element,
+    ForeignKey,
     Index,
     Lock,
     check_from_wire,
     check_to_wire,
     column_from_wire,
     column_to_wire,
+    foreign_key_from_wire,
+    foreign_key_to_wire,
     index_from_wire,
     index_to_wire,
     lock_from_wire,
@@ -41,6 +44,7 @@ class Kind(StrEnum):
     INDEX = "index"
     CHECK = "check"
     LOCK = "lock"
+    FOREIGN_KEY = "foreign key"
 
 
 class Edit(NamedTuple):
@@ -88,6 +92,8 @@ def kind_of(element: Element) -> Kind:
             return Kind.CHECK
         case Lock():
             return Kind.LOCK
+        case ForeignKey():
+            return Kind.FOREIGN_KEY
 
 
 def body_of(element: Element | Descriptor) -> Body:
@@ -107,6 +113,8 @@ def body_of(element: Element | Descriptor) -> Body:
             return check_to_wire(element)
         case Lock():
             return lock_to_wire(element)
+        case ForeignKey():
+            return foreign_key_to_wire(element)
 
 
 def _element_of(kind: Kind, body: Body) -> Element:
@@ -119,6 +127,8 @@ def _element_of(kind: Kind, body: Body) -> Element:
             return check_from_wire(body)
         case Kind.LOCK:
             return lock_from_wire(body)
+        case Kind.FOREIGN_KEY:
+            return foreign_key_from_wire(body)
         case Kind.TABLE:
             raise AssertionError("the table itself is not an element of it")
 
@@ -131,6 +141,7 @@ _PLACES = {
     Kind.INDEX: "indexes",
     Kind.CHECK: "checks",
     Kind.LOCK: "row_locks",
+    Kind.FOREIGN_KEY: "foreign_keys",
 }
 
 

@@ -98,6 +98,24 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """`columns` of a row, unless one of them is NULL, are those `parent_columns` of a row of table
+    `parent` (MATCH SIMPLE); a parent row that is referred to stays (NO ACTION).
+
+    `parent_index` finds the parent row, `index` the rows that refer to one; 0: the primary key.
+    """
+
+    element_id: int
+    name: str
+    columns: tuple[int, ...]
+    parent: int
+    parent_columns: tuple[int, ...]
+    parent_index: int = 0
+    index: int = 0
+    state: State = State.PUBLIC
+
+
+@dataclass(frozen=True, slots=True)
 class Lock:
     """A row lock over some columns beside the default one, which covers all others: writers of
     columns under different locks don't collide. Delete-only: it covers nothing any more, its
@@ -108,7 +126,8 @@ class Lock:
     state: State = State.PUBLIC
 
 
-Element: TypeAlias = Column | Index | Check | Lock
+Constraint: TypeAlias = Check | ForeignKey
+Element: TypeAlias = Column | Index | Check | ForeignKey | Lock
 
 
 def state_of(label: str) -> State:
@@ -200,3 +219,29 @@ def lock_to_wire(lock: Lock) -> dict[str, Any]:
 
 def lock_from_wire(body: Mapping[str, Any]) -> Lock:
     return Lock(body["id"], body["name"], state_of(body["state"]))
+
+
+def foreign_key_to_wire(key: ForeignKey) -> dict[str, Any]:
+    return {
+        "id": key.element_id,
+        "name": key.name,
+        "columns": list(key.columns),
+        "parent": key.parent,
+        "parent_columns": list(key.parent_columns),
+        "parent_index": key.parent_index,
+        "index": key.index,
+        "state": key.state.label,
+    }
+
+
+def foreign_key_from_wire(body: Mapping[str, Any]) -> ForeignKey:
+    return ForeignKey(
+        body["id"],
+        body["name"],
+        tuple(body["columns"]),
+        body["parent"],
+        tuple(body["parent_columns"]),
+        body["parent_index"],
+        body["index"],
+        state_of(body["state"]),
+    )

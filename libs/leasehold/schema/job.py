@@ -67,6 +67,7 @@ class Job:
     `subject` names what is changed, for people: `index flights_by_day`. `point`: the step whose
     publication is the point of no return. `fill`: which of the step's fills is running.
     `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
+    `needs`: tables that must stay as they are meanwhile (D9).
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
     the times of every step. `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
     the point of no return waits), cancel_blockers_after_ms (0 = leases are waited for).
@@ -94,6 +95,7 @@ class Job:
     error: str = ""
     findings: tuple[Any, ...] = ()
     settings: Mapping[str, int] = field(default_factory=dict)
+    needs: tuple[int, ...] = ()
     created_us: int = 0
     marks: tuple[tuple[int, str, int], ...] = ()
 
@@ -159,6 +161,7 @@ class Job:
             "error": self.error,
             "findings": [list(f) for f in self.findings],
             "settings": dict(self.settings),
+            "needs": list(self.needs),
             "created_us": self.created_us,
             "marks": [list(m) for m in self.marks],
         }
@@ -191,6 +194,7 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         error=body["error"],
         findings=tuple(tuple(f) for f in body["findings"]),
         settings=body["settings"],
+        needs=tuple(body.get("needs", ())),
         created_us=body["created_us"],
         marks=tuple((s, p, t) for s, p, t in body["marks"]),
     )

@@ -13,9 +13,20 @@ from typing import Final
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import NAME_BYTES_MAX, Descriptor
 from leasehold.schema.edits import Edit, Kind
+from leasehold.schema.elements import ForeignKey
 from leasehold.schema.job import Job
 
 PRIMARY_KEY_SUFFIX: Final = "_pkey"
+
+
+def references_of(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, ForeignKey], ...]:
+    """Foreign keys of other tables, in any state, that refer to a table, and of itself."""
+    return tuple(
+        (table, key)
+        for table in catalog.tables()
+        for key in table.foreign_keys
+        if key.parent == table_id
+    )
 
 
 def running_jobs(catalog: Catalog) -> Iterator[Job]:
@@ -48,6 +59,7 @@ def relation_names(catalog: Catalog) -> set[str]:
 def constraint_names(table: Descriptor) -> set[str]:
     """Of one table: checks, unique constraints, the primary key."""
     names = {check.name for check in table.checks}
+    names |= {key.name for key in table.foreign_keys}
     names |= {index.name for index in table.indexes}
     return names | {table.name + PRIMARY_KEY_SUFFIX}
 

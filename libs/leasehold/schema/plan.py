@@ -23,9 +23,10 @@ from leasehold.schema.alteration import Alteration, column_of, made_index
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import edited
-from leasehold.schema.elements import Check, Column, Index
+from leasehold.schema.elements import Check, Column, ForeignKey, Index
 from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.names import free_name, relation_names, running_jobs
+from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
+from leasehold.schema.references import refuse_referred_index, refuse_referred_table
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import Track, add_index, drop_index, drop_table, rename
@@ -81,6 +82,7 @@ class Changes:
         self.subject = subject
         self.tracks = tuple(tracks)
         self.notices: tuple[str, ...] = ()
+        self.needs: tuple[int, ...] = ()
 
 
 def plan(
@@ -135,6 +137,7 @@ def _job(catalog: Catalog, made: Changes) -> Job:
         status=Status.RUNNING,
         versions={table.table_id: table.version + 1},
         settings=SETTINGS,
+        needs=made.needs,
     )
 
 
@@ -145,8 +148,9 @@ def next_descriptor(job: Job, catalog: Catalog) -> Descriptor:
 
 
 def busy_job(catalog: Catalog, table_id: int) -> Job | None:
-    """The job that is changing a table now (D9: at most one)."""
-    return next((job for job in running_jobs(catalog) if job.table_id == table_id), None)
+    """The job that is changing a table now, or needs it as it is (D9: at most one)."""
+    found = (j for j in running_jobs(catalog) if j.table_id == table_id or table_id in j.needs)
+    return next(found, None)
 
 
 def _free_table(catalog: Catalog, table: Descriptor) -> None:
@@ -196,11 +200,15 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
         next_element_id=len(columns) + 1,
     )
     # A new table has no rows: its constraints hold, and are public with it.
-    made = Alteration(table, taken | {name})
+    made = Alteration(table, taken | {name}, catalog.resolve)
     for unique in statement.uniques:
         made.add_unique(unique)
     for check in statement.checks:
         made.add_check(replace(check, not_valid=False))
+    for key in statement.foreign_keys:
+        made.add_foreign_key(replace(key, not_valid=False))
+    for parent in made.needs:
+        _free_table(catalog, catalog.newest(parent))
     return CreateTablePlan(_public_at_once(table, made))
 
 
@@ -216,13 +224,17 @@ def _is_table(catalog: Catalog, name: str) -> bool:
 def _public_at_once(table: Descriptor, made: Alteration) -> Descriptor:
     elements = [track.element for track in made.tracks]
     indexes = (
-        replace(e, state=State.PUBLIC, unique=True) for e in elements if isinstance(e, Index)
+        replace(e, state=State.PUBLIC, unique=e.constraint)
+        for e in elements
+        if isinstance(e, Index)
     )
+    keys = (replace(e, state=State.PUBLIC) for e in elements if isinstance(e, ForeignKey))
     checks = (replace(e, state=State.PUBLIC) for e in elements if isinstance(e, Check))
     return replace(
         table,
         indexes=tuple(indexes),
         checks=tuple(checks),
+        foreign_keys=tuple(keys),
         next_element_id=table.next_element_id + len(elements),
     )
 
@@ -234,6 +246,7 @@ def _drop_table(statement: DropTable, catalog: Catalog) -> Changes | NothingToDo
         if statement.if_exists:
             return NothingToDo(f"table {statement.name!r} does not exist, nothing was done")
         raise
+    refuse_referred_table(lambda: references_of(catalog, table.table_id), table)
     _free_table(catalog, table)
     return Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
 
@@ -245,14 +258,22 @@ def _alter_table(statement: AlterTable, catalog: Catalog) -> Changes | NothingTo
         if statement.if_exists:
             return NothingToDo(f"table {statement.table!r} does not exist, nothing was done")
         raise
-    made = Alteration(table, relation_names(catalog))
+    made = Alteration(
+        table,
+        relation_names(catalog),
+        catalog.resolve,
+        lambda: references_of(catalog, table.table_id),
+    )
     for action in statement.actions:
         made.add(action)
     if not made.tracks:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
     _free_table(catalog, table)
     changes = Changes(table, made.kind, made.subject, made.tracks)
+    for parent in made.needs:
+        _free_table(catalog, catalog.newest(parent))
     changes.notices = tuple(made.notices)
+    changes.needs = tuple(sorted(made.needs))
     return changes
 
 
@@ -310,6 +331,7 @@ def _drop_index(statement: DropIndex, catalog: Catalog) -> Changes | NothingToDo
             index=index.name,
             position=statement.position,
         )
+    refuse_referred_index(lambda: references_of(catalog, table.table_id), table, index)
     _free_table(catalog, table)
     return Changes(table, "drop index", f"index {index.name}", [drop_index(index)])
 

@@ -13,12 +13,21 @@ Every element walks only pairs of adjacent states that are safe (states of `stat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from leasehold.schema.descriptor import Descriptor, LockMove
 from leasehold.schema.edits import FENCE_BEFORE, Kind, kind_of
-from leasehold.schema.elements import Check, Column, Derived, Element, Index, Lock
+from leasehold.schema.elements import (
+    Check,
+    Column,
+    Constraint,
+    Derived,
+    Element,
+    ForeignKey,
+    Index,
+    Lock,
+)
 from leasehold.schema.states import State
 
 NEVER = 1 << 30
@@ -65,8 +74,8 @@ class Track:
     def over(self) -> frozenset[int]:
         """The columns of the constraint that the rise enforces."""
         match self.element:
-            case Index(columns=columns) | Check(columns=columns) if self.enforced_at >= 0:
-                return frozenset(columns)
+            case Index(columns=columns) | Check(columns=columns) | ForeignKey(columns=columns):
+                return frozenset(columns) if self.enforced_at >= 0 else frozenset()
             case Column(element_id=element_id) if self.enforced_at >= 0:
                 return frozenset({element_id})
         return frozenset()
@@ -152,7 +161,7 @@ def drop_index(index: Index) -> Track:
     return Track(index, fall=(loosened, gone, GONE), final=1)
 
 
-def add_check(check: Check, *, not_valid: bool) -> Track:
+def add_check(check: Constraint, *, not_valid: bool) -> Track:
     """absent → write-only → validated → public; NOT VALID stays write-only."""
     if not_valid:
         return Track(check, True, fall=(_WRITE_ONLY,))
@@ -160,11 +169,16 @@ def add_check(check: Check, *, not_valid: bool) -> Track:
     return Track(check, True, (enforced,), (_PUBLIC,))
 
 
-def validate_check(check: Check) -> Track:
+def behind(track: Track, index: Track) -> Track:
+    """A constraint that needs an index is enforced when the index has been filled."""
+    return replace(track, rise=(*(UNCHANGED,) * len(index.rise), *track.rise))
+
+
+def validate_check(check: Constraint) -> Track:
     return Track(check, rise=(Stage({}, verify=True),), fall=(_PUBLIC,))
 
 
-def drop_check(check: Check) -> Track:
+def drop_check(check: Constraint) -> Track:
     fall = (_WRITE_ONLY, GONE) if check.state is State.PUBLIC else (GONE,)
     return Track(check, fall=fall, final=len(fall) - 1)
 

@@ -68,6 +68,7 @@ def as_if_public(descriptor: Descriptor, elements: Collection[int]) -> Descripto
         columns=tuple(map(public, descriptor.columns)),
         indexes=tuple(map(public, descriptor.indexes)),
         checks=tuple(map(public, descriptor.checks)),
+        foreign_keys=tuple(map(public, descriptor.foreign_keys)),
     )
 
 

@@ -21,6 +21,7 @@ from leasehold.sql.statements import (
     Action,
     AddCheck,
     AddColumn,
+    AddForeignKey,
     AddLock,
     AddUnique,
     AlterTable,
@@ -30,6 +31,7 @@ from leasehold.sql.statements import (
     DropConstraint,
     DropLock,
     DropNotNull,
+    ForeignKeyDefinition,
     RenameColumn,
     RenameTable,
     SetDefault,
@@ -133,12 +135,14 @@ def _add(reader: Reader, table: str, position: int) -> Action:
     return AddColumn(column, exists)
 
 
-def _add_constraint(reader: Reader, table: str) -> AddUnique | AddCheck:
+def _add_constraint(reader: Reader, table: str) -> AddUnique | AddCheck | AddForeignKey:
     match table_constraint(reader, table):
         case UniqueDefinition() as unique:
             return AddUnique(unique)
         case CheckDefinition() as check:
             return AddCheck(check)
+        case ForeignKeyDefinition() as key:
+            return AddForeignKey(key)
         case KeyDefinition(position=position):
             raise FeatureNotSupported(_KEY_CHANGE, position=position)
 

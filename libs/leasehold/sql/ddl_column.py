@@ -10,6 +10,7 @@ from leasehold.sql.ddl_constraint import (
     KeyDefinition,
     check,
     constraint_name,
+    references,
     refuse_attributes,
     refuse_name,
     unique_column,
@@ -17,7 +18,12 @@ from leasehold.sql.ddl_constraint import (
 from leasehold.sql.literal import default_value
 from leasehold.sql.parse import TYPE_NAMES, placed
 from leasehold.sql.reader import Kind, Reader
-from leasehold.sql.statements import CheckDefinition, ColumnDefinition, UniqueDefinition
+from leasehold.sql.statements import (
+    CheckDefinition,
+    ColumnDefinition,
+    ForeignKeyDefinition,
+    UniqueDefinition,
+)
 from leasehold.sql.words import RESERVED
 
 _PLAIN_TYPES: Final = {
@@ -26,7 +32,6 @@ _PLAIN_TYPES: Final = {
 }
 TYPE_WORDS: Final = _PLAIN_TYPES | {"double", "varchar", "character", "timestamp"}
 _NOT_BUILT: Final = {
-    "references": "a foreign key (REFERENCES) is not supported yet",
     "generated": "GENERATED columns are not supported yet",
     "collate": "COLLATE is not supported: text is compared by code point",
     "storage": "STORAGE can't be chosen for a column",
@@ -66,6 +71,7 @@ class _Column:
         self._key: KeyDefinition | None = None
         self._unique: UniqueDefinition | None = None
         self._checks: list[CheckDefinition] = []
+        self._references: ForeignKeyDefinition | None = None
         self._seen: set[str] = set()
 
     def read(self) -> tuple[ColumnDefinition, KeyDefinition | None]:
@@ -82,6 +88,7 @@ class _Column:
             self._position,
             self._unique,
             tuple(self._checks),
+            self._references,
         )
         return column, self._key
 
@@ -97,11 +104,14 @@ class _Column:
         elif reader.at("unique"):
             self._once("unique")
             self._unique = unique_column(reader, self._name, name)
+        elif reader.at("references"):
+            self._once("references")
+            self._references = references(reader, (self._name,), name, reader.position)
         elif any(reader.at(w) for w in ("not null", "null", "default", "primary key")):
             refuse_name(reader, name)
             self._plain(kind)
         elif name is not None:
-            raise reader.unexpected("UNIQUE or CHECK is expected")
+            raise reader.unexpected("UNIQUE, CHECK or REFERENCES is expected")
         else:
             return False
         return True

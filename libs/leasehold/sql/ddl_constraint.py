@@ -13,14 +13,12 @@ from leasehold.model.errors import (
 from leasehold.sql.expression import EXPRESSION_BYTES_MAX, without_table
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Expression, Reader
-from leasehold.sql.statements import CheckDefinition, UniqueDefinition
+from leasehold.sql.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
 
 KEY_COLUMNS_MAX: Final = 32
 
 _STARTS: Final = ("constraint", "primary key", "unique", "check", "foreign key")
 _NOT_BUILT: Final = {
-    "foreign key": "FOREIGN KEY is not supported yet",
-    "references": "a foreign key (REFERENCES) is not supported yet",
     "exclude": "EXCLUDE constraints are not supported",
     "generated": "GENERATED columns are not supported yet",
     "like": "LIKE is not supported: name the columns",
@@ -29,6 +27,15 @@ _NULLS: Final = {
     "nulls not distinct": "NULLS NOT DISTINCT is not supported yet: NULLs never collide",
     "nulls distinct": "NULLS DISTINCT need not be said: NULLs never collide",
     "using index": "a constraint USING INDEX is not supported yet: it builds its own",
+}
+_MATCH: Final = {
+    "match full": "MATCH FULL is not supported: a reference with a NULL in it refers to nothing",
+    "match partial": "MATCH PARTIAL is not supported",
+}
+_ON_CHANGE: Final = {
+    "cascade": "CASCADE is not supported: delete the rows that refer to it in the same request",
+    "set null": "SET NULL is not supported: change the rows that refer to it in the same request",
+    "set default": "SET DEFAULT is not supported",
 }
 _DEFERRED: Final = "constraints are checked with each row; DEFERRABLE is not supported"
 _ATTRIBUTES: Final = {
@@ -52,7 +59,7 @@ class KeyDefinition(NamedTuple):
     position: int
 
 
-Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition
+Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition
 
 
 def at_constraint(reader: Reader) -> bool:
@@ -88,7 +95,34 @@ def table_constraint(reader: Reader, table: str) -> Constraint:
         return UniqueDefinition(columns, name, position)
     if reader.at("check"):
         return check(reader, table, name, may_be_not_valid=True)
-    raise reader.unexpected("PRIMARY KEY, UNIQUE or CHECK is expected")
+    if reader.take("foreign key"):
+        columns = distinct_columns(reader, "FOREIGN KEY")
+        return references(reader, columns, name, position, may_be_not_valid=True)
+    raise reader.unexpected("PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY is expected")
+
+
+def references(
+    reader: Reader,
+    columns: tuple[str, ...],
+    name: str | None,
+    position: int,
+    *,
+    may_be_not_valid: bool = False,
+) -> ForeignKeyDefinition:
+    """REFERENCES table [(columns)] [NOT VALID]; NO ACTION and RESTRICT are how all of them are."""
+    reader.expect("references")
+    parent = reader.qualified_name("the table's name")
+    to = distinct_columns(reader, "REFERENCES") if reader.at("(") else ()
+    reader.refuse(_MATCH)
+    reader.take("match simple")
+    for event in ("on delete", "on update") * 2:
+        if reader.take(event):
+            reader.refuse(_ON_CHANGE)
+            if not reader.take("no action"):
+                reader.expect("restrict")
+    refuse_attributes(reader)
+    not_valid = may_be_not_valid and reader.take("not valid")
+    return ForeignKeyDefinition(columns, parent, to, name, not_valid, position)
 
 
 def refuse_name(reader: Reader, name: str | None) -> None:

@@ -15,6 +15,7 @@ from leasehold.sql.statements import (
     ColumnDefinition,
     CreateTable,
     DropTable,
+    ForeignKeyDefinition,
     UniqueDefinition,
 )
 
@@ -60,6 +61,7 @@ class _Parts:
         self._keys: list[KeyDefinition] = []
         self._uniques: list[UniqueDefinition] = []
         self._checks: list[CheckDefinition] = []
+        self._foreign_keys: list[ForeignKeyDefinition] = []
 
     def read(self, reader: Reader) -> None:
         """One column or constraint."""
@@ -78,6 +80,8 @@ class _Parts:
         if column.unique is not None:
             self._uniques.append(column.unique)
         self._checks.extend(column.checks)
+        if column.references is not None:
+            self._foreign_keys.append(column.references)
 
     def _constraint(self, reader: Reader) -> None:
         match table_constraint(reader, self._table):
@@ -92,6 +96,13 @@ class _Parts:
                         position=check.position,
                     )
                 self._checks.append(check)
+            case ForeignKeyDefinition() as references:
+                if references.not_valid:
+                    raise FeatureNotSupported(
+                        "NOT VALID is for ALTER TABLE … ADD FOREIGN KEY: a new table has no rows",
+                        position=references.position,
+                    )
+                self._foreign_keys.append(references)
 
     def table(self, if_not_exists: bool) -> CreateTable:
         if not self._keys:
@@ -109,6 +120,8 @@ class _Parts:
         self._known("PRIMARY KEY", key.columns, key.position)
         for unique in self._uniques:
             self._known("UNIQUE", unique.columns, unique.position)
+        for foreign in self._foreign_keys:
+            self._known("FOREIGN KEY", foreign.columns, foreign.position)
         columns = tuple(
             replace(column, nullable=column.nullable and column.name not in key.columns)
             for column in self._columns
@@ -120,6 +133,7 @@ class _Parts:
             if_not_exists,
             tuple(self._uniques),
             tuple(self._checks),
+            tuple(self._foreign_keys),
         )
 
     def _known(self, what: str, names: tuple[str, ...], position: int) -> None:

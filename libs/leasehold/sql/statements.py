@@ -37,6 +37,18 @@ class CheckDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKeyDefinition:
+    """FOREIGN KEY (columns) REFERENCES table [(parent_columns)]; () = its primary key."""
+
+    columns: tuple[str, ...]
+    table: str
+    parent_columns: tuple[str, ...] = ()
+    name: str | None = None
+    not_valid: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
     """`default` is a storage value, None = no default (DEFAULT NULL is no default).
 
@@ -50,6 +62,7 @@ class ColumnDefinition:
     position: int = 1
     unique: UniqueDefinition | None = None
     checks: tuple[CheckDefinition, ...] = ()
+    references: ForeignKeyDefinition | None = None
 
 
 # ------------------------------------------------------------------ tables
@@ -66,6 +79,7 @@ class CreateTable:
     if_not_exists: bool = False
     uniques: tuple[UniqueDefinition, ...] = ()
     checks: tuple[CheckDefinition, ...] = ()
+    foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +193,11 @@ class AddCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class AddForeignKey:
+    key: ForeignKeyDefinition
+
+
+@dataclass(frozen=True, slots=True)
 class ValidateConstraint:
     name: str
     position: int = 1
@@ -220,6 +239,7 @@ Action: TypeAlias = (
     | DropNotNull
     | AddUnique
     | AddCheck
+    | AddForeignKey
     | ValidateConstraint
     | DropConstraint
     | AddLock

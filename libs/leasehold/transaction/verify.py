@@ -29,6 +29,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.key_values import compose
 from leasehold.transaction.binding import Binding, binding
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
+from leasehold.transaction.references import check_references, concerns
 from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
 
 RowReader = Callable[[Descriptor, Key], Row | None]
@@ -80,7 +81,8 @@ def verify(
     and is needed where tables have unique indexes.
 
     Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
-    type errors, NotNullViolation, CheckViolation, DuplicateKey, RowRefused (T1).
+    type errors, NotNullViolation, CheckViolation, DuplicateKey, ForeignKeyViolation, RowRefused
+    (T1).
     """
     versions: dict[int, int] = {}
     for table, version in request.used.items():
@@ -101,16 +103,27 @@ def verify(
         change = _decide(operation, descriptor, key, row, rules)
         if change is None:
             return Decided((), (), versions, 0)
-        if descriptor.enforced_uniques:
-            final = FinalRow(descriptor, row, change.image)
-            check_unique({(descriptor.table_id, key): final}, _asked(holders))
+        if _looked_at_the_end(descriptor, catalog):
+            final = {(descriptor.table_id, key): FinalRow(descriptor, row, change.image)}
+            _check_end(final, catalog, rows, holders)
         return Decided((change,), (row,), versions, 1)
     return _verify_many(request, catalog, rows, lsn, versions, rules, holders)
 
 
-def _asked(holders: HolderReader | None) -> HolderReader:
-    assert holders is not None, "a table with a unique index needs a reader of entries"
-    return holders
+def _looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
+    return bool(descriptor.enforced_uniques) or concerns(descriptor, catalog)
+
+
+def _check_end(
+    final: dict[tuple[int, Key], FinalRow],
+    catalog: Catalog,
+    rows: RowReader,
+    holders: HolderReader | None,
+) -> None:
+    """T3: what is looked at when all of the request is known."""
+    assert holders is not None, "unique indexes and foreign keys need a reader of entries"
+    check_unique(final, holders)
+    check_references(final, catalog, rows, holders)
 
 
 def _verify_many(
@@ -144,13 +157,13 @@ def _verify_many(
         if change is None:
             continue
         overlay[name] = _after(change, row, lsn, len(changes))
-        if descriptor.enforced_uniques:
+        if _looked_at_the_end(descriptor, catalog):
             before_all = final[name].before if name in final else row
             final[name] = FinalRow(descriptor, before_all, change.image)
         changes.append(change)
         before.append(row)
     if final:
-        check_unique(final, _asked(holders))
+        _check_end(final, catalog, rows, holders)
     return Decided(tuple(changes), tuple(before), versions, len(changes))
 
 

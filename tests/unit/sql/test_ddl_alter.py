@@ -18,6 +18,7 @@ from leasehold.sql.statements import (
     Action,
     AddCheck,
     AddColumn,
+    AddForeignKey,
     AddLock,
     AddUnique,
     AlterTable,
@@ -28,6 +29,7 @@ from leasehold.sql.statements import (
     DropConstraint,
     DropLock,
     DropNotNull,
+    ForeignKeyDefinition,
     RenameColumn,
     RenameTable,
     SetDefault,
@@ -149,13 +151,19 @@ REFUSED: list[Refusal] = [
     (ALTER + "add a int after b", SyntaxInvalid, 25),
     (ALTER + "add (a int)", SyntaxInvalid, 19),
     (ALTER + "add a int primary key", FeatureNotSupported, 25),
-    (ALTER + "add a int references u", FeatureNotSupported, 25),
+    (ALTER + "add a int references u match full", FeatureNotSupported, 38),
+    (ALTER + "add a int references u not valid", SyntaxInvalid, 38),
+    (ALTER + "add a int references", SyntaxInvalid, 35),
     (ALTER + "add a int generated always as identity", FeatureNotSupported, 25),
     (ALTER + "add a int default now()", FeatureNotSupported, 33),
     (ALTER + "add a int default 'x'", InvalidText, 33),
     (ALTER + "add primary key (a)", FeatureNotSupported, 19),
-    (ALTER + "add foreign key (a) references u", FeatureNotSupported, 19),
-    (ALTER + "add constraint f foreign key (a) references u", FeatureNotSupported, 32),
+    (ALTER + "add foreign key (a)", SyntaxInvalid, 34),
+    (ALTER + "add foreign key (a, a) references u", DuplicateColumn, 31),
+    (ALTER + "add foreign key (a) references u on delete cascade", FeatureNotSupported, 58),
+    (ALTER + "add foreign key (a) references u on update set null", FeatureNotSupported, 58),
+    (ALTER + "add foreign key (a) references u on delete", SyntaxInvalid, 57),
+    (ALTER + "add foreign key (a) references u deferrable", FeatureNotSupported, 48),
     (ALTER + "add constraint n primary key (a)", FeatureNotSupported, 32),
     (ALTER + "add exclude using gist (a with =)", FeatureNotSupported, 19),
     (ALTER + "add unique (a, a)", DuplicateColumn, 26),
@@ -217,3 +225,14 @@ REFUSED: list[Refusal] = [
 @pytest.mark.parametrize("refusal", REFUSED)
 def test_refused(refusal: Refusal) -> None:
     check_refusal(*refusal)
+
+
+def test_add_foreign_key() -> None:
+    said = parse_ddl(
+        "alter table t add foreign key (a) references u not valid, add b int references v"
+    )
+    assert isinstance(said, AlterTable)
+    first, second = said.actions
+    assert first == AddForeignKey(ForeignKeyDefinition(("a",), "u", not_valid=True, position=19))
+    assert isinstance(second, AddColumn)
+    assert second.column.references == ForeignKeyDefinition(("b",), "v", position=69)

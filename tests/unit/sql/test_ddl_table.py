@@ -23,6 +23,7 @@ from leasehold.sql.statements import (
     ColumnDefinition,
     CreateTable,
     DropTable,
+    ForeignKeyDefinition,
     UniqueDefinition,
 )
 from tests.unit.sql.refusal import Refusal, check_refusal
@@ -184,8 +185,8 @@ REFUSED: list[Refusal] = [
     (COLUMN + "int constraint unique)", SyntaxInvalid, 53),
     (COLUMN + "int constraint c not null)", FeatureNotSupported, 55),
     (COLUMN + "int constraint c default 1)", FeatureNotSupported, 55),
-    (COLUMN + "int references u (b))", FeatureNotSupported, 42),
-    (COLUMN + "int constraint c references u)", FeatureNotSupported, 55),
+    (COLUMN + "int references u references v)", SyntaxInvalid, 55),
+    (COLUMN + "int constraint c references u on delete cascade)", FeatureNotSupported, 78),
     (COLUMN + "int generated always as identity)", FeatureNotSupported, 42),
     (COLUMN + "int generated always as (a + 1) stored)", FeatureNotSupported, 42),
     (COLUMN + 'text collate "C")', FeatureNotSupported, 43),
@@ -205,8 +206,8 @@ REFUSED: list[Refusal] = [
     # the table's constraints
     (TABLE + "primary key (a))", SyntaxInvalid, 36),
     (TABLE + "constraint k primary key (a))", FeatureNotSupported, 49),
-    (TABLE + "foreign key (a) references b)", FeatureNotSupported, 36),
-    (TABLE + "constraint f foreign key (a) references b)", FeatureNotSupported, 49),
+    (TABLE + "foreign key (b) references b)", UnknownColumn, 36),
+    (TABLE + "foreign key (a) references b not valid)", FeatureNotSupported, 36),
     (TABLE + "exclude using gist (a with =))", FeatureNotSupported, 36),
     (TABLE + "constraint e exclude (a with =))", FeatureNotSupported, 49),
     (TABLE + "constraint c int)", SyntaxInvalid, 49),
@@ -269,3 +270,15 @@ REFUSED: list[Refusal] = [
 @pytest.mark.parametrize("refusal", REFUSED)
 def test_refused(refusal: Refusal) -> None:
     check_refusal(*refusal)
+
+
+def test_foreign_keys() -> None:
+    said = parse_ddl(
+        "create table t (a int primary key references u, b int, constraint f foreign key (b, a)"
+        " references public.v (x, y) match simple on delete no action on update restrict)"
+    )
+    assert isinstance(said, CreateTable)
+    assert said.foreign_keys == (
+        ForeignKeyDefinition(("a",), "u", position=35),
+        ForeignKeyDefinition(("b", "a"), "v", ("x", "y"), "f", position=71),
+    )

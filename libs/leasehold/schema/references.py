@@ -1,0 +1,109 @@
+"""FOREIGN KEY in a statement → an element, and the index over its columns where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from leasehold.model.errors import DependentObjects, InvalidForeignKey, WrongType
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Column, ForeignKey, Index
+from leasehold.schema.states import State
+from leasehold.sql.statements import ForeignKeyDefinition
+
+
+class Referred(NamedTuple):
+    """What a foreign key refers to: columns of `parent` in the order of the key, and the id of
+    the index that finds them, 0 = the primary key."""
+
+    parent: Descriptor
+    columns: tuple[Column, ...]
+    index_id: int
+
+
+def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
+    """Raises UnknownColumn, InvalidForeignKey (42830) when the columns are not unique."""
+    if definition.parent_columns:
+        columns = tuple(parent.column(name) for name in definition.parent_columns)
+    else:
+        columns = parent.key_columns
+    if len(columns) != len(definition.columns):
+        raise InvalidForeignKey(
+            f"a foreign key of {len(definition.columns)} columns can't refer to {len(columns)}",
+            position=definition.position,
+        )
+    ids = tuple(column.element_id for column in columns)
+    if set(ids) == set(parent.primary_key) and len(ids) == len(parent.primary_key):
+        return Referred(parent, columns, 0)
+    for index in parent.indexes:
+        if index.unique and index.state is State.PUBLIC and index.columns == ids:
+            return Referred(parent, columns, index.element_id)
+    names = ", ".join(column.name for column in columns)
+    raise InvalidForeignKey(
+        f"({names}) of table {parent.name!r} is neither its primary key nor UNIQUE in this order",
+        table=parent.name,
+        position=definition.position,
+    )
+
+
+def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> None:
+    """Raises WrongType: values are compared as they are stored."""
+    for own, other in zip(columns, to.columns, strict=True):
+        if _class_of(own) != _class_of(other):
+            raise WrongType(
+                f"column {own.name!r} is {own.type}, column {other.name!r} of table"
+                f" {to.parent.name!r} is {other.type}: a foreign key compares like with like",
+                column=own.name,
+                position=position,
+            )
+
+
+def _class_of(column: Column) -> str:
+    name = column.type.name
+    if name in ("smallint", "integer", "bigint"):
+        return "integer"
+    return "text" if name in ("text", "varchar") else name
+
+
+def index_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
+    """The index that finds rows by exactly these columns: 0 = the primary key, None = none."""
+    ids = tuple(column.element_id for column in columns)
+    if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
+        return 0
+    found = (i for i in table.indexes if i.columns == ids and i.state is State.PUBLIC)
+    return next((index.element_id for index in found), None)
+
+
+References = Callable[[], tuple[tuple[Descriptor, ForeignKey], ...]]
+
+
+def refuse_referred_index(references: References, table: Descriptor, index: Index) -> None:
+    """Raises DependentObjects when a foreign key needs an index that is to go."""
+    own = [(table, key) for key in table.foreign_keys if key.index == index.element_id]
+    others = [(t, k) for t, k in references() if k.parent_index == index.element_id]
+    for child, key in own + others:
+        raise DependentObjects(
+            f"foreign key {key.name!r} of table {child.name!r} needs index {index.name!r}: drop it"
+            " first",
+            index=index.name,
+        )
+
+
+def refuse_referred_column(references: References, column: Column) -> None:
+    for child, key in references():
+        if column.element_id in key.parent_columns:
+            raise DependentObjects(
+                f"foreign key {key.name!r} of table {child.name!r} refers to column"
+                f" {column.name!r}: drop it first",
+                column=column.name,
+            )
+
+
+def refuse_referred_table(references: References, table: Descriptor) -> None:
+    for child, key in references():
+        if child.table_id != table.table_id:
+            raise DependentObjects(
+                f"foreign key {key.name!r} of table {child.name!r} refers to table {table.name!r}:"
+                " drop it first",
+                table=table.name,
+            )
