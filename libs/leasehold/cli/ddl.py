@@ -22,12 +22,17 @@ def register(subparsers: Subparsers) -> None:
         "ddl",
         run,
         "change the schema while everything runs",
+        "CREATE, ALTER and DROP TABLE and INDEX (README.md lists the actions of ALTER TABLE).\n"
         "A CREATE TABLE is there at once; other changes are jobs, whose progress is shown until\n"
-        "they end. Stopping the command does not stop the job (leasehold jobs cancel N does).",
+        "they end. Stopping the command does not stop the job (leasehold jobs cancel N does).\n"
+        "A job whose new element or constraint does not hold for every row fails, names rows, and\n"
+        "leaves the table as it was.",
     )
     parser.add_argument("sql", help='the statement, e.g. "CREATE INDEX by_dest ON flights (dest)"')
     parser.add_argument(
-        "--explain", action="store_true", help="show the steps, change nothing (EXPLAIN …)"
+        "--explain",
+        action="store_true",
+        help="show the steps, what each waits for and the point of no return; change nothing",
     )
     parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
     parser.add_argument(

@@ -14,6 +14,7 @@ from leasehold.client.cluster_watch import ClusterWatch
 
 EVERY_S: Final = 0.5
 ENDED: Final = ("succeeded", "failed", "cancelled")
+FINDINGS_SHOWN_MAX: Final = 5
 
 
 def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
@@ -73,3 +74,17 @@ def _say(job: dict[str, Any], said: dict[int, tuple[Any, ...]], output: Output) 
         output.json(job)
     elif not output.is_terminal or job["status"] in ENDED:
         output.line(f"job {job['job']} {job['table']}: {progress_words(job)}")
+        for words in finding_words(job):
+            output.line(f"  {words}", "red")
+
+
+def finding_words(job: dict[str, Any]) -> list[str]:
+    """Which rows were to blame: a line each, at most FINDINGS_SHOWN_MAX of those kept."""
+    found = job["findings"] if job["status"] in ENDED else []
+    said = [
+        f"row {', '.join(map(str, finding['key']))}: {finding['words']}"
+        for finding in found[:FINDINGS_SHOWN_MAX]
+    ]
+    if len(found) > FINDINGS_SHOWN_MAX:
+        said.append(f"… {len(found)} are kept, in leasehold jobs --json")
+    return said

@@ -7,7 +7,7 @@ from typing import Any
 
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.job_watch import ENDED, watch_jobs
+from leasehold.cli.job_watch import ENDED, finding_words, watch_jobs
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, clock_time, span
 from leasehold.client.change_producer import ChangeProducer
@@ -19,7 +19,14 @@ RESULT_TIMEOUT_S = 30.0
 
 
 def register(subparsers: Subparsers) -> None:
-    parser = add(subparsers, "jobs", list_jobs, "list jobs; watch, pause, resume, cancel or set")
+    parser = add(
+        subparsers,
+        "jobs",
+        list_jobs,
+        "list schema changes and what they wait for; watch, steer or cancel them",
+        "Up to its point of no return (leasehold ddl --explain shows it) a job can be cancelled;\n"
+        "the table is then as it was before. Whom it waits for is named: agent, version, session.",
+    )
     actions = parser.add_subparsers(metavar="ACTION")
     listed = actions.add_parser("list", help="list jobs, newest last (also without an action)")
     finish(listed, list_jobs)
@@ -31,8 +38,8 @@ def register(subparsers: Subparsers) -> None:
     for action, words in (
         ("pause", "stop a job where it is, to be resumed"),
         ("resume", "let a paused job go on"),
-        ("cancel", "roll a job back; the table becomes as it was before"),
-        ("postpone", "let a job wait before its point of no return"),
+        ("cancel", "roll a job back, before its point of no return; the table becomes as it was"),
+        ("postpone", "let a job do all its work, then wait before its point of no return"),
         ("complete", "let a postponed job go on"),
     ):
         controlled = actions.add_parser(action, help=words)
@@ -46,7 +53,8 @@ def register(subparsers: Subparsers) -> None:
         "--cancel-blockers-after",
         type=seconds,
         metavar="SECONDS",
-        help="refuse the renewals of agents that hold it up for longer; 0 = wait for them",
+        help="as 30s or 2m: refuse the renewals of agents that hold it up for longer, so that they"
+        " let go when their session ends; 0 = wait for them",
     )
     finish(changed, control).set_defaults(action="set")
 
@@ -67,6 +75,8 @@ def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output
             output.line(f"job {job['job']} waits: {words}", "yellow")
         if job["error"]:
             output.line(f"job {job['job']}: {job['error']}", "red")
+        for words in finding_words(job):
+            output.line(f"  {words}", "red")
     return ExitCode.OK
 
 

@@ -22,6 +22,8 @@ from leasehold.model.ids import format_request_id
 from leasehold.model.records import CheckReport, Lane
 from leasehold.schema.descriptor import Descriptor, Element
 from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.job_moves import can_turn_back
+from leasehold.schema.types import to_json
 
 BEHIND_LSN_SAID: Final = 1_000
 """Acks come several times a second, so a node that keeps up is seen a little behind."""
@@ -214,7 +216,11 @@ def leases_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
 
 
 def job_report(view: ClusterView, seen: JobView, now_us: int) -> dict[str, Any]:
-    """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill under way, None = not known."""
+    """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill under way, None = not known.
+
+    `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
+    it is not published yet. `findings`: which rows a failed verification blames.
+    """
     job = seen.job
     progress = view.progress.get(job.job_id)
     current = progress if progress is not None and progress.run == job.run else None
@@ -236,6 +242,8 @@ def job_report(view: ClusterView, seen: JobView, now_us: int) -> dict[str, Any]:
         "steps": len(job.steps),
         "to": job.current.label if job.step < len(job.steps) else "",
         "point_of_no_return": job.point + 1,
+        "can_cancel": can_turn_back(job),
+        "postponed": job.postponed,
         "doing": _doing(job),
         "waits_for": blockers(view, job),
         "fraction": _fraction(job, rows, total),
@@ -247,6 +255,15 @@ def job_report(view: ClusterView, seen: JobView, now_us: int) -> dict[str, Any]:
         "eta_s": round(left / rate, 1) if rate > 0 and total else None,
         "settings": dict(job.settings),
         "error": job.error,
+        "findings": [
+            {
+                "condition": condition,
+                "element": element,
+                "key": _key_report(view.tables.get(job.table_id), key),
+                "words": words,
+            }
+            for condition, element, key, words in job.findings
+        ],
         "created_us": job.created_us,
         "age_ms": max(0, seen.event.commit_us - job.created_us) // 1_000
         if job.status.ended
@@ -254,6 +271,15 @@ def job_report(view: ClusterView, seen: JobView, now_us: int) -> dict[str, Any]:
         "changed_us": seen.event.commit_us,
         "marks": [list(mark) for mark in job.marks],
     }
+
+
+def _key_report(table: TableView | None, key: Iterable[Any]) -> list[Any]:
+    """A primary key in its JSON form; as text while nothing is known of the table."""
+    columns = table.descriptor.key_columns if table is not None else ()
+    values = list(key)
+    if len(columns) != len(values):  # a finding may be about no row
+        return [str(value) for value in values]
+    return [to_json(column.type, v) for column, v in zip(columns, values, strict=True)]
 
 
 def _doing(job: Job) -> str:
@@ -303,7 +329,7 @@ def blockers(view: ClusterView, job: Job) -> list[str]:
     if job.phase not in (Phase.PUBLISHING, Phase.DRAINING):
         return []
     if job.postponed:
-        return [f"a person postponed it (leasehold jobs set {job.job_id} postpone=0)"]
+        return [f"a person postponed it (leasehold jobs complete {job.job_id})"]
     if "ledger" in view.unreachable:
         return ["the lease ledger is away; schema changes wait for it, reads and writes go on"]
     if view.ledger is None:

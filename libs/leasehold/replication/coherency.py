@@ -24,7 +24,9 @@ GIVEN_UP: Final = -1  # `asked_ns` of an ack by which a node returns its lease
 class CoherencySettings:
     """Times in ms. A node that acknowledges fresh records `lag_ms_max` later than the pace of the
     coherent nodes, `slow_acks_max` times in a row, is left without a lease for a cool-down, which
-    doubles each time until `fast_acks_forgive` quick ones in a row."""
+    doubles each time until `fast_acks_forgive` quick ones in a row. A lease is renewed for a node
+    up to `behind_records_max` records behind, but granted anew only up to `joins_behind_max`: from
+    then on every answer waits until it has caught up (C1)."""
 
     duration_ms: int = 500
     renewal_ms: int = 200
@@ -35,6 +37,7 @@ class CoherencySettings:
     cool_down_ms: int = 1_000
     cool_down_ms_max: int = 10_000
     behind_records_max: int = 64
+    joins_behind_max: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +228,10 @@ class CoherencyWatch:
         for (name, incarnation), node in self._nodes.items():
             if not node.asked_ns or now_ns < node.cool_down_until_ns:
                 continue
-            if log_end - node.applied > self._settings.behind_records_max:
+            renews = now_ns < node.wait_until_ns
+            settings = self._settings
+            behind_max = settings.behind_records_max if renews else settings.joins_behind_max
+            if log_end - node.applied > behind_max:
                 continue
             duration = self._settings.duration_ms
             given.append(Grant(name, incarnation, node.asked_ns, duration))

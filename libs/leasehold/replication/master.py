@@ -216,11 +216,11 @@ class Master:
         return self._append(batch, position, now)
 
     def _has_work(self, now: Now) -> bool:
-        if self._grants_due(now):
+        if self._grants_due(now) or self._changes.has_write():
             return True
         if self.watch.records_behind(self._log_end, now.mono_ns) > self._settings.ahead_max:
             return False
-        return bool(self._requests) or self._changes.has_write() or self._may_fill(now)
+        return bool(self._requests) or self._may_fill(now)
 
     def _may_fill(self, now: Now) -> bool:
         """Whether backfill rows wait, and every coherent node keeps up: rows that a node has not

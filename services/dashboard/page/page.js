@@ -5,6 +5,7 @@ const EVERY_MS = 500;
 const TIMEOUT_MS = 4000;
 const JOBS_SHOWN = 12;
 const EVENTS_SHOWN = 14;
+const FINDINGS_SHOWN = 5;
 const ENDED = ["succeeded", "failed", "cancelled"];
 const STATUS_TONE = { succeeded: "good", failed: "bad", cancelled: "warn", paused: "warn", "rolling back": "warn" };
 
@@ -102,13 +103,27 @@ function job(one) {
   right.push(ended ? `took ${span(one.age_ms)}` : `for ${span(one.age_ms)}`);
   const fill = make("i");
   fill.style.width = `${(one.fraction * 100).toFixed(1)}%`;
-  const words = ended ? one.error : `step ${one.step} of ${one.steps} → ${one.to}: ${one.doing}`;
+  const words = ended ? one.error : `step ${one.step} of ${one.steps} → ${one.to}: ${one.doing}${way(one)}`;
+  const blamed = ended ? one.findings : [];
   return make("div", { class: "job" },
-    make("div", { class: "line" }, pill(one.status, tone), make("span", {}, `job ${one.job}`),
-      make("code", {}, one.sql), make("span", { class: "push" }, right.join(" · "))),
+    make("div", { class: "line" }, one.postponed ? pill("postponed", "warn") : pill(one.status, tone),
+      make("span", {}, `job ${one.job}`),
+      make("code", { title: `${one.kind} on ${one.table}: ${one.subject}` }, one.sql),
+      make("span", { class: "push" }, right.join(" · "))),
     ended && one.status === "succeeded" ? null : make("div", { class: `bar ${tone}` }, fill),
     words ? make("small", {}, words) : null,
+    ...blamed.slice(0, FINDINGS_SHOWN).map((each) =>
+      make("p", { class: "blamed" }, `row ${each.key.join(", ")}: ${each.words}`)),
+    blamed.length > FINDINGS_SHOWN
+      ? make("p", { class: "blamed" }, `… ${count(blamed.length)} are kept (leasehold jobs --json)`) : null,
     ...one.waits_for.map((reason) => make("p", { class: "waits" }, `waits: ${reason}`)));
+}
+
+// Whether it can still be taken back.
+function way(one) {
+  if (one.status === "rolling back") return "";
+  if (one.can_cancel) return ` · can be cancelled before step ${one.point_of_no_return} is out`;
+  return " · past its point of no return";
 }
 
 function jobs(list) {
@@ -146,11 +161,12 @@ function tables(state) {
   const leases = new Map(state.leases.map((lease) => [lease.table_id, lease]));
   return table(["table", ">version", "elements on their way", "leases", ">rows kept (about)"],
     state.tables.map((one) => {
-      const moving = [...one.columns, ...one.indexes].filter((element) => element.state !== "public");
+      const elements = [...one.columns, ...one.indexes, ...one.checks, ...one.locks];
+      const moving = elements.filter((element) => element.state !== "public");
       const lease = leases.get(one.table_id);
       const held = lease ? lease.versions : [];
       return [
-        make("div", {}, one.table, make("br"),
+        make("div", {}, one.table, one.former_name ? make("small", {}, ` until now ${one.former_name}`) : null, make("br"),
           make("small", {}, `${plural(one.columns.length, "column")}, ${one.indexes.length} ${one.indexes.length === 1 ? "index" : "indexes"}`)),
         `v${one.version}`,
         moving.length ? make("div", {}, ...moving.flatMap((element) => [`${element.name} `, pill(element.state, "warn"), " "])) : "–",

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.client.cluster_report import report
@@ -229,6 +229,27 @@ def test_blockers_that_are_nobodys_lease() -> None:
     assert "grace" in words(ledger({}, ready=False))
     paused = job(phase=Phase.DRAINING, status=Status.PAUSED)
     assert "resume 2" in report(seen(paused), NOW)["jobs"][0]["waits_for"][0]
+    postponed = job(step=JOB.point, settings={"postpone": 1})
+    (told,) = report(seen(postponed), NOW)["jobs"]
+    assert told["postponed"]
+    assert "jobs complete 2" in told["waits_for"][0]
+
+
+def test_a_job_tells_whether_it_can_be_taken_back_and_which_rows_failed_it() -> None:
+    (told,) = report(seen(job(step=JOB.point)), NOW)["jobs"]
+    assert (told["can_cancel"], told["point_of_no_return"]) == (True, JOB.point + 1)
+    (told,) = report(seen(job(step=JOB.point, phase=Phase.DRAINING)), NOW)["jobs"]
+    assert not told["can_cancel"]
+    findings = ((4, 9, (7,), "entry missing"), (4, 9, (b"\x07", 8), "of another key"))
+    failed = job(status=Status.FAILED, phase=Phase.DONE, error="e", findings=findings)
+    (told,) = report(seen(version(3), failed), NOW)["jobs"]
+    assert told["findings"][0] == {
+        "condition": 4,
+        "element": 9,
+        "key": [7],
+        "words": "entry missing",
+    }
+    json.dumps(told)  # whatever a key holds
 
 
 def test_leases_tell_old_from_current() -> None:
@@ -268,6 +289,7 @@ EVENTS: list[Event] = [
 ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(EVENTS), max_size=25))
 def test_any_order_gives_a_report_that_json_can_hold(events: list[Event]) -> None:
     view = seen(*events)

@@ -137,13 +137,26 @@ def test_c4_a_node_that_gives_its_lease_back_is_not_waited_for() -> None:
     assert master.may_answer(5, 12 * MS)
 
 
-def test_c5_one_that_is_far_behind_gets_no_grant() -> None:
+def granted(master: CoherencyWatch, behind: int, now_ms: int) -> bool:
+    """Whether r1, so many records behind, is granted the lease that it asks for."""
+    master.acked(ack("r1", 100, asked_ms=now_ms), 100 + behind, now_ms * MS)
+    return bool(master.grants(100 + behind, now_ms * MS))
+
+
+def test_c5_who_comes_has_caught_up() -> None:
+    """From its grant on every answer waits for it."""
     master = watch()
-    behind = SETTINGS.behind_records_max + 1
-    master.acked(ack("r1", 5, asked_ms=1), 5 + behind, 1 * MS)
-    assert master.grants(5 + behind, 2 * MS) == ()
-    master.acked(ack("r1", 6, asked_ms=3), 5 + behind, 3 * MS)
-    assert [g.node for g in master.grants(5 + behind, 4 * MS)] == ["r1"]
+    assert not granted(master, SETTINGS.joins_behind_max + 1, 1)
+    assert granted(master, SETTINGS.joins_behind_max, 2)
+
+
+def test_c5_who_is_far_behind_is_not_renewed() -> None:
+    master = watch()
+    assert granted(master, 0, 1)
+    assert granted(master, SETTINGS.behind_records_max, 200)
+    assert not granted(master, SETTINGS.behind_records_max + 1, 400)
+    over_ms = 200 + SETTINGS.duration_ms + SETTINGS.defer_ms
+    assert not granted(master, SETTINGS.behind_records_max, over_ms), "it would come anew"
 
 
 def test_c5_slow_but_alive_is_left_out_for_a_cool_down_that_doubles() -> None:
