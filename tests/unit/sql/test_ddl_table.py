@@ -280,5 +280,5 @@ def test_foreign_keys() -> None:
     assert isinstance(said, CreateTable)
     assert said.foreign_keys == (
         ForeignKeyDefinition(("a",), "u", position=35),
-        ForeignKeyDefinition(("b", "a"), "v", ("x", "y"), "f", position=71),
+        ForeignKeyDefinition(("b", "a"), "v", ("x", "y"), "f", position=69),
     )
