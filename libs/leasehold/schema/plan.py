@@ -19,12 +19,13 @@ from leasehold.model.errors import (
     UnknownObject,
     UnknownTable,
 )
-from leasehold.schema.alteration import Alteration, column_of, made_index
+from leasehold.schema.alteration import Alteration
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import edited
 from leasehold.schema.elements import Check, Column, ForeignKey, Index
 from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.making import column_of, made_index
 from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
 from leasehold.schema.references import refuse_referred_index, refuse_referred_table
 from leasehold.schema.states import State
@@ -202,11 +203,11 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
     # A new table has no rows: its constraints hold, and are public with it.
     made = Alteration(table, taken | {name}, catalog.resolve)
     for unique in statement.uniques:
-        made.add_unique(unique)
+        made.constraints.add_unique(unique)
     for check in statement.checks:
-        made.add_check(replace(check, not_valid=False))
+        made.constraints.add_check(replace(check, not_valid=False))
     for key in statement.foreign_keys:
-        made.add_foreign_key(replace(key, not_valid=False))
+        made.constraints.add_foreign_key(replace(key, not_valid=False))
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))
     return CreateTablePlan(_public_at_once(table, made))

@@ -1,0 +1,179 @@
+"""Constraints and their indexes: added, validated, dropped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leasehold.model.errors import (
+    DuplicateObject,
+    OutOfRange,
+    UnknownObject,
+)
+from leasehold.schema import tracks as way
+from leasehold.schema.descriptor import (
+    CHECKS_MAX,
+    FOREIGN_KEYS_MAX,
+)
+from leasehold.schema.draft import Draft
+from leasehold.schema.elements import (
+    Check,
+    Column,
+    Constraint,
+    ForeignKey,
+    Index,
+)
+from leasehold.schema.making import made_index
+from leasehold.schema.names import free_name
+from leasehold.schema.references import (
+    check_types,
+    index_over,
+    referred,
+    refuse_referred_index,
+)
+from leasehold.schema.states import State
+from leasehold.schema.tracks import Track
+from leasehold.sql.expression import (
+    columns_of_expression,
+    compile_condition,
+)
+from leasehold.sql.statements import (
+    CheckDefinition,
+    DropConstraint,
+    ForeignKeyDefinition,
+    UniqueDefinition,
+    ValidateConstraint,
+)
+
+
+class ConstraintActions:
+    """Of one draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    def add_unique(self, unique: UniqueDefinition) -> None:
+        """UNIQUE (…): an index of the constraint's name, which is the table's then."""
+        columns = [self._draft.column(name, unique.position) for name in unique.columns]
+        self._draft.refuse_retyped(columns)
+        stem = "_".join((self._draft.table.name, *unique.columns))
+        name = self._constraint_name(unique.name, stem, "_key", self._draft.taken)
+        present = sum(isinstance(track.element, Index) for track in self._draft.tracks)
+        index = made_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
+        self._draft.taken.add(name)
+        self._draft.names.add(name)
+        made = way.add_index(replace(index, constraint=True), unique=True)
+        self._draft.take(made, f"constraint {name}")
+
+    def add_check(self, check: CheckDefinition) -> None:
+        """CHECK (…), over columns there are or that this statement adds."""
+        table = replace(self._draft.table, columns=tuple(self._draft.columns.values()))
+        compile_condition(check.expression, table)
+        named = sorted(columns_of_expression(check.expression))
+        over = [table.column(name) for name in named]
+        self._draft.refuse_retyped(over)
+        columns = tuple(sorted(column.element_id for column in over))
+        stem = "_".join((table.name, *named)) if len(named) == 1 else table.name
+        name = self._constraint_name(check.name, stem, "_check", set())
+        present = sum(
+            track.new and isinstance(track.element, Check) for track in self._draft.tracks
+        )
+        if len(table.checks) + present >= CHECKS_MAX:
+            raise OutOfRange(f"table {table.name!r} has {CHECKS_MAX} checks, the most allowed")
+        self._draft.names.add(name)
+        made = Check(self._draft.new_id(), name, check.expression, columns)
+        self._draft.take(way.add_check(made, not_valid=check.not_valid), f"constraint {name}")
+
+    def add_foreign_key(self, definition: ForeignKeyDefinition) -> None:
+        """FOREIGN KEY (…) REFERENCES …; with an index over its columns where there is none."""
+        table = self._draft.table
+        columns = tuple(
+            self._draft.column(name, definition.position) for name in definition.columns
+        )
+        self._draft.refuse_retyped(columns)
+        itself = definition.table in table.names
+        parent = table if itself else self._draft.parents(definition.table)
+        to = referred(definition, parent)
+        check_types(columns, to, definition.position)
+        stem = "_".join((table.name, *definition.columns))
+        name = self._constraint_name(definition.name, stem, "_fkey", set())
+        present = sum(
+            track.new and isinstance(track.element, ForeignKey) for track in self._draft.tracks
+        )
+        if len(table.foreign_keys) + present >= FOREIGN_KEYS_MAX:
+            raise OutOfRange(
+                f"table {table.name!r} has {FOREIGN_KEYS_MAX} foreign keys, the most allowed"
+            )
+        self._draft.names.add(name)
+        index, over = self._index_for(columns)
+        ids = tuple(column.element_id for column in columns)
+        to_ids = tuple(column.element_id for column in to.columns)
+        key = ForeignKey(
+            self._draft.new_id(), name, ids, parent.table_id, to_ids, to.index_id, index
+        )
+        track = way.add_check(key, not_valid=definition.not_valid)
+        self._draft.take(track if over is None else way.behind(track, over), f"constraint {name}")
+        if not itself:
+            self._draft.needs.add(parent.table_id)
+
+    def validate(self, action: ValidateConstraint) -> None:
+        found = self._constraint(action.name)
+        if found is None:
+            raise self._unknown_constraint(action.name, action.position)
+        if isinstance(found, Index) or found.state is State.PUBLIC:
+            self._draft.notices.append(f"constraint {action.name!r} is valid already")
+            return
+        self._draft.take(way.validate_check(found), f"constraint {found.name}")
+
+    def drop(self, action: DropConstraint) -> None:
+        found = self._constraint(action.name)
+        if found is None:
+            if not action.if_exists:
+                raise self._unknown_constraint(action.name, action.position)
+            self._draft.notices.append(
+                f"constraint {action.name!r} does not exist, nothing was done"
+            )
+            return
+        if isinstance(found, Index):
+            refuse_referred_index(self._draft.references, self._draft.table, found)
+        track = way.drop_index(found) if isinstance(found, Index) else way.drop_check(found)
+        self._draft.drop_once(track, found, f"constraint {found.name}")
+
+    def _index_for(self, columns: tuple[Column, ...]) -> tuple[int, Track | None]:
+        """The id of an index over exactly these columns, and its track if it is made here."""
+        there = index_over(self._draft.table, columns)
+        if there is not None and there not in self._draft.dropped:
+            return there, None
+        ids = tuple(column.element_id for column in columns)
+        for track in self._draft.tracks:
+            if track.new and isinstance(track.element, Index) and track.element.columns == ids:
+                return track.element.element_id, track
+        stem = "_".join((self._draft.table.name, *(column.name for column in columns)))
+        name = free_name(stem, "_idx", self._draft.taken)
+        self._draft.taken.add(name)
+        present = sum(isinstance(track.element, Index) for track in self._draft.tracks)
+        index = made_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
+        made = way.add_index(index, unique=False)
+        self._draft.take(made, f"index {name}")
+        return index.element_id, made
+
+    def _constraint_name(self, given: str | None, stem: str, suffix: str, taken: set[str]) -> str:
+        if given is None:
+            return free_name(stem, suffix, taken | self._draft.names)
+        if given in taken or given in self._draft.names:
+            raise DuplicateObject(f"constraint {given!r} exists already", constraint=given)
+        return given
+
+    def _constraint(self, name: str) -> Constraint | Index | None:
+        """One that this statement has not dropped."""
+        check = self._draft.table.check(name) or self._draft.table.foreign_key(name)
+        index = self._draft.table.index(name)
+        found = check or (index if index is not None and index.constraint else None)
+        return None if found is None or found.element_id in self._draft.dropped else found
+
+    def _unknown_constraint(self, name: str, position: int) -> UnknownObject:
+        return UnknownObject(
+            f"constraint {name!r} of table {self._draft.table.name!r} does not exist",
+            table=self._draft.table.name,
+            constraint=name,
+            position=position,
+        )

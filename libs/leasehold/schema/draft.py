@@ -1,0 +1,102 @@
+"""What one statement on a table comes to while its actions are read, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    UnknownColumn,
+)
+from leasehold.schema.descriptor import (
+    Descriptor,
+)
+from leasehold.schema.elements import (
+    Check,
+    Column,
+    Constraint,
+    ForeignKey,
+    Index,
+)
+from leasehold.schema.names import constraint_names
+from leasehold.schema.references import (
+    References,
+)
+from leasehold.schema.states import State
+from leasehold.schema.tracks import Track
+
+
+class Draft:
+    """`tracks` of elements, `notices` for what needed nothing done, `needs`: tables that must stay
+    as they are until it is done.
+
+    `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
+    the actions so far leave them. `parents` finds a table by its name, `references` the foreign
+    keys that refer to this one.
+    """
+
+    def __init__(
+        self,
+        table: Descriptor,
+        taken: set[str],
+        parents: Callable[[str], Descriptor],
+        references: References,
+    ) -> None:
+        self.table = table
+        self.taken = set(taken)
+        self.parents = parents
+        self.references = references
+        self.names = constraint_names(table)
+        self.columns = {c.name: c for c in table.columns if c.state is State.PUBLIC}
+        self.next_id = table.next_element_id
+        self.words: list[str] = []
+        self.dropped: set[int] = set()
+        self.retyped: set[int] = set()
+        self.tracks: list[Track] = []
+        self.notices: list[str] = []
+        self.needs: set[int] = set()
+
+    def take(self, track: Track, words: str) -> None:
+        self.tracks.append(track)
+        self.words.append(words)
+
+    def new_id(self) -> int:
+        self.next_id += 1
+        return self.next_id - 1
+
+    def column(self, name: str, position: int = 1) -> Column:
+        found = self.columns.get(name) or self.table.by_alias.get(name)
+        if found is None:
+            raise UnknownColumn(
+                f"column {name!r} does not exist in table {self.table.name!r}",
+                table=self.table.name,
+                column=name,
+                position=position,
+            )
+        return found
+
+    def drop_once(self, track: Track, element: Index | Constraint, words: str) -> None:
+        """Two dropped columns may share an index."""
+        if element.element_id not in self.dropped:
+            self.dropped.add(element.element_id)
+            self.take(track, words)
+
+    def made_over(self, column: Column) -> list[str]:
+        """Constraints of this very statement that rest on a column."""
+        made = [track.element for track in self.tracks if track.new]
+        return [
+            f"constraint {element.name}"
+            for element in made
+            if isinstance(element, Index | Check | ForeignKey)
+            and column.element_id in element.columns
+        ]
+
+    def refuse_retyped(self, columns: Iterable[Column]) -> None:
+        """⚠ A constraint over a new column shows it early (`steps`): beside the old one here."""
+        for column in columns:
+            if column.element_id in self.retyped:
+                raise FeatureNotSupported(
+                    f"column {column.name!r} changes its type in the same statement: add the"
+                    " constraint by a statement of its own",
+                    column=column.name,
+                )
