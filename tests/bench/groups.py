@@ -9,13 +9,36 @@ from typing import Final
 from tests.bench import commit, rate, read, step, takeover
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure
-from tests.bench.index import LoadedRows, loaded_stand, measure_index, measure_stall
+from tests.bench.index import (
+    LoadedRows,
+    loaded_stand,
+    measure_index,
+    measure_menu,
+    measure_stall,
+)
 
 GROUPS: Final = {
     "commit": ("commit_p50_1r", "commit_p99_1r", "commit_p50", "commit_p99"),
     "rate": ("txn_rate_64", "txn_rate_1000"),
-    "step": ("step_p50_3", "step_p50_10", "add_column_e2e", "step_p50_100"),
+    "step": (
+        "step_p50_3",
+        "step_p99_3",
+        "step_p50_10",
+        "step_p99_10",
+        "add_column_e2e",
+        "empty_index_e2e",
+        "step_p50_100",
+        "step_p99_100",
+    ),
+    "crowd": ("step_p50_1000", "step_p99_1000"),
     "index": ("bulk_rate", "index_rows_rate", "backfill_rate"),
+    "menu": (
+        "unique_index_rows_rate",
+        "add_default_rows_rate",
+        "check_rows_rate",
+        "alter_type_rows_rate",
+        "drop_column_e2e",
+    ),
     "stall": (
         "write_p50_before",
         "write_p99_before",
@@ -33,10 +56,11 @@ _ALONE: Final = {
     "commit": commit.measure,
     "rate": rate.measure,
     "step": step.measure,
+    "crowd": step.measure_crowd,
     "read": read.measure,
     "takeover": takeover.measure,
 }
-_ON_ROWS: Final = {"index": measure_index, "stall": measure_stall}
+_ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}
 
 
 def measure(names: list[str], settings: BenchSettings) -> Iterator[Figure]:

@@ -67,6 +67,26 @@ def measure_index(loaded: LoadedRows) -> Iterator[Figure]:
     yield Figure("backfill_rate", rows_per_second(ended.job), "rows/s")
 
 
+def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
+    """Changes that fill or look through every row, one after the other; what they leave stays."""
+    table = bulk_loader.TABLE
+    for metric, sql in (
+        ("unique_index_rows_rate", f"CREATE UNIQUE INDEX rows_words_key ON {table} (words)"),
+        ("add_default_rows_rate", f"ALTER TABLE {table} ADD COLUMN seats int NOT NULL DEFAULT 7"),
+        ("check_rows_rate", f"ALTER TABLE {table} ADD CHECK (n >= 0 AND seats < 10)"),
+        ("alter_type_rows_rate", f"ALTER TABLE {table} ALTER seats TYPE text"),
+        ("drop_column_e2e", f"ALTER TABLE {table} DROP COLUMN seats"),
+    ):
+        say(sql)
+        if metric == "alter_type_rows_rate":
+            loaded.where.change(f"ALTER TABLE {table} DROP CONSTRAINT rows_check", JOB_TIMEOUT_S)
+        ended = loaded.change(sql)
+        if metric.endswith("_e2e"):
+            yield Figure(metric, ended.took_ms, "ms")
+        else:
+            yield Figure(metric, loaded.rows / ended.took_ms * 1e3, "rows/s")
+
+
 def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     where = loaded.where
     writer = where.child("writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S)

@@ -13,6 +13,8 @@ from tests.bench.stand import Stand, say, stand
 
 AGENTS: Final = (3, 10, 100)
 AGENTS_PER_PROCESS_MAX: Final = 25
+CROWD: Final = 1_000
+CROWD_PER_PROCESS_MAX: Final = 100
 CHANGES: Final = 7
 JOB_TIMEOUT_S: Final = 120.0
 END_TO_END_AGENTS: Final = 10
@@ -21,26 +23,50 @@ END_TO_END_AGENTS: Final = 10
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     """Agents are added, never taken away: a session that ended would have to run out first."""
     del settings
-    with stand(["m1", "r1", "changefeed"]) as where:
+    with stand(["m1", "r1", "changefeed", "spark"]) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
         present = 0
         for agents in AGENTS:
-            _add(where, present, agents)
+            _add(where, present, agents, AGENTS_PER_PROCESS_MAX)
             present = agents
             ended = list(_changes(where, agents))
-            drains = [drain for one in ended for _, _, drain in steps_of(one.job)]
-            say(f"{agents} agents: {', '.join(f'{drain:.1f}' for drain in drains)} ms")
-            yield Figure(f"step_p50_{agents}", percentile(drains, 0.5), "ms")
+            yield from _steps(agents, ended)
             if agents == END_TO_END_AGENTS:
                 took = [one.took_ms for one in ended]
                 yield Figure("add_column_e2e", percentile(took, 0.5), "ms")
+                yield Figure("empty_index_e2e", _empty_indexes(where), "ms")
 
 
-def _add(where: Stand, present: int, wanted: int) -> None:
+def measure_crowd(settings: BenchSettings) -> Iterator[Figure]:
+    """A thousand agents: what the machine can hold in few processes."""
+    del settings
+    with stand(["m1", "r1", "changefeed"]) as where:
+        where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
+        _add(where, 0, CROWD, CROWD_PER_PROCESS_MAX)
+        yield from _steps(CROWD, list(_changes(where, CROWD)))
+
+
+def _steps(agents: int, ended: list[Ended]) -> Iterator[Figure]:
+    drains = [drain for one in ended for _, _, drain in steps_of(one.job)]
+    say(f"{agents} agents: {', '.join(f'{drain:.1f}' for drain in drains)} ms")
+    yield Figure(f"step_p50_{agents}", percentile(drains, 0.5), "ms")
+    yield Figure(f"step_p99_{agents}", percentile(drains, 0.99), "ms")
+
+
+def _empty_indexes(where: Stand) -> float:
+    """A whole CREATE INDEX on an empty table, Spark's backfill of no rows included."""
+    took = []
+    for number in range(CHANGES + 1):
+        ended = where.change(f"CREATE INDEX t_n_{number} ON t (n)", JOB_TIMEOUT_S)
+        took.append(ended.took_ms)
+    return percentile(took[1:], 0.5)
+
+
+def _add(where: Stand, present: int, wanted: int, per_process_max: int) -> None:
     say(f"{wanted - present} more agents")
     hosts = []
     while present < wanted:
-        count = min(AGENTS_PER_PROCESS_MAX, wanted - present)
+        count = min(per_process_max, wanted - present)
         hosts.append(where.child(f"agents{present}", "agent_host", "t", count))
         present += count
     for host in hosts:
