@@ -48,14 +48,15 @@ RETRIES_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """`rows_filled_max`: backfill rows taken into one record, in index entries (`row_cost`). A
-    record costs every process a fixed sum, so they are many; `rows_filled_beside_max` while users'
+    """`requests_max`: decided in well below a lease's renewal, since grants ride in the record.
+    `rows_filled_max`: backfill rows taken into one record, in index entries (`row_cost`). A record
+    costs every process a fixed sum, so they are many; `rows_filled_beside_max` while users'
     requests come: then they cost about what the record does. None while a coherent node is more
     than `fill_behind_max` records behind: enough for it to apply one while the next is on its way.
     """
 
     record_bytes_max: int = RECORD_BYTES_MAX
-    requests_max: int = 2_000
+    requests_max: int = 1_000
     rows_filled_max: int = 10_000
     rows_filled_beside_max: int = 4_000
     fill_behind_max: int = 2
