@@ -19,7 +19,7 @@ from leasehold.client.cluster_report import report
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.subscriber import Subscriber, VersionNews
 from leasehold.model.errors import OutcomeUnknown
-from leasehold.schema.job import Job, Phase
+from leasehold.schema.job import Job, Phase, Status
 
 JOB_TIMEOUT_S: Final = 120.0
 EVERY_S: Final = 0.2
@@ -43,10 +43,11 @@ def follow(
     console: Console,
     sql: str,
     when: Callable[[dict[str, Any]], None],
+    end: Status = Status.SUCCEEDED,
 ) -> Change:
     """Submit DDL, draw its job's progress, call `when` with every look at the job, until it ends.
 
-    Raises RuntimeError when the job does not succeed in time.
+    Raises RuntimeError when the job does not end in time, or not with the status `end`.
     """
     begin_ns = boottime_ns()
     pending = producer.submit({"sql": sql})
@@ -85,7 +86,7 @@ def follow(
             job = view.jobs[number].job
             if job.status.ended:
                 break
-    if job.status.value != "succeeded":
+    if job.status is not end:
         raise RuntimeError(f"{sql}: job {number} {job.status.value}: {job.error}")
     return Change(sql, job, begin_ns, boottime_ns(), steps_of(job), rows_per_second(job))
 

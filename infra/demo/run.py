@@ -13,12 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from infra.demo import flights
 from infra.demo.changes import Change, EventPrinter, follow
 from infra.demo.crew import Crew
-from infra.demo.verdict import Verdict, accounted, check_nodes, check_sums, summary
+from infra.demo.menu import Menu, Shown
+from infra.demo.verdict import Verdict, accounted, check_menu, check_nodes, check_sums, summary
 from infra.local_cluster import LocalCluster
 from leasehold.adapters.clock import boottime_ns
-from leasehold.client.change_producer import ChangeProducer, Statistics
+from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.replica import Replica, open_replica
 
 NODES: Final = ("m1", "m2", "r1", "r2", "r3")
 BEFORE_S: Final = 8.0
@@ -54,14 +56,19 @@ class Demo:
             ]
             try:
                 changes, begun = self._change(producer, watch, crews)
-                for crew in crews:
-                    crew.stop()
+                with open_replica(self._settings_of("checker")) as replica:
+                    shown = Menu(producer, watch, replica, self._console, self._say).run()
+                    for crew in crews:
+                        crew.stop()
+                    self._return_all()
+                    return self._judge(watch, replica, crews, changes, shown, begun)
             finally:
                 for crew in crews:
                     crew.kill()
                 printer.close()
-            self._return_all()
-            return self._judge(producer.statistics, watch, crews, changes, begun)
+
+    def _settings_of(self, node: str) -> ClientSettings:
+        return replace(self._settings, cluster=replace(self._settings.cluster, node=node))
 
     # ------------------------------------------------------------ start and load
 
@@ -119,6 +126,8 @@ class Demo:
             progress.update(task, completed=total)
         seconds = time.monotonic() - begun
         self._load_rate = total / seconds
+        self._loaded = producer.statistics
+        self._small_tables = tables[:-1]
         self._console.print(f"  {total:,} rows in {seconds:.1f} s, {self._load_rate:,.0f} rows/s")
         rows = tables[-1].rows
         step = max(1, len(rows) // WRITER_KEYS)
@@ -202,22 +211,24 @@ class Demo:
 
     def _judge(
         self,
-        loaded: Statistics,
         watch: ClusterWatch,
+        replica: Replica,
         crews: list[Crew],
         changes: list[Change],
+        shown: Shown,
         begun: int,
     ) -> bool:
         self._say("the writers have stopped; CHECK TABLE on every node at one log position")
         verdict = Verdict(self._console)
         check_nodes(verdict, self._settings, watch, NODES)
-        check_sums(verdict, self._settings, crews)
-        accounted(verdict, loaded, crews)
+        check_sums(verdict, replica, crews)
+        check_menu(verdict, shown, replica, self._small_tables)
+        accounted(verdict, self._loaded, crews)
         verdict.expect(
             "master" in self._killed, "the master was killed in the middle of a backfill"
         )
         verdict.expect("r2" in self._killed, "a replicant was killed and came back")
-        summary(
-            self._console, crews, changes, begun, self._killed.get("master", 0), self._load_rate
-        )
+        changes = changes + shown.changes
+        killed = self._killed.get("master", 0)
+        summary(self._console, crews, changes, begun, killed, self._load_rate)
         return verdict.right

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 
-import leasehold
 from infra.demo.changes import Change
 from infra.demo.crew import Crew, latency
+from infra.demo.flights import Rows
+from infra.demo.menu import DUEL_COLUMNS, PLANE, SEATS, Shown
 from leasehold.client.barrier import append_barrier
 from leasehold.client.change_producer import Statistics
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.replica import Replica
+from leasehold.model.errors import OutOfRange
+from leasehold.schema.explain import changes_of
+from leasehold.schema.job import Status
+from leasehold.schema.job_moves import FINDINGS_MAX
 
 CHECK_TIMEOUT_S: Final = 60.0
 TAKEOVER_NS: Final = 10_000_000_000
 EVERY_TABLE: Final = -1
+COLLISIONS_MIN: Final = 0.05
+"""Of two writers of one row under one lock: less would mean that they hardly met."""
 
 
 class Verdict:
@@ -65,13 +73,12 @@ def _but(what: Sequence[Any]) -> str:
     return f"; not: {', '.join(map(str, what))}" if what else ""
 
 
-def check_sums(verdict: Verdict, settings: ClientSettings, crews: Sequence[Crew]) -> None:
+def check_sums(verdict: Verdict, replica: Replica, crews: Sequence[Crew]) -> None:
     """Every committed write added exactly one to a flight's `changes`."""
-    cluster = replace(settings.cluster, node="checker")
     committed = sum(crew.total("committed") for crew in crews)
-    with leasehold.open_replica(replace(settings, cluster=cluster)) as replica:
-        rows = list(replica.scan("flights", rows_max=10_000_000))
-        indexed = sum(1 for _ in replica.get_by("flights_dest", "LAX", rows_max=10_000_000))
+    replica.wait_coherent()
+    rows = list(replica.scan("flights", rows_max=10_000_000))
+    indexed = sum(1 for _ in replica.get_by("flights_dest", "LAX", rows_max=10_000_000))
     counted = sum(row["changes"] for row in rows)
     verdict.expect(
         counted == committed, f"sum of the flights' changes {counted:,} = committed {committed:,}"
@@ -81,6 +88,73 @@ def check_sums(verdict: Verdict, settings: ClientSettings, crews: Sequence[Crew]
     )
     to_lax = sum(1 for row in rows if row["dest"] == "LAX")
     verdict.expect(indexed == to_lax, f"the new index finds all {to_lax:,} flights to LAX")
+    verdict.expect(all("gate" not in row for row in rows), "no flight shows the dropped column")
+
+
+def check_menu(verdict: Verdict, shown: Shown, replica: Replica, loaded: Sequence[Rows]) -> None:
+    """What the small tables hold now, against the data that was loaded."""
+    rows = {each.table.name: each.rows for each in loaded}
+    _check_unique(verdict, shown, rows["airports"])
+    _check_plan(verdict, shown)
+    _check_planes(verdict, shown, replica, rows["planes"])
+    one, two = shown.duels
+    verdict.expect(
+        one.collision_rate > COLLISIONS_MIN and two.collision_rate * 20 < one.collision_rate,
+        f"with a lock of its own a column's writer collides in {two.collision_rate:.1%} of its"
+        f" runs instead of {one.collision_rate:.1%}",
+    )
+
+
+def _check_unique(verdict: Verdict, shown: Shown, airports: Sequence[dict[str, Any]]) -> None:
+    names = Counter(row["name"] for row in airports)
+    shared = {row["faa"] for row in airports if names[row["name"]] > 1}
+    job = shown.unique.job
+    named = {key[0] for _, _, key, _ in job.findings}
+    verdict.expect(
+        f"found {len(shared)} differences" in job.error
+        and len(named) == min(len(shared), FINDINGS_MAX)
+        and named <= shared,
+        f"the UNIQUE index failed on the {len(shared)} airports whose name is not theirs alone,"
+        f" and named {len(named)} of them",
+    )
+    before, after = shown.airports
+    verdict.expect(
+        (after.columns, after.indexes) == (before.columns, before.indexes),
+        "the failed job left its table as it was",
+    )
+
+
+def _check_plan(verdict: Verdict, shown: Shown) -> None:
+    """EXPLAIN has made nothing, and said what was then done."""
+    job = shown.retype.job
+    said = [(row["changes"], row["point_of_no_return"]) for row in shown.plan]
+    done = [(changes_of(step), number == job.point) for number, step in enumerate(job.steps)]
+    verdict.expect(
+        said == done
+        and shown.plan[-1]["version"] == job.versions[job.table_id]
+        and job.job_id == shown.last_job + 1,
+        f"EXPLAIN changed nothing and foresaw all {len(done)} steps",
+    )
+
+
+def _check_planes(
+    verdict: Verdict, shown: Shown, replica: Replica, planes: Sequence[dict[str, Any]]
+) -> None:
+    refused, taken = shown.too_many
+    verdict.expect(
+        refused.code == OutOfRange.sqlstate and bool(taken.lsn),
+        f"{SEATS:,} seats were refused before the type change and taken after it",
+    )
+    wanted = {row["tailnum"]: (row["seats"], row["engines"]) for row in planes}
+    fought = {c: sum(duel.added[c] for duel in shown.duels) for c in DUEL_COLUMNS}
+    engines = wanted[PLANE][1]
+    wanted[PLANE] = (SEATS + fought["seats"], engines + fought["engines"])
+    found = {row["tailnum"]: (row["seats"], row["engines"]) for row in replica.scan("planes")}
+    verdict.expect(
+        found == wanted,
+        f"all {len(wanted):,} planes have their seats and engines still, and the"
+        f" {sum(fought.values()):,} that the two writers added to one of them",
+    )
 
 
 def accounted(verdict: Verdict, loaded: Statistics, crews: Sequence[Crew]) -> None:
@@ -117,10 +191,11 @@ def summary(
     for change in changes:
         seconds = (change.end_ns - change.begin_ns) / 1e9
         fill = f", backfill {change.rows_per_second:,.0f} rows/s" if change.rows_per_second else ""
-        console.print(f"  {change.sql}: {seconds:.2f} s{fill}")
+        how = "" if change.job.status is Status.SUCCEEDED else f"{change.job.status} after "
+        console.print(f"  {change.sql}: {how}{seconds:.2f} s{fill}")
         for state, publish_ms, drain_ms in change.steps:
             console.print(
-                f"    → {state:12} publish {publish_ms:7.1f} ms   drain {drain_ms:7.1f} ms"
+                f"    → {state:18} publish {publish_ms:7.1f} ms   drain {drain_ms:7.1f} ms"
             )
     committed = sum(crew.total("committed") for crew in crews)
     console.print(f"  load {load_rate:,.0f} rows/s; {committed:,} transactions of the writers")

@@ -1,0 +1,148 @@
+"""The demo's other schema changes, on the small tables and under the same load: a unique index over
+duplicates, a type change, a dropped column, a lock; and a plan that is only shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from infra.demo.changes import Change, follow
+from infra.demo.lock_duel import Duel, fight
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.replica import Replica
+from leasehold.model.records import Outcome
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.job import Status
+
+UNIQUE: Final = "CREATE UNIQUE INDEX airports_name ON airports (name)"
+RETYPE: Final = "ALTER TABLE planes ALTER COLUMN seats TYPE integer"
+DROP: Final = "ALTER TABLE flights DROP COLUMN gate"
+LOCK: Final = "ALTER TABLE planes ADD LOCK cabin COVERING (seats)"
+PLANE: Final = "N14228"
+SEATS: Final = 100_000
+"""More than a smallint holds: the plane takes them once the column is an integer."""
+DUEL_COLUMNS: Final = ("seats", "engines")
+DUEL_S: Final = 2.5
+OUTCOME_TIMEOUT_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What happened, for the verdict. `airports`: its descriptors before and after the failed
+    job; `too_many`: the outcomes of a plane with SEATS seats before and after the type change."""
+
+    plan: list[dict[str, Any]]
+    last_job: int
+    unique: Change
+    retype: Change
+    drop: Change
+    lock: Change
+    airports: tuple[Descriptor, Descriptor]
+    too_many: tuple[Outcome, Outcome]
+    duels: tuple[Duel, Duel]
+
+    @property
+    def changes(self) -> list[Change]:
+        return [self.unique, self.retype, self.drop, self.lock]
+
+
+class Menu:
+    def __init__(
+        self,
+        producer: ChangeProducer,
+        watch: ClusterWatch,
+        replica: Replica,
+        console: Console,
+        say: Callable[[str], None],
+    ) -> None:
+        self._producer = producer
+        self._watch = watch
+        self._replica = replica
+        self._console = console
+        self._say = say
+
+    def run(self) -> Shown:
+        """Raises RuntimeError when a job ends as nobody foresaw."""
+        self._say("a UNIQUE index over airports that share their names; the job must fail")
+        before = self._descriptor("airports")
+        unique = self._follow(UNIQUE, Status.FAILED)
+        for _, _, key, words in unique.job.findings:
+            self._console.print(f"  [yellow]{', '.join(key)}[/yellow]: {words}")
+        table = before.table_id
+        self._watch.wait_for(  # its version events may come after its end
+            lambda view: view.tables[table].descriptor.version >= unique.job.versions[table],
+            OUTCOME_TIMEOUT_S,
+        )
+        after = self._descriptor("airports")
+
+        self._say("a type change: first shown by EXPLAIN, which changes nothing, then made")
+        refused = self._seats()
+        last_job = max(self._watch.view.jobs)
+        plan = self._explain(RETYPE)
+        retype = self._follow(RETYPE)
+        taken = self._seats()
+
+        self._say("DROP COLUMN of what was added in the beginning, under its writers")
+        drop = self._follow(DROP)
+
+        self._say(f"two writers of one plane, one of its {' and one of its '.join(DUEL_COLUMNS)}")
+        first = self._fight("under one lock")
+        lock = self._follow(LOCK)
+        second = self._fight("under two locks")
+        return Shown(
+            plan,
+            last_job,
+            unique,
+            retype,
+            drop,
+            lock,
+            (before, after),
+            (refused, taken),
+            (first, second),
+        )
+
+    def _follow(self, sql: str, end: Status = Status.SUCCEEDED) -> Change:
+        return follow(self._producer, self._watch, self._console, sql, lambda _: None, end)
+
+    def _fight(self, words: str) -> Duel:
+        self._replica.wait_coherent()
+        duel = fight(self._replica, "planes", PLANE, DUEL_COLUMNS, DUEL_S)
+        self._console.print(f"  {words}: {duel}")
+        return duel
+
+    def _seats(self) -> Outcome:
+        request = {
+            "table": "planes",
+            "op": "update",
+            "key": {"tailnum": PLANE},
+            "values": {"seats": SEATS},
+            "on_conflict": "fail",
+        }
+        outcome = self._producer.submit(request).result(OUTCOME_TIMEOUT_S)
+        words = f"refused, {outcome.code}: {outcome.message}" if outcome.code else "taken"
+        self._console.print(f"  a plane of {SEATS:,} seats is {words}")
+        return outcome
+
+    def _descriptor(self, name: str) -> Descriptor:
+        tables = self._watch.view.tables.values()
+        return next(table.descriptor for table in tables if table.descriptor.name == name)
+
+    def _explain(self, sql: str) -> list[dict[str, Any]]:
+        outcome = self._producer.submit({"sql": f"EXPLAIN {sql}"}).result(OUTCOME_TIMEOUT_S)
+        if not outcome.lsn:
+            raise RuntimeError(f"EXPLAIN {sql}: {outcome.message}")
+        plan: list[dict[str, Any]] = outcome.answer["plan"]
+        table = Table("step", "version", "changes", "then waits for", box=None)
+        for row in plan:
+            point = "\n[yellow]point of no return[/yellow]" if row["point_of_no_return"] else ""
+            table.add_row(
+                str(row["step"]), str(row["version"]), row["changes"], row["waits_for"] + point
+            )
+        self._console.print(f"[bold]EXPLAIN {sql}[/bold]")
+        self._console.print(table)
+        return plan
