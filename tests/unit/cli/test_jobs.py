@@ -1,0 +1,56 @@
+"""What a person can ask of a job, as the master is told it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pytest
+
+from leasehold.cli import jobs
+from leasehold.cli.command import seconds
+from leasehold.schema.job_control import LIMITS
+
+
+def asked(*arguments: str) -> tuple[str, dict[str, int]]:
+    parser = argparse.ArgumentParser()
+    jobs.register(parser.add_subparsers())
+    return jobs._wishes(parser.parse_args(["jobs", *arguments]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "action", "settings"),
+    [
+        (["pause", "7"], "pause", {}),
+        (["resume", "7"], "resume", {}),
+        (["cancel", "7"], "cancel", {}),
+        (["postpone", "7"], "set", {"postpone": 1}),
+        (["complete", "7"], "set", {"postpone": 0}),
+        (["set", "7", "--rows-per-second", "0"], "set", {"rows_per_second": 0}),
+        (["set", "7", "--chunk-rows", "10"], "set", {"chunk_rows": 10}),
+        (
+            ["set", "7", "--cancel-blockers-after", "30s"],
+            "set",
+            {"cancel_blockers_after_ms": 30_000},
+        ),
+        (["set", "7", "--cancel-blockers-after", "0"], "set", {"cancel_blockers_after_ms": 0}),
+    ],
+)
+def test_an_action_is_what_the_master_knows(
+    arguments: list[str], action: str, settings: dict[str, int]
+) -> None:
+    assert asked(*arguments) == (action, settings)
+    assert settings.keys() <= LIMITS.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("30", 30.0), ("30s", 30.0), ("500ms", 0.5), ("2m", 120.0), ("0", 0.0)]
+)
+def test_a_time_has_a_unit(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1", "2h", "1e9", "nan", "ms5", "5sm"])
+def test_what_is_no_time_is_refused(text: Any) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        seconds(text)
