@@ -1,5 +1,6 @@
 """The demo's other schema changes, on the small tables and under the same load: a unique index over
-duplicates, a type change, a dropped column, a lock; and a plan that is only shown."""
+duplicates, a foreign key, a type change, a dropped column, a lock; and a plan that is only shown.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +21,28 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Status
 
 UNIQUE: Final = "CREATE UNIQUE INDEX airports_name ON airports (name)"
+REFER: Final = (
+    "ALTER TABLE weather ADD CONSTRAINT weather_origin FOREIGN KEY (origin) REFERENCES airports"
+)
 RETYPE: Final = "ALTER TABLE planes ALTER COLUMN seats TYPE integer"
 DROP: Final = "ALTER TABLE flights DROP COLUMN gate"
 LOCK: Final = "ALTER TABLE planes ADD LOCK cabin COVERING (seats)"
 PLANE: Final = "N14228"
 SEATS: Final = 100_000
 """More than a smallint holds: the plane takes them once the column is an integer."""
+MANY_SEATS: Final = {
+    "table": "planes",
+    "op": "update",
+    "key": {"tailnum": PLANE},
+    "values": {"seats": SEATS},
+}
+WEATHER_OF_NOWHERE: Final = {
+    "table": "weather",
+    "op": "insert",
+    "key": {"origin": "???", "time_hour": "2013-01-01T00:00:00Z"},
+    "values": {},
+}
+NO_MORE_JFK: Final = {"table": "airports", "op": "delete", "key": {"faa": "JFK"}}
 DUEL_COLUMNS: Final = ("seats", "engines")
 DUEL_S: Final = 2.5
 OUTCOME_TIMEOUT_S: Final = 60.0
@@ -34,21 +51,24 @@ OUTCOME_TIMEOUT_S: Final = 60.0
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What happened, for the verdict. `airports`: its descriptors before and after the failed
-    job; `too_many`: the outcomes of a plane with SEATS seats before and after the type change."""
+    job; `broken`: outcomes of requests that would break the foreign key; `too_many`: those of a
+    plane with SEATS seats before and after the type change."""
 
     plan: list[dict[str, Any]]
     last_job: int
     unique: Change
+    refer: Change
     retype: Change
     drop: Change
     lock: Change
     airports: tuple[Descriptor, Descriptor]
+    broken: tuple[Outcome, Outcome]
     too_many: tuple[Outcome, Outcome]
     duels: tuple[Duel, Duel]
 
     @property
     def changes(self) -> list[Change]:
-        return [self.unique, self.retype, self.drop, self.lock]
+        return [self.unique, self.refer, self.retype, self.drop, self.lock]
 
 
 class Menu:
@@ -80,12 +100,16 @@ class Menu:
         )
         after = self._descriptor("airports")
 
+        self._say("a foreign key from weather to airports, then both ways of breaking it")
+        refer = self._follow(REFER)
+        broken = (self._ask(WEATHER_OF_NOWHERE), self._ask(NO_MORE_JFK))
+
         self._say("a type change: first shown by EXPLAIN, which changes nothing, then made")
-        refused = self._seats()
+        refused = self._ask(MANY_SEATS)
         last_job = max(self._watch.view.jobs)
         plan = self._explain(RETYPE)
         retype = self._follow(RETYPE)
-        taken = self._seats()
+        taken = self._ask(MANY_SEATS)
 
         self._say("DROP COLUMN of what was added in the beginning, under its writers")
         drop = self._follow(DROP)
@@ -98,10 +122,12 @@ class Menu:
             plan,
             last_job,
             unique,
+            refer,
             retype,
             drop,
             lock,
             (before, after),
+            broken,
             (refused, taken),
             (first, second),
         )
@@ -115,17 +141,12 @@ class Menu:
         self._console.print(f"  {words}: {duel}")
         return duel
 
-    def _seats(self) -> Outcome:
-        request = {
-            "table": "planes",
-            "op": "update",
-            "key": {"tailnum": PLANE},
-            "values": {"seats": SEATS},
-            "on_conflict": "fail",
-        }
-        outcome = self._producer.submit(request).result(OUTCOME_TIMEOUT_S)
-        words = f"refused, {outcome.code}: {outcome.message}" if outcome.code else "taken"
-        self._console.print(f"  a plane of {SEATS:,} seats is {words}")
+    def _ask(self, request: dict[str, Any]) -> Outcome:
+        outcome = self._producer.submit({**request, "on_conflict": "fail"}).result(
+            OUTCOME_TIMEOUT_S
+        )
+        words = f"refused, {outcome.code}: {outcome.message}" if outcome.code else "committed"
+        self._console.print(f"  {request['op']} {request['table']} {request['key']}: {words}")
         return outcome
 
     def _descriptor(self, name: str) -> Descriptor:

@@ -18,7 +18,7 @@ from leasehold.client.change_producer import Statistics
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.replica import Replica
-from leasehold.model.errors import OutOfRange
+from leasehold.model.errors import ForeignKeyViolation, OutOfRange
 from leasehold.schema.explain import changes_of
 from leasehold.schema.job import Status
 from leasehold.schema.job_moves import FINDINGS_MAX
@@ -95,6 +95,11 @@ def check_menu(verdict: Verdict, shown: Shown, replica: Replica, loaded: Sequenc
     """What the small tables hold now, against the data that was loaded."""
     rows = {each.table.name: each.rows for each in loaded}
     _check_unique(verdict, shown, rows["airports"])
+    codes = [outcome.code for outcome in shown.broken]
+    verdict.expect(
+        codes == [ForeignKeyViolation.sqlstate] * 2,
+        f"the foreign key refused weather of no airport and an airport's end ({', '.join(codes)})",
+    )
     _check_plan(verdict, shown)
     _check_planes(verdict, shown, replica, rows["planes"])
     one, two = shown.duels

@@ -161,7 +161,7 @@ function tables(state) {
   const leases = new Map(state.leases.map((lease) => [lease.table_id, lease]));
   return table(["table", ">version", "elements on their way", "leases", ">rows kept (about)"],
     state.tables.map((one) => {
-      const elements = [...one.columns, ...one.indexes, ...one.checks, ...one.locks];
+      const elements = [...one.columns, ...one.indexes, ...one.checks, ...one.foreign_keys, ...one.locks];
       const moving = elements.filter((element) => element.state !== "public");
       const lease = leases.get(one.table_id);
       const held = lease ? lease.versions : [];
