@@ -71,6 +71,9 @@ from leasehold.schema.plan import next_descriptor
 from leasehold.schema.verification import Judgement, job_of, judge
 
 NS_PER_MS: Final = 1_000_000
+# ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
+# without it: it refuses leases on the new version, and those on the old one never end.
+POLLS_BEFORE_PUBLISHING_AGAIN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +258,7 @@ class Coordinator:
         settings = self._settings
         pause_ms = min(settings.poll_ms << min(memory.polls, 16), settings.poll_max_ms)
         memory.polls += 1
+        memory.publish_again = not memory.polls % POLLS_BEFORE_PUBLISHING_AGAIN
         agents = ", ".join(sorted({holder.agent for holder in holders}))
         self._wait(memory, now, f"{total} leases to end, of {agents}", pause_ms)
         return self._expire(job, memory, now)
@@ -309,6 +313,10 @@ class Coordinator:
             return self._fence(job, now)
         if self._in_trouble(job, memory, now):
             return []
+        if memory.publish_again:
+            memory.publish_again = False
+            change = Change(job.table_id, version - 1, version)
+            return self._call(job.job_id, Publish(self._epoch, (change,), job.job_id), now)
         if memory.drained:
             # Nobody was seen below. From the ledger's answer to this on nobody can come back, and
             # only that answer counts: until it an agent whose store lags may acquire v again (D1).
@@ -408,6 +416,11 @@ class Coordinator:
         self, job: Job, memory: JobMemory, command: Publish, reply: Reply, now: Now
     ) -> list[Effect]:
         (change,) = command.changes
+        if job.phase is Phase.DRAINING and (
+            isinstance(reply, Published)
+            or (isinstance(reply, LedgerRefused) and reply.current == change.to_version)
+        ):
+            return []  # the ledger knows the version, if it did not before
         match reply:
             case Published():
                 return self._published(job, now)
@@ -445,6 +458,7 @@ class Coordinator:
                 memory.drained = False
                 return self._poll(job, now, holders, total)
             case LedgerRefused():
+                memory.publish_again = reply.reason is RefusalReason.FUTURE
                 self._refused(job, memory, reply, now)
             case _:
                 self._wait(memory, now, "the ledger (Redis)", self._settings.ledger_retry_ms)

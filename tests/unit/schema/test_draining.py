@@ -216,3 +216,28 @@ def test_deposed_master_drives_nothing() -> None:
     assert world.coordinator.ledger.epoch_lost == 9
     assert world.job().phase is Phase.PUBLISHING
     assert "another node is master" in world.coordinator.waiting_for(1)
+
+
+def test_d2_d6_a_ledger_seeded_from_before_the_descriptor_hears_of_it() -> None:
+    """It forgot between the publish and the descriptor's commit: without being told once more it
+    would refuse leases on the new version for ever, and those on the old one would never end."""
+    world = ready_world()
+    hold(world, 1)
+    world.ddl(OPTIONAL)
+    reach(world, 0, Phase.DRAINING)
+    assert world.ledger.tables[1].current == 2
+    world.ledger.tables[1] = world.ledger.tables[1]._replace(current=1)
+    world.until(lambda: world.ledger.tables[1].current == 2)
+    assert world.job().phase is Phase.DRAINING
+    world.dead.add(77)
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+
+
+def test_d2_d6_also_when_nobody_holds_a_lease() -> None:
+    world = ready_world()
+    world.ddl(OPTIONAL)
+    reach(world, 0, Phase.DRAINING)
+    world.ledger.tables[1] = world.ledger.tables[1]._replace(current=1)
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
