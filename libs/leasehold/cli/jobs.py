@@ -7,7 +7,7 @@ from typing import Any
 
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.job_watch import ENDED, finding_words, watch_jobs
+from leasehold.cli.job_watch import ENDED, watch_jobs
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, clock_time, span
 from leasehold.client.change_producer import ChangeProducer
@@ -74,9 +74,8 @@ def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output
         for words in job["waits_for"]:
             output.line(f"job {job['job']} waits: {words}", "yellow")
         if job["error"]:
-            output.line(f"job {job['job']}: {job['error']}", "red")
-        for words in finding_words(job):
-            output.line(f"  {words}", "red")
+            more = f" (rows: leasehold jobs watch {job['job']})" if job["findings"] else ""
+            output.line(f"job {job['job']}: {job['error']}{more}", "red")
     return ExitCode.OK
 
 
