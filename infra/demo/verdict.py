@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from rich.console import Console
@@ -18,12 +19,13 @@ from leasehold.client.change_producer import Statistics
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.replica import Replica
-from leasehold.model.errors import ForeignKeyViolation, OutOfRange
+from leasehold.model.errors import ForeignKeyViolation, NotCoherent, OutOfRange
 from leasehold.schema.explain import changes_of
 from leasehold.schema.job import Status
 from leasehold.schema.job_moves import FINDINGS_MAX
 
 CHECK_TIMEOUT_S: Final = 60.0
+READS_MAX: Final = 10
 TAKEOVER_NS: Final = 10_000_000_000
 EVERY_TABLE: Final = -1
 COLLISIONS_MIN: Final = 0.05
@@ -76,9 +78,8 @@ def _but(what: Sequence[Any]) -> str:
 def check_sums(verdict: Verdict, replica: Replica, crews: Sequence[Crew]) -> None:
     """Every committed write added exactly one to a flight's `changes`."""
     committed = sum(crew.total("committed") for crew in crews)
-    replica.wait_coherent()
-    rows = list(replica.scan("flights", rows_max=10_000_000))
-    indexed = sum(1 for _ in replica.get_by("flights_dest", "LAX", rows_max=10_000_000))
+    rows = _read(replica, lambda: replica.scan("flights", rows_max=10_000_000))
+    to_lax = _read(replica, lambda: replica.get_by("flights_dest", "LAX", rows_max=10_000_000))
     counted = sum(row["changes"] for row in rows)
     verdict.expect(
         counted == committed, f"sum of the flights' changes {counted:,} = committed {committed:,}"
@@ -86,9 +87,20 @@ def check_sums(verdict: Verdict, replica: Replica, crews: Sequence[Crew]) -> Non
     verdict.expect(
         all(row["status"] == "landed" for row in rows), "every flight has the new column's value"
     )
-    to_lax = sum(1 for row in rows if row["dest"] == "LAX")
-    verdict.expect(indexed == to_lax, f"the new index finds all {to_lax:,} flights to LAX")
+    indexed, dest = len(to_lax), sum(1 for row in rows if row["dest"] == "LAX")
+    verdict.expect(indexed == dest, f"the new index finds all {dest:,} flights to LAX")
     verdict.expect(all("gate" not in row for row in rows), "no flight shows the dropped column")
+
+
+def _read(replica: Replica, rows: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """All rows of a coherent read. On a busy machine this process may lose its lease between one
+    read and the next, so it waits and reads again."""
+    for _ in range(READS_MAX - 1):
+        replica.wait_coherent(CHECK_TIMEOUT_S)
+        with suppress(NotCoherent):
+            return list(rows())
+    replica.wait_coherent(CHECK_TIMEOUT_S)
+    return list(rows())
 
 
 def check_menu(verdict: Verdict, shown: Shown, replica: Replica, loaded: Sequence[Rows]) -> None:
@@ -154,7 +166,8 @@ def _check_planes(
     fought = {c: sum(duel.added[c] for duel in shown.duels) for c in DUEL_COLUMNS}
     engines = wanted[PLANE][1]
     wanted[PLANE] = (SEATS + fought["seats"], engines + fought["engines"])
-    found = {row["tailnum"]: (row["seats"], row["engines"]) for row in replica.scan("planes")}
+    rows = _read(replica, lambda: replica.scan("planes"))
+    found = {row["tailnum"]: (row["seats"], row["engines"]) for row in rows}
     verdict.expect(
         found == wanted,
         f"all {len(wanted):,} planes have their seats and engines still, and the"

@@ -19,6 +19,7 @@ from infra.demo.lock_duel import Duel
 from infra.demo.menu import PLANE, RETYPE, SEATS, UNIQUE, Shown
 from infra.demo.verdict import Verdict, check_menu
 from leasehold.client.replica import Replica
+from leasehold.model.errors import NotCoherent
 from leasehold.model.records import Outcome
 from leasehold.schema.elements import Index
 from leasehold.schema.explain import explain
@@ -37,12 +38,20 @@ NOW = [{**PLANES[0], "seats": SEATS + 30, "engines": 2 + 31}, PLANES[1]]
 
 
 class Found:
-    """The one thing that the verdict asks of a replica."""
+    """What the verdict asks of a replica, which loses its lease once."""
 
     def __init__(self, planes: list[dict[str, Any]]) -> None:
         self._planes = planes
+        self._coherent = False
+        self._waits = 0
+
+    def wait_coherent(self, _: float) -> None:
+        self._waits += 1
+        self._coherent = self._waits > 1
 
     def scan(self, _: str) -> list[dict[str, Any]]:
+        if not self._coherent:
+            raise NotCoherent("lost between waiting and reading")
         return self._planes
 
 
