@@ -16,7 +16,7 @@ CODE := $(wildcard libs services spark_streaming infra tests)
 # Integration starts real Kafka, Redis and Spark; all other folders run in one process. Whatever is
 # not named here counts as a unit suite, so that a new folder of tests is never left out.
 INTEGRATION := $(wildcard tests/integration tests/consistency)
-SIMULATION := $(wildcard tests/simulation)
+SIMULATION := $(wildcard tests/simulation tests/matrix)
 NO_SUITES := tests/bench tests/chaos tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(NO_SUITES),$(FOLDERS))

@@ -1,0 +1,191 @@
+"""One item of the menu as its file under `items/` says it: table, statement, what is foreseen.
+
+A job's descriptors are numbered as *contents*: 0 is the one before the job, n the one that step n
+(from 1) publishes; a roll-back goes through the same contents backwards. `outcome` is what a write
+meets by the content it is made under: "ok 42703" = accepted under content 0, refused from 1 on.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+ITEMS: Final = Path(__file__).with_name("items")
+COMMON: Final = "common"
+_NUMBER: Final = re.compile(r"#([-+]\d+)?")
+SHIFTS: Final = (0, 10)
+"""Writes are made under each of two live versions, on rows of their own."""
+
+_KEYS: Final = {
+    "after",
+    "bare",
+    "converted",
+    "ends",
+    "fill",
+    "outcome",
+    "point",
+    "renamed",
+    "row",
+    "rows",
+    "scenarios",
+    "setup",
+    "spoiler",
+    "statement",
+    "states",
+    "table",
+    "write",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """`#` in a value stands for the row's key: alone it is a number (`#-16`: that of the key 16
+    below), in a text its digits. `stale`: made for a version below those in use, and judged by the
+    newest; `table`, `key`, `values`, `on_conflict` as in a change request."""
+
+    name: str
+    op: str
+    key: int
+    table: str
+    values: Mapping[str, Any]
+    outcome: tuple[str, ...]
+    on_conflict: str = "fail"
+    stale: bool = False
+
+    def foreseen(self, content: int) -> str:
+        return str(_by_content(self.outcome, content))
+
+    def at(self, shift: int) -> int:
+        return self.key + shift
+
+    def given(self, shift: int) -> dict[str, Any]:
+        return {name: filled_in(value, self.at(shift), 7) for name, value in self.values.items()}
+
+    def fields(self, shift: int, version: int | None) -> dict[str, Any]:
+        """The change request; `version` None: at whatever is newest."""
+        made: dict[str, Any] = {
+            "table": self.table,
+            "op": self.op,
+            "key": {"id": self.at(shift)},
+            "on_conflict": self.on_conflict,
+        }
+        if self.op != "delete":
+            made["values"] = self.given(shift)
+        if version is not None:
+            made["schema_version"] = version
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`states`: what each step brings elements to; `point`: the step that can't be undone once it
+    is published; `after`: the public table in words when the job has succeeded, () = it is gone.
+
+    `fill`: what a row shows in a column that its insert did not give, by content; `renamed`: new
+    name → old; `converted`: column → int or text. `spoilers`: writes that make the job fail where
+    they are accepted before the job has looked at the rows.
+    """
+
+    name: str
+    scenarios: tuple[int, ...]
+    table: str
+    rows: tuple[Mapping[str, Any], ...]
+    setup: tuple[str, ...]
+    statement: str
+    ends: str
+    states: tuple[str, ...]
+    point: int
+    after: tuple[str, ...]
+    fill: Mapping[str, tuple[Any, ...]]
+    renamed: Mapping[str, str]
+    converted: Mapping[str, str]
+    writes: tuple[Write, ...]
+    spoilers: tuple[Write, ...] = field(default=())
+
+    def filled(self, column: str, content: int) -> Any:
+        values = self.fill.get(column)
+        return None if values is None else _by_content(values, content)
+
+
+def _by_content(values: tuple[Any, ...], content: int) -> Any:
+    return values[min(content, len(values) - 1)]
+
+
+def filled_in(value: Any, key: int, extra: int = 0) -> Any:
+    if value == "NULL":
+        return None
+    if isinstance(value, str) and (found := _NUMBER.fullmatch(value)):
+        return (key + int(found[1] or 0)) * 100 + extra
+    return value.replace("#", str(key)) if isinstance(value, str) else value
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in ITEMS.glob("*.toml") if path.stem != COMMON)
+
+
+def read(name: str) -> Definition:
+    """Raises KeyError or ValueError for a file that is not a definition."""
+    common, item = _load(COMMON), _load(name)
+    bare = item.get("bare", False)
+    outcomes: Mapping[str, str] = item.get("outcome", {})
+    writes = [w for w in common["write"] if not bare] + item.get("write", [])
+    known = {w["name"] for w in writes}
+    if not outcomes.keys() <= known:
+        raise ValueError(f"{name}: no write is named {sorted(outcomes.keys() - known)}")
+    return Definition(
+        name,
+        tuple(item.get("scenarios", ())),
+        item.get("table", common["table"]),
+        (*(() if bare else _rows(common, item)), *map(_row, item.get("rows", ()))),
+        tuple(item.get("setup", ())),
+        item["statement"],
+        item.get("ends", "succeeded"),
+        tuple(item["states"]),
+        item["point"],
+        tuple(item["after"]),
+        {c: _values(v) for c, v in item.get("fill", {}).items()},
+        item.get("renamed", {}),
+        item.get("converted", {}),
+        tuple(_write(w, outcomes) for w in writes),
+        tuple(_write(w, {}) for w in item.get("spoiler", ())),
+    )
+
+
+def _load(name: str) -> dict[str, Any]:
+    body = tomllib.loads((ITEMS / f"{name}.toml").read_text())
+    if not body.keys() <= _KEYS:
+        raise ValueError(f"{name}: unknown {sorted(body.keys() - _KEYS)}")
+    return body
+
+
+def _rows(common: Mapping[str, Any], item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows that the common writes are made on, each of every shift's own."""
+    form = {**common["row"], **item.get("row", {})}
+    keys = [each["id"] + shift for each in common["rows"] for shift in SHIFTS]
+    return [{"id": k, **{c: filled_in(v, k) for c, v in form.items()}} for k in keys]
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {column: filled_in(value, row["id"]) for column, value in row.items()}
+
+
+def _values(value: Any) -> tuple[Any, ...]:
+    values = value if isinstance(value, list) else [value]
+    return tuple(None if v == "NULL" else v for v in values)
+
+
+def _write(body: Mapping[str, Any], outcomes: Mapping[str, str]) -> Write:
+    return Write(
+        body["name"],
+        body["op"],
+        body["key"],
+        body.get("table", "m"),
+        body.get("values", {}),
+        tuple(outcomes.get(body["name"], body.get("outcome", "ok")).split()),
+        body.get("on_conflict", "fail"),
+        body.get("stale", False),
+    )

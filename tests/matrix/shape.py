@@ -1,0 +1,53 @@
+"""The public part of a table in words, as CREATE TABLE would say it (scenario 64)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.states import State
+
+
+def shape_of(table: Descriptor) -> tuple[str, ...]:
+    """Columns, indexes, checks and locks that are public; a check that is NOT VALID too."""
+    names = {c.element_id: c.name for c in table.columns}
+
+    def listed(columns: tuple[int, ...]) -> str:
+        return ", ".join(names[element_id] for element_id in columns)
+
+    if table.state is not State.PUBLIC:
+        return ()
+    words = [f"table {table.name}"]
+    words += [_column(c) for c in table.columns if c.state is State.PUBLIC]
+    for index in table.indexes:
+        if index.state is State.PUBLIC:
+            unique = "unique " if index.unique else ""
+            words.append(f"{unique}index {index.name} ({listed(index.columns)})")
+    for check in table.checks:
+        late = "" if check.state is State.PUBLIC else " not valid"
+        words.append(f"check {check.name} ({check.expression}){late}")
+    for lock in table.row_locks:
+        if lock.state is State.PUBLIC:
+            covered = tuple(c.element_id for c in table.columns if lock.element_id in c.locks)
+            words.append(f"lock {lock.name} ({listed(covered)})")
+    return tuple(words)
+
+
+def _column(column: Column) -> str:
+    null = "" if column.nullable else " not null"
+    default = "" if column.default is None else f" default {column.default}"
+    return f"{column.name} {column.type}{null}{default}"
+
+
+def columns_of(shape: tuple[str, ...]) -> frozenset[str]:
+    """The names of the columns in such words."""
+    others = ("table", "index", "unique index", "check", "lock")
+    return frozenset(
+        w.split()[0] for w in shape if not w.startswith(tuple(f"{o} " for o in others))
+    )
+
+
+def content_of(table: Descriptor) -> dict[str, Any]:
+    """A descriptor without what counts up: equal before a job and after it was rolled back."""
+    body = table.to_wire()
+    return {k: v for k, v in body.items() if k not in ("version", "next_element_id", "modified_us")}
