@@ -45,7 +45,8 @@ _KEYS: Final = {
 class Write:
     """`#` in a value stands for the row's key: alone it is a number (`#-16`: that of the key 16
     below), in a text its digits. `stale`: made for a version below those in use, and judged by the
-    newest; `table`, `key`, `values`, `on_conflict` as in a change request."""
+    newest; `crossed`: under the other one of two live versions than the rest; `table`,
+    `key`, `values`, `on_conflict` as in a change request."""
 
     name: str
     op: str
@@ -55,6 +56,7 @@ class Write:
     outcome: tuple[str, ...]
     on_conflict: str = "fail"
     stale: bool = False
+    crossed: bool = False
 
     def foreseen(self, content: int) -> str:
         return str(_by_content(self.outcome, content))
@@ -188,4 +190,5 @@ def _write(body: Mapping[str, Any], outcomes: Mapping[str, str]) -> Write:
         tuple(outcomes.get(body["name"], body.get("outcome", "ok")).split()),
         body.get("on_conflict", "fail"),
         body.get("stale", False),
+        body.get("crossed", False),
     )

@@ -13,7 +13,7 @@ from tests.matrix.world import OK, Place, World
 from tests.simulation.harm import demand
 
 WRONG_STATE: Final = "55000"
-PAUSED_MS: Final = 60
+PAUSED_MS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,10 @@ def _rows(world: World) -> None:
 def _under(world: World, write: Write, shift: int) -> None:
     """The newest version by no pin at all; the one before it is live until it is drained."""
     newest = world.newest.version
-    if not shift:
+    both = world.min_version < newest
+    if bool(shift) == write.crossed and (both or not write.crossed):
         world.write(write, shift, None)
-    elif world.min_version < newest:
+    elif both:
         world.write(write, shift, newest - 1)
 
 
