@@ -45,7 +45,10 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     with looking(settings) as (watch, view):
         table_ids = _table_ids(view, args.table)
         if not table_ids:
-            output.line("no table yet: nothing to check", "dim")
+            if output.as_json:
+                _show((), [], {}, output)
+            else:
+                output.line("no table yet: nothing to check", "dim")
             return ExitCode.OK
         live = live_nodes(view, now_us())
         subject = append_barrier(settings, EVERY_TABLE if args.table is None else table_ids[0])
