@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
-from leasehold.model.errors import UnknownTable
 from leasehold.schema.job import Status
+from tests.matrix.definition import Definition, Write
 from tests.matrix.world import World
 from tests.simulation.harm import demand
 
@@ -15,27 +16,31 @@ CONVERSIONS: Final = {"int": int, "text": str}
 Rows = dict[int, dict[str, Any]]
 
 
+class Accepted(NamedTuple):
+    """A committed write, and the content that it was made under."""
+
+    write: Write
+    shift: int
+    content: int
+
+
 def demand_rows(world: World) -> None:
     """Every acknowledged write is there, and nothing else."""
-    shown = _shown(world)
-    if shown is None:
+    if not world.newest.names:
         return
-    expected = _expected(world, succeeded=world.the_job.status is Status.SUCCEEDED)
+    shown = _shown(world)
+    succeeded = world.the_job.status is Status.SUCCEEDED
+    expected = rows_after(world.definition, _accepted(world), succeeded=succeeded)
     demand(shown.keys() == expected.keys(), "rows", f"rows {sorted(shown)}, not {sorted(expected)}")
     for key, row in shown.items():
-        demand(row == expected[key], "rows", f"row {key} is {row}, it should be {expected[key]}")
+        known = {name: expected[key].get(name) for name in row}
+        demand(row == known, "rows", f"row {key} is {row}, it should be {known}")
 
 
-def _shown(world: World) -> Rows | None:
-    """As the newest version shows them; None: the table is gone."""
+def _shown(world: World) -> Rows:
+    """As the newest version shows them."""
     snapshot = world.reference.store.open_snapshot()
-    table = world.newest
-    if not table.names:
-        return None
-    try:
-        newest = snapshot.newest(table.name)
-    except UnknownTable:
-        return None
+    newest = snapshot.newest(world.newest.name)
     rows = {}
     for key, row in snapshot.scan(newest, None, None, rows_max=ROWS_MAX):
         columns = {n: row.values.get(c.element_id) for n, c in newest.by_name.items()}
@@ -43,25 +48,32 @@ def _shown(world: World) -> Rows | None:
     return rows
 
 
-def _expected(world: World, *, succeeded: bool) -> Rows:
-    """By the names that the table shows at the end."""
-    definition = world.definition
-    renamed = definition.renamed if succeeded else {}
-    convert = {c: CONVERSIONS[to] for c, to in definition.converted.items()} if succeeded else {}
-    names = {n: renamed.get(n, n) for n in world.newest.by_name if n != "id"}
-    rows: Rows = {}
-    for key, row in _played(world).items():
-        rows[key] = {}
-        for shown, name in names.items():
-            value = row.get(name)
-            conversion = convert.get(name)
-            rows[key][shown] = value if conversion is None or value is None else conversion(value)
-    return rows
+def _accepted(world: World) -> Iterator[Accepted]:
+    """In the order of the log; a delete of nothing is one too."""
+    for _lsn, commit in world.reference.in_order:
+        asked = world.asked.get(commit.request_id)
+        if asked is not None and asked.write is not None and commit.versions:
+            content = world.content(commit.versions[world.table_id])
+            yield Accepted(asked.write, asked.shift, content)
 
 
-def _played(world: World) -> Rows:
+def rows_after(definition: Definition, accepted: Iterable[Accepted], *, succeeded: bool) -> Rows:
+    """By the names that the table shows at the end; names that it does not show may be among
+    them."""
+    played = _played(definition, accepted)
+    if not succeeded:
+        return played
+    for row in played.values():
+        for column, to in definition.converted.items():
+            if row.get(column) is not None:
+                row[column] = CONVERSIONS[to](row[column])
+        for new, old in definition.renamed.items():
+            row[new] = row.pop(old, None)
+    return played
+
+
+def _played(definition: Definition, accepted: Iterable[Accepted]) -> Rows:
     """By the names from before the job; in rows that did not give a column, its fill."""
-    definition = world.definition
     former = definition.renamed
     rows: Rows = {}
 
@@ -71,17 +83,13 @@ def _played(world: World) -> Rows:
 
     for row in definition.rows:
         rows[row["id"]] = inserted({c: v for c, v in row.items() if c != "id"}, 0)
-    for _lsn, commit in world.reference.in_order:
-        asked = world.asked.get(commit.request_id)
-        if asked is None or asked.write is None or not commit.versions:
-            continue
-        write, key = asked.write, asked.write.at(asked.shift)
-        given = write.given(asked.shift)
+    for write, shift, content in accepted:
+        key, given = write.at(shift), write.given(shift)
         if write.op == "delete":
             rows.pop(key, None)
         elif key in rows:
             demand(write.op != "insert", "T1", f"row {key} was inserted twice")
             rows[key].update({former.get(c, c): v for c, v in given.items()})
         elif write.op != "update":
-            rows[key] = inserted(given, world.content(commit.versions[world.table_id]))
+            rows[key] = inserted(given, content)
     return rows
