@@ -116,7 +116,7 @@ def check_menu(verdict: Verdict, shown: Shown, replica: Replica, loaded: Sequenc
     _check_planes(verdict, shown, replica, rows["planes"])
     one, two = shown.duels
     verdict.expect(
-        one.collision_rate > COLLISIONS_MIN and two.collision_rate * 20 < one.collision_rate,
+        one.collision_rate > COLLISIONS_MIN and two.collision_rate * 4 < one.collision_rate,
         f"with a lock of its own a column's writer collides in {two.collision_rate:.1%} of its"
         f" runs instead of {one.collision_rate:.1%}",
     )

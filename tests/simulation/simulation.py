@@ -59,7 +59,7 @@ SHAPE: Final = ClusterShape(
 )
 
 
-WORKLOADS: Final = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600), (Menu, 60))
+WORKLOADS: Final = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600), (Menu, 120))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tests.simulation.simulation import Plan, Simulation
 FIXED: Final = (1, 2, 6, 24, 44, 171)
 """6: a deposed master's record was answered after a restart. 171: a late call of an agent left a
 lease that nobody gave back."""
-FRESH: Final = 20
+FRESH: Final = 8
 
 
 def seeds() -> list[int]:

@@ -24,14 +24,17 @@ from leasehold.model.records import (
     Refusal,
     RowChange,
 )
+from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.job import Job
+from leasehold.schema.types import Type
 from tests.unit.schema.made_job import index_job
 
 CODEC = MessagePackCodec()
 
 
 def descriptor_body(table_id: int, version: int = 1) -> dict[str, Any]:
-    return {"id": table_id, "name": f"table_{table_id}", "version": version, "modified_us": 0}
+    columns = (Column(1, "id", Type("bigint"), False), Column(2, "n", Type("bigint")))
+    return Descriptor(table_id, f"table_{table_id}", version, columns, (1,)).to_wire()
 
 
 def job(job_id: int, table_id: int, version: int, **fields: Any) -> Job:
