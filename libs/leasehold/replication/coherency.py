@@ -26,7 +26,8 @@ class CoherencySettings:
     coherent nodes, `slow_acks_max` times in a row, is left without a lease for a cool-down, which
     doubles each time until `fast_acks_forgive` quick ones in a row. A lease is renewed for a node
     up to `behind_records_max` records behind, but granted anew only up to `joins_behind_max`: from
-    then on every answer waits until it has caught up (C1)."""
+    then on every answer waits until it has caught up (C1). Who goes on asking is let in one record
+    further behind every `joins_patience_ms`: under steady writes a busy node is never nearer."""
 
     duration_ms: int = 500
     renewal_ms: int = 200
@@ -38,6 +39,7 @@ class CoherencySettings:
     cool_down_ms_max: int = 10_000
     behind_records_max: int = 64
     joins_behind_max: int = 8
+    joins_patience_ms: int = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class _Node:
     """One incarnation of a node as the master sees it.
 
     `wait_until_ns`: its last lease is surely over then (0: it never had one from this master).
+    `turned_away_ns`: since when it asks for a lease and is too far behind, 0 = it is not.
     """
 
     incarnation: bytes
@@ -108,6 +111,7 @@ class _Node:
     fast_acks: int = 0
     cool_down_until_ns: int = 0
     cool_down_ms: int = 0
+    turned_away_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -230,9 +234,15 @@ class CoherencyWatch:
                 continue
             renews = now_ns < node.wait_until_ns
             settings = self._settings
-            behind_max = settings.behind_records_max if renews else settings.joins_behind_max
+            behind_max = settings.behind_records_max
+            if not renews:
+                node.turned_away_ns = node.turned_away_ns or now_ns
+                patient_ms = (now_ns - node.turned_away_ns) // NS_PER_MS
+                joins_max = settings.joins_behind_max + patient_ms // settings.joins_patience_ms
+                behind_max = min(behind_max, joins_max)
             if log_end - node.applied > behind_max:
                 continue
+            node.turned_away_ns = 0
             duration = self._settings.duration_ms
             given.append(Grant(name, incarnation, node.asked_ns, duration))
             node.asked_ns = 0

@@ -150,6 +150,18 @@ def test_c5_who_comes_has_caught_up() -> None:
     assert granted(master, SETTINGS.joins_behind_max, 2)
 
 
+def test_c5_who_goes_on_asking_is_let_in_further_behind() -> None:
+    """Under steady writes a busy node would never be as near; never further than a renewal."""
+    master = watch()
+    behind, patience = SETTINGS.joins_behind_max + 10, SETTINGS.joins_patience_ms
+    assert not granted(master, behind, 1)
+    assert not granted(master, behind, 9 * patience)
+    assert granted(master, behind, 1 + 10 * patience)
+    other = watch()
+    assert not granted(other, SETTINGS.behind_records_max + 1, 1)
+    assert not granted(other, SETTINGS.behind_records_max + 1, 1 + 1_000 * patience)
+
+
 def test_c5_who_is_far_behind_is_not_renewed() -> None:
     master = watch()
     assert granted(master, 0, 1)
