@@ -13,7 +13,11 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
+from leasehold import ChangeProducer, Replica, open_replica
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.topics import Topics
+from tests.integration.system_cluster import named, settings_of
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,3 +61,30 @@ def database(kafka: str, servers: LocalCluster) -> str:
 def topics(database: str) -> Topics:
     """The topics of `database`."""
     return Topics(database)
+
+
+# ---------------------------------------------------------------- clients of a module's `cluster`
+
+
+@pytest.fixture(scope="module")
+def settings(cluster: LocalCluster) -> ClientSettings:
+    return settings_of(cluster, "tester")
+
+
+@pytest.fixture(scope="module")
+def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
+    with ClusterWatch(settings) as made:
+        made.first_look(30)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
+    with ChangeProducer(settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def replica(settings: ClientSettings) -> Iterator[Replica]:
+    with open_replica(named(settings, "embedded")) as made:
+        yield made

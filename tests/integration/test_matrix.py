@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold import ChangeProducer, Replica, open_replica
-from leasehold.client.client_settings import ClientSettings
+from leasehold import ChangeProducer, Replica
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.records import Outcome
@@ -22,10 +21,8 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Status
 from tests.integration.system_cluster import (
     assert_consistent,
-    named,
     running,
     seen,
-    settings_of,
 )
 from tests.integration.system_jobs import await_job, begin, control, ended
 from tests.integration.system_load import settled
@@ -42,30 +39,6 @@ ENVIRON = {**os.environ, "LEASEHOLD_SESSION_TTL_MS": "3000"}
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with running(tmp_path_factory.mktemp("matrix"), SERVICES, ENVIRON) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def settings(cluster: LocalCluster) -> ClientSettings:
-    return settings_of(cluster, "tester")
-
-
-@pytest.fixture(scope="module")
-def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
-    with ClusterWatch(settings) as made:
-        made.first_look(30)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
-    with ChangeProducer(settings) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def replica(settings: ClientSettings) -> Iterator[Replica]:
-    with open_replica(named(settings, "embedded")) as made:
         yield made
 
 

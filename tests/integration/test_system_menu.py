@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold import ChangeProducer, Replica, open_replica
+from leasehold import ChangeProducer, Replica
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.errors import UnknownColumn, UnknownTable
@@ -21,7 +21,6 @@ from leasehold.schema.job import Job, Status
 from tests.integration.system_cluster import (
     assert_consistent,
     command,
-    named,
     running,
     settings_of,
 )
@@ -51,30 +50,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 def row(key: int) -> dict[str, Any]:
     values = {"city": f"city {key % 10}", "size": key, "tag": str(key)}
     return {"table": "t", "op": "insert", "key": {"id": key}, "values": values}
-
-
-@pytest.fixture(scope="module")
-def settings(cluster: LocalCluster) -> ClientSettings:
-    return settings_of(cluster, "tester")
-
-
-@pytest.fixture(scope="module")
-def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
-    with ClusterWatch(settings) as made:
-        made.first_look(30)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
-    with ChangeProducer(settings) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def replica(settings: ClientSettings) -> Iterator[Replica]:
-    with open_replica(named(settings, "embedded")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

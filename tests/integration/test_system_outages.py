@@ -16,7 +16,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
-from leasehold import ChangeProducer, Replica, open_replica
+from leasehold import ChangeProducer, Replica
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError, NotCoherent, OutcomeUnknown
@@ -24,7 +24,6 @@ from tests.integration.system_cluster import (
     assert_consistent,
     command,
     logged,
-    named,
     running,
     seen,
     settings_of,
@@ -51,30 +50,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
             for key in KEYS:
                 fields = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
                 assert producer.submit(fields).result().lsn
-        yield made
-
-
-@pytest.fixture(scope="module")
-def settings(cluster: LocalCluster) -> ClientSettings:
-    return settings_of(cluster, "tester")
-
-
-@pytest.fixture(scope="module")
-def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
-    with ClusterWatch(settings) as made:
-        made.first_look(30)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
-    with ChangeProducer(settings) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def replica(settings: ClientSettings) -> Iterator[Replica]:
-    with open_replica(named(settings, "embedded")) as made:
         yield made
 
 

@@ -51,24 +51,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="module")
-def settings(cluster: LocalCluster) -> ClientSettings:
-    return settings_of(cluster, "tester")
-
-
-@pytest.fixture(scope="module")
-def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
-    with ClusterWatch(settings) as made:
-        made.first_look(30)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
-    with ChangeProducer(settings) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def load(settings: ClientSettings) -> Iterator[Load]:
     """Writers that go on through every test of this module."""
     with Load(settings, "t", KEYS) as made:

@@ -76,30 +76,6 @@ def row(key: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def settings(cluster: LocalCluster) -> ClientSettings:
-    return settings_of(cluster, "tester")
-
-
-@pytest.fixture(scope="module")
-def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
-    with ClusterWatch(settings) as made:
-        made.first_look(30)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
-    with ChangeProducer(settings) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def replica(settings: ClientSettings) -> Iterator[Replica]:
-    with open_replica(named(settings, "embedded")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def load(settings: ClientSettings) -> Iterator[Load]:
     """Writers that go on through every schema change of this module."""
     with Load(settings, "t", KEYS) as made:

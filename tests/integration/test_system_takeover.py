@@ -45,18 +45,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="module")
-def settings(cluster: LocalCluster) -> ClientSettings:
-    return settings_of(cluster, "tester")
-
-
-@pytest.fixture(scope="module")
-def watch(settings: ClientSettings) -> Iterator[ClusterWatch]:
-    with ClusterWatch(settings) as made:
-        made.first_look(30)
-        yield made
-
-
-@pytest.fixture(scope="module")
 def replica(cluster: LocalCluster) -> Iterator[Replica]:
     """One that lives through every takeover of this module."""
     with open_replica(settings_of(cluster, "embedded")) as made:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from leasehold.model.errors import Refused
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Check
-from leasehold.schema.states import State
 from leasehold.sql.expression import compile_condition
 
 
@@ -19,14 +17,7 @@ def condition_of(descriptor: Descriptor, check: Check) -> Callable[[Image], bool
     The columns it names may not be public yet, or no longer. Compile once per descriptor: it
     raises what expressions raise when they meet a value they can't take (DivisionByZero, …).
     """
-    seen = replace(
-        descriptor,
-        columns=tuple(
-            replace(c, state=State.PUBLIC) if c.element_id in check.columns else c
-            for c in descriptor.columns
-        ),
-    )
-    compute = compile_condition(check.expression, seen)
+    compute = compile_condition(check.expression, descriptor.showing(check.columns))
     return lambda image: compute(image) in (1, None)
 
 

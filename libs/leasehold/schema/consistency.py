@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.derived import unlike, value_of
-from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ForeignKey
 from leasehold.schema.key_values import entry_of
 from leasehold.schema.states import READABLE, WRITTEN, State
@@ -79,12 +79,17 @@ def violations(
             images[key][element_id] = value
         found.extend(_pair(descriptor, key, element_id, value, exists=key in images))
     found.extend(_required(descriptor, images))
-    found.extend(_derived(descriptor, images))
-    found.extend(_entries(data, descriptor, images, dead))
-    found.extend(_unique(data, descriptor, images))
-    found.extend(_checks(descriptor, images))
+    # A primary-key column's value stands in the key itself.
+    rows = {
+        key: {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
+        for key, image in images.items()
+    }
+    found.extend(_derived(descriptor, rows))
+    found.extend(_entries(data, descriptor, rows, dead))
+    found.extend(_unique(descriptor, rows))
+    found.extend(_checks(descriptor, rows))
     if parents is not None:
-        found.extend(_references(descriptor, images, parents))
+        found.extend(_references(descriptor, rows, parents))
     found.extend(_physical(data, descriptor, dead))
     return tuple(sorted(found, key=lambda v: (v.condition, v.element_id, repr(v.key))))
 
@@ -161,42 +166,31 @@ def _required(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -
     ]
 
 
-def _derived(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
+def _derived(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
     """Condition 2 for a column that is about to take another's place: each row has its value."""
     found: list[Violation] = []
     for column in descriptor.columns:
         if column.derived is None or column.state not in READABLE:
             continue
         compute = value_of(descriptor, column)
-        for key, image in images.items():
-            full = {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
-            why = unlike(compute, full, column.element_id)
+        for key, row in rows.items():
+            why = unlike(compute, row, column.element_id)
             if why:
                 words = f"column {column.name!r} of type {column.type}: {why}"
                 found.append(Violation(2, column.element_id, key, words))
     return found
 
 
-def _entry(
-    descriptor: Descriptor, index: Index, key: Key, image: Mapping[int, Any]
-) -> tuple[Any, ...]:
-    """The entry a row implies; a primary-key column's value stands in the key itself."""
-    full = {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
-    return entry_of(index, full)
-
-
 def _entries(
     data: KeyValueData,
     descriptor: Descriptor,
-    images: Mapping[Key, Mapping[int, Any]],
+    rows: Mapping[Key, Mapping[int, Any]],
     dead: Set[int],
 ) -> list[Violation]:
     """Conditions 3 (known index), 5 (agrees with a row) and 4 (none is missing)."""
     indexes = {index.element_id: index for index in descriptor.indexes}
     implied = {
-        index.element_id: {
-            key: _entry(descriptor, index, key, image) for key, image in images.items()
-        }
+        index.element_id: {key: entry_of(index, row) for key, row in rows.items()}
         for index in descriptor.indexes
     }
     found: list[Violation] = []
@@ -207,7 +201,7 @@ def _entries(
         if index is None:
             words = f"index {index_id} is not in version {descriptor.version}, yet has an entry"
             found.append(Violation(3, index_id, key, words))
-        elif key not in images:
+        elif key not in rows:
             words = f"index {index.name!r} has entry {values!r}, yet the row does not exist"
             found.append(Violation(5, index_id, key, words))
         elif implied[index_id][key] != values:
@@ -226,17 +220,15 @@ def _entries(
     return found
 
 
-def _unique(
-    data: KeyValueData, descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]
-) -> list[Violation]:
+def _unique(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
     """Condition 6: a public unique index has no two rows with equal keys (NULLs are distinct)."""
     found: list[Violation] = []
     for index in descriptor.indexes:
         if not index.unique or index.state not in READABLE:
             continue
         first: dict[Key, Key] = {}
-        for key in sorted(images, key=repr):
-            values = _entry(descriptor, index, key, images[key])
+        for key in sorted(rows, key=repr):
+            values = entry_of(index, rows[key])
             if None in values:
                 continue
             other = first.setdefault(values, key)
@@ -246,16 +238,15 @@ def _unique(
     return found
 
 
-def _checks(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
+def _checks(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
     """Condition 6: no row makes a public check false; NULL is not false."""
     found: list[Violation] = []
     for check in descriptor.checks:
         if check.state not in READABLE:
             continue
         holds = condition_of(descriptor, check)
-        for key, image in images.items():
-            full = {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
-            why = breaks(holds, full)
+        for key, row in rows.items():
+            why = breaks(holds, row)
             if why:
                 words = f"check {check.name!r}: {why}"
                 found.append(Violation(6, check.element_id, key, words))
@@ -263,7 +254,7 @@ def _checks(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -> 
 
 
 def _references(
-    descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]], parents: Parents
+    descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]], parents: Parents
 ) -> list[Violation]:
     """Condition 6: every reference without a NULL has its row."""
     found: list[Violation] = []
@@ -271,9 +262,8 @@ def _references(
         if foreign.state not in READABLE:
             continue
         there = parents(foreign)
-        for key, image in images.items():
-            full = {**image, **dict(zip(descriptor.primary_key, key, strict=True))}
-            values = tuple(full.get(column) for column in foreign.columns)
+        for key, row in rows.items():
+            values = tuple(row.get(column) for column in foreign.columns)
             if None not in values and values not in there:
                 words = f"foreign key {foreign.name!r}: {values!r} is not there"
                 found.append(Violation(6, foreign.element_id, key, words))

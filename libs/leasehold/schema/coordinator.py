@@ -287,9 +287,13 @@ class Coordinator:
             memory.waiting = "somebody to let it go on: its point of no return is postponed"
             return []
         memory.waiting = ""
-        change = Change(job.table_id, newest, version)
-        # The job is the number that its publish is known by: one job at a time changes a table
-        # (D9), and it publishes each version once.
+        return self._ask_publish(job, now)
+
+    def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
+        """The job is the number that its publish is known by: one job at a time changes a table
+        (D9), and it publishes each version once. Asking again changes nothing."""
+        version = job.versions[job.table_id]
+        change = Change(job.table_id, version - 1, version)
         return self._call(job.job_id, Publish(self._epoch, (change,), job.job_id), now)
 
     def _in_trouble(self, job: Job, memory: JobMemory, now: Now) -> bool:
@@ -315,8 +319,7 @@ class Coordinator:
             return []
         if memory.publish_again:
             memory.publish_again = False
-            change = Change(job.table_id, version - 1, version)
-            return self._call(job.job_id, Publish(self._epoch, (change,), job.job_id), now)
+            return self._ask_publish(job, now)
         if memory.drained:
             # Nobody was seen below. From the ledger's answer to this on nobody can come back, and
             # only that answer counts: until it an agent whose store lags may acquire v again (D1).

@@ -10,7 +10,7 @@ from leasehold.model.errors import Refused, StaleVersion
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column, Derived
-from leasehold.schema.states import WRITTEN, State
+from leasehold.schema.states import WRITTEN
 from leasehold.sql.expression import compile_expression
 
 Compute = Callable[[Image], Any]
@@ -21,16 +21,9 @@ _kept: dict[tuple[int, int], tuple[Descriptor, tuple[tuple[Column, Derived, Comp
 def value_of(descriptor: Descriptor, column: Column) -> Compute:
     """A function from a row's image to the value of a derived column, in storage form."""
     assert column.derived is not None, column
-    source = column.derived.source
     # Both have the name; the expression means the other one, whichever of them is public here.
-    seen = replace(
-        descriptor,
-        columns=tuple(
-            replace(c, state=State.PUBLIC) if c.element_id == source else c
-            for c in descriptor.columns
-            if c.element_id != column.element_id
-        ),
-    )
+    others = tuple(c for c in descriptor.columns if c.element_id != column.element_id)
+    seen = replace(descriptor, columns=others).showing((column.derived.source,))
     return compile_expression(column.derived.expression, seen, column)
 
 

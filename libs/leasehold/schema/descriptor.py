@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -190,6 +191,17 @@ class Descriptor:
 
     def element(self, element_id: int) -> Element | None:
         return next((e for e in self.elements if e.element_id == element_id), None)
+
+    def showing(self, element_ids: Collection[int]) -> Descriptor:
+        """This version as if these columns were public: for expressions that name them, while they
+        are not public yet or no longer."""
+        return replace(
+            self,
+            columns=tuple(
+                replace(c, state=State.PUBLIC) if c.element_id in element_ids else c
+                for c in self.columns
+            ),
+        )
 
     def with_state(self, element_id: int, state: State) -> Descriptor:
         """The next version, with one element in another state (ABSENT takes it out)."""

@@ -6,7 +6,7 @@ step is its edits with the sides exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -82,67 +82,42 @@ def edit_from_wire(body: Any) -> Edit:
 # ------------------------------------------------------------------ bodies
 
 
+class _Form(NamedTuple):
+    """A kind of element: its class, where a descriptor has it, its wire form there and back."""
+
+    made_as: type
+    place: str
+    to_wire: Callable[[Any], Body]
+    from_wire: Callable[[Body], Element]
+
+
+_FORMS: Final[Mapping[Kind, _Form]] = {
+    Kind.COLUMN: _Form(Column, "columns", column_to_wire, column_from_wire),
+    Kind.INDEX: _Form(Index, "indexes", index_to_wire, index_from_wire),
+    Kind.CHECK: _Form(Check, "checks", check_to_wire, check_from_wire),
+    Kind.LOCK: _Form(Lock, "row_locks", lock_to_wire, lock_from_wire),
+    Kind.FOREIGN_KEY: _Form(ForeignKey, "foreign_keys", foreign_key_to_wire, foreign_key_from_wire),
+}
+"""All that is to be known here of a kind; the table itself is not an element of it."""
+_KINDS: Final[Mapping[type, Kind]] = {form.made_as: kind for kind, form in _FORMS.items()}
+
+
 def kind_of(element: Element) -> Kind:
-    match element:
-        case Column():
-            return Kind.COLUMN
-        case Index():
-            return Kind.INDEX
-        case Check():
-            return Kind.CHECK
-        case Lock():
-            return Kind.LOCK
-        case ForeignKey():
-            return Kind.FOREIGN_KEY
+    return _KINDS[type(element)]
 
 
 def body_of(element: Element | Descriptor) -> Body:
-    match element:
-        case Descriptor():
-            return {
-                "name": element.name,
-                "alias": element.alias,
-                "state": element.state.label,
-                "lock_moves": [list(move) for move in element.lock_moves],
-            }
-        case Column():
-            return column_to_wire(element)
-        case Index():
-            return index_to_wire(element)
-        case Check():
-            return check_to_wire(element)
-        case Lock():
-            return lock_to_wire(element)
-        case ForeignKey():
-            return foreign_key_to_wire(element)
-
-
-def _element_of(kind: Kind, body: Body) -> Element:
-    match kind:
-        case Kind.COLUMN:
-            return column_from_wire(body)
-        case Kind.INDEX:
-            return index_from_wire(body)
-        case Kind.CHECK:
-            return check_from_wire(body)
-        case Kind.LOCK:
-            return lock_from_wire(body)
-        case Kind.FOREIGN_KEY:
-            return foreign_key_from_wire(body)
-        case Kind.TABLE:
-            raise AssertionError("the table itself is not an element of it")
+    if not isinstance(element, Descriptor):
+        return _FORMS[kind_of(element)].to_wire(element)
+    return {
+        "name": element.name,
+        "alias": element.alias,
+        "state": element.state.label,
+        "lock_moves": [list(move) for move in element.lock_moves],
+    }
 
 
 # ------------------------------------------------------------------ applying
-
-
-_PLACES = {
-    Kind.COLUMN: "columns",
-    Kind.INDEX: "indexes",
-    Kind.CHECK: "checks",
-    Kind.LOCK: "row_locks",
-    Kind.FOREIGN_KEY: "foreign_keys",
-}
 
 
 def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
@@ -186,15 +161,16 @@ def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
 def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
     standing = descriptor.element(edit.element_id)
     # As elements, since a body that has travelled has tuples for lists.
-    before = None if edit.before is None else _element_of(edit.kind, edit.before)
+    form = _FORMS[edit.kind]
+    before = None if edit.before is None else form.from_wire(edit.before)
     assert standing == before, f"D9: {standing} stands where {before} was expected"
-    after = None if edit.after is None else _element_of(edit.kind, edit.after)
-    place = _PLACES[edit.kind]
-    elements = tuple(e for e in getattr(descriptor, place) if e.element_id != edit.element_id)
+    after = None if edit.after is None else form.from_wire(edit.after)
+    present = getattr(descriptor, form.place)
+    elements = tuple(e for e in present if e.element_id != edit.element_id)
     if after is not None:
         elements = tuple(sorted((*elements, after), key=lambda e: e.element_id))
     changes: dict[str, Any] = {
-        place: elements,
+        form.place: elements,
         "next_element_id": max(descriptor.next_element_id, edit.element_id + 1),
     }
     return replace(descriptor, **changes)
