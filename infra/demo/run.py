@@ -56,11 +56,10 @@ class Demo:
             ]
             try:
                 changes, begun = self._change(producer, watch, crews)
-                # A node that comes while every core is busy may never be near enough for a lease.
-                for crew in crews:
-                    crew.stop()
                 with open_replica(self._settings_of("checker")) as replica:
                     shown = Menu(producer, watch, replica, self._console, self._say).run()
+                    for crew in crews:
+                        crew.stop()
                     self._return_all()
                     return self._judge(watch, replica, crews, changes, shown, begun)
             finally:

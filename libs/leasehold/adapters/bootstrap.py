@@ -27,6 +27,9 @@ from leasehold.model.topics import Topics
 LOG: Final = logging.getLogger("leasehold.bootstrap")
 BEHIND_RECORDS_MAX: Final = 5_000
 """A store further behind than this takes a snapshot if there is one, since a record is a batch."""
+EMPTY_BEHIND_RECORDS_MAX: Final = 100
+"""The same for an empty store: it has nothing to lose, a record may hold thousands of rows, and
+a log holds again what a snapshot has once."""
 ACKS_LOOKED_AT: Final = 2_000
 HEARD_WITHIN_US: Final = 10_000_000
 READ_TIMEOUT_S: Final = 1.0
@@ -53,7 +56,7 @@ def bootstrap(
         first, end = reader.first_offset(log, 0), reader.end_offset(log, 0)
         position = stored_position(path)
         cut_off = position.offset < first
-        if not cut_off and end - position.offset <= BEHIND_RECORDS_MAX:
+        if not cut_off and not is_far_behind(position, end):
             return
         tls = snapshot.to_fetch()
         scheme = "http" if tls is None else "https"
@@ -73,6 +76,12 @@ def bootstrap(
             f"the log begins at offset {first}, this store ends at {position.offset}, and no node"
             " serves a snapshot now; start a replicant that has the data, then this node again"
         )
+
+
+def is_far_behind(position: LogPosition, end: int) -> bool:
+    """Whether a copy is quicker than the log's records up to `end`."""
+    behind_max = BEHIND_RECORDS_MAX if position.offset else EMPTY_BEHIND_RECORDS_MAX
+    return end - position.offset > behind_max
 
 
 def stored_position(path: Path) -> LogPosition:

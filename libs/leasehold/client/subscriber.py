@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from threading import Event
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -94,7 +95,8 @@ class Subscriber:
         self._before: dict[int, Descriptor] = {}
         self._undecoded: deque[RowRecord] = deque()
         self._closed = False
-        self.agent.on_version(self._versions.append)
+        self._heard = Event()
+        self.agent.on_version(self._hear)
 
     def __iter__(self) -> Iterator[News]:
         """Everything, for ever (until `close`); waits while there is nothing."""
@@ -102,14 +104,30 @@ class Subscriber:
             yield from self.poll(POLL_S)
 
     def poll(self, timeout_s: float) -> list[News]:
-        """What has come: version events first, then rows, in the order of their topics."""
-        news: list[News] = [*self._take_versions()]
+        """What has come: version events first, then rows, in the order of their topics. Waits up
+        to `timeout_s` for the first of them."""
         deadline_ns = boottime_ns() + int(timeout_s * 1e9)
-        if not self._undecoded and self._followed:
-            wait_s = 0.0 if news else timeout_s
-            self._undecoded.extend(self._road.rows(wait_s, BATCH_ROWS_MAX))
-        news += self._decode(max(0.0, (deadline_ns - boottime_ns()) / 1e9))
-        return news or [*self._take_versions()]
+        news: list[News] = [*self._take_versions()]
+        while True:
+            left_s = max(0.0, (deadline_ns - boottime_ns()) / 1e9)
+            news += self._take_rows(0.0 if news else left_s)
+            news = news or [*self._take_versions()]
+            if news or not left_s or self._closed:
+                return news
+
+    def _take_rows(self, timeout_s: float) -> list[News]:
+        """Waits for rows, or for a version event where there are none to wait for."""
+        self._heard.clear()
+        if not self._followed:
+            if not self._versions:
+                self._heard.wait(timeout_s)
+            return []
+        if not self._undecoded:
+            self._undecoded.extend(self._road.rows(timeout_s, BATCH_ROWS_MAX))
+        decoded = self._decode(timeout_s)
+        if self._undecoded and not decoded and not self._versions:
+            self._heard.wait(min(timeout_s, LEASE_WAIT_S))  # a lease may be refused at once
+        return decoded
 
     @property
     def waits_for_lease(self) -> bool:
@@ -120,6 +138,7 @@ class Subscriber:
         if self._closed:
             return
         self._closed = True
+        self._heard.set()
         self._road.close()
         if self._owns_agent:
             self.agent.close()
@@ -136,6 +155,10 @@ class Subscriber:
         self.close()
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _hear(self, event: VersionEvent) -> None:
+        self._versions.append(event)
+        self._heard.set()
 
     def _take_versions(self) -> Iterator[VersionNews]:
         while self._versions:

@@ -336,6 +336,21 @@ def test_a_subscriber_gives_versions_with_words_and_rows_under_the_version_held(
         assert rows.followed == [1]
 
 
+def test_a_poll_waits_for_a_version_event_when_no_rows_are_followed(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    """It once came back at once with nothing, and who iterates then takes a whole processor."""
+    with an_agent(ledger, road, clock) as agent, Subscriber(agent, road=Rows()) as subscriber:
+        until(subscriber, bool)
+        comes = threading.Timer(0.3, road.put, [V2])
+        comes.start()
+        polls = 1
+        while not subscriber.poll(0.1):
+            polls += 1
+        comes.join()
+        assert polls <= 10, "three would do, thousands are a busy loop"
+
+
 def test_d3_without_a_valid_lease_nothing_is_decoded_until_there_is_one_again(
     ledger: Ledger, road: VersionRoad, clock: Clock
 ) -> None:
