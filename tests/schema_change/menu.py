@@ -148,6 +148,11 @@ RENAMES: Final = [
         domain={"a": (0, 1, 2), "z": (0, 1, 2)},
     ),
     changed("ALTER TABLE t RENAME TO u", TABLE, UNIQUE, domain=A2),
+    changed("ALTER TABLE t RENAME CONSTRAINT u TO v", TABLE, CONSTRAINT, domain=A2),
+    changed("ALTER TABLE t RENAME CONSTRAINT k TO v", TABLE, CHECK, domain=A3),
+    changed(
+        "ALTER TABLE t RENAME CONSTRAINT k TO v", *(TABLE, NOT_VALID), domain=A3, origin=(TABLE,)
+    ),
 ]
 TYPES: Final = [
     retyped("bigint", "integer", A3),

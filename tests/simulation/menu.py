@@ -11,7 +11,7 @@ from typing import Any, Final
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import Outcome
 from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.elements import Constraint
+from leasehold.schema.elements import Constraint, Index
 from leasehold.schema.job import Job, Status
 from leasehold.schema.states import State
 from tests.simulation.harm import demand
@@ -123,6 +123,14 @@ class Menu(SchemaChanger):
             return f"alter table {table.name} rename to {self.rng.choice(NAMES)}"
         if table.indexes and way < 0.65:
             return f"alter index {self.rng.choice(table.indexes).name} rename to j{self._number}"
+        named: list[Constraint | Index] = [
+            *table.checks,
+            *table.foreign_keys,
+            *(i for i in table.indexes if i.constraint),
+        ]
+        if named and way < 0.85:
+            constraint = self.rng.choice(named).name
+            return f"alter table {table.name} rename constraint {constraint} to n{self._number}"
         return f"alter table {table.name} rename {column.name} to r{self._number}"
 
     def _not_null(self, table: Descriptor, column: Column) -> str | None:

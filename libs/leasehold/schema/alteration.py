@@ -36,6 +36,7 @@ from leasehold.sql.statements import (
     DropLock,
     DropNotNull,
     RenameColumn,
+    RenameConstraint,
     RenameTable,
     SetDefault,
     SetNotNull,
@@ -106,6 +107,8 @@ class Alteration:
                 self.constraints.validate(action)
             case DropConstraint():
                 self.constraints.drop(action)
+            case RenameConstraint():
+                self.constraints.rename(action)
             case AddLock():
                 self._locks.add(action)
             case DropLock():
@@ -128,6 +131,7 @@ _KINDS: dict[type, str] = {
     AddForeignKey: "add constraint",
     DropColumn: "drop column",
     RenameColumn: "rename column",
+    RenameConstraint: "rename constraint",
     RenameTable: "rename table",
     SetDefault: "set default",
     AlterType: "alter type",

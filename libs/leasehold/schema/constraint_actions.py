@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from leasehold.model.errors import (
     DuplicateObject,
+    FeatureNotSupported,
     OutOfRange,
     UnknownObject,
 )
@@ -23,7 +24,7 @@ from leasehold.schema.elements import (
     Index,
 )
 from leasehold.schema.making import made_index
-from leasehold.schema.names import free_name
+from leasehold.schema.names import PRIMARY_KEY_SUFFIX, free_name
 from leasehold.schema.references import (
     check_types,
     index_over,
@@ -40,6 +41,7 @@ from leasehold.sql.statements import (
     CheckDefinition,
     DropConstraint,
     ForeignKeyDefinition,
+    RenameConstraint,
     UniqueDefinition,
     ValidateConstraint,
 )
@@ -138,6 +140,22 @@ class ConstraintActions:
         track = way.drop_index(found) if isinstance(found, Index) else way.drop_check(found)
         self._draft.drop_once(track, found, f"constraint {found.name}")
 
+    def rename(self, action: RenameConstraint) -> None:
+        """A UNIQUE constraint and its index are one element, hence one name."""
+        found = self._constraint(action.name)
+        if found is None:
+            if action.name == self._draft.table.name + PRIMARY_KEY_SUFFIX:
+                raise FeatureNotSupported(
+                    f"constraint {action.name!r} is the primary key, which is named after its"
+                    " table: ALTER TABLE … RENAME TO renames both",
+                    constraint=action.name,
+                    position=action.position,
+                )
+            raise self._unknown_constraint(action.name, action.position)
+        relations = self._draft.taken if isinstance(found, Index) else set()
+        self._refuse_name(action.to, relations)
+        self._draft.take(way.rename(found, action.to), f"constraint {found.name}")
+
     def _index_for(self, columns: tuple[Column, ...]) -> tuple[int, Track | None]:
         """The id of an index over exactly these columns, and its track if it is made here."""
         there = index_over(self._draft.table, columns)
@@ -159,9 +177,16 @@ class ConstraintActions:
     def _constraint_name(self, given: str | None, stem: str, suffix: str, taken: set[str]) -> str:
         if given is None:
             return free_name(stem, suffix, taken | self._draft.names)
-        if given in taken or given in self._draft.names:
-            raise DuplicateObject(f"constraint {given!r} exists already", constraint=given)
+        self._refuse_name(given, taken)
         return given
+
+    def _refuse_name(self, name: str, taken: set[str]) -> None:
+        if name in taken or name in self._draft.names:
+            raise DuplicateObject(
+                f"{name!r} exists already as a constraint of table {self._draft.table.name!r}, or"
+                " as an index or a table",
+                constraint=name,
+            )
 
     def _constraint(self, name: str) -> Constraint | Index | None:
         """One that this statement has not dropped."""

@@ -199,8 +199,11 @@ def set_default(column: Column, default: Any) -> Track:
     return Track(column, fall=(Stage({"default": default}),))
 
 
-def rename(element: Column | Index | Descriptor, name: str) -> Track:
-    """Both names resolve while two versions live."""
+def rename(element: Column | Index | Constraint | Descriptor, name: str) -> Track:
+    """Both names resolve while two versions live. A check or a foreign key is named in DDL alone,
+    which goes by the newest version: it needs no alias."""
+    if isinstance(element, Check | ForeignKey):
+        return Track(element, fall=(Stage({"name": name}),))
     both = Stage({"name": name, "alias": element.name})
     return Track(element, fall=(both, Stage({"alias": ""})))
 

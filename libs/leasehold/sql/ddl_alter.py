@@ -33,6 +33,7 @@ from leasehold.sql.statements import (
     DropNotNull,
     ForeignKeyDefinition,
     RenameColumn,
+    RenameConstraint,
     RenameTable,
     SetDefault,
     SetNotNull,
@@ -48,7 +49,7 @@ _OTHER_ACTIONS: Final = {
     for word in (
         *("attach", "cluster", "detach", "disable", "enable", "force", "inherit", "no", "not of"),
         *("of", "options", "owner", "replica", "reset", "set", "add generated", "alter constraint"),
-        *("rename constraint", "merge", "split"),
+        *("merge", "split"),
     )
 }
 _OTHER_COLUMN_ACTIONS: Final = {
@@ -76,7 +77,7 @@ def alter_table(reader: Reader) -> AlterTable:
     reader.take("*")
     actions = [_action(reader, table)]
     while reader.at(","):
-        if isinstance(actions[0], RenameColumn | RenameTable):
+        if isinstance(actions[0], RenameColumn | RenameConstraint | RenameTable):
             raise _rename_stands_alone(reader)
         reader.expect(",")
         if reader.at("rename"):
@@ -108,9 +109,13 @@ def _action(reader: Reader, table: str) -> Action:
     raise reader.unexpected("ADD, DROP, ALTER, RENAME or VALIDATE is expected")
 
 
-def _rename(reader: Reader, position: int) -> RenameColumn | RenameTable:
+def _rename(reader: Reader, position: int) -> RenameColumn | RenameConstraint | RenameTable:
     if reader.take("to"):
         return RenameTable(reader.name("the table's new name"), position)
+    if reader.take("constraint"):
+        name = reader.name("the constraint's name")
+        reader.expect("to")
+        return RenameConstraint(name, reader.name("the constraint's new name"), position)
     reader.take("column")
     name = reader.name("a column's name")
     reader.expect("to")

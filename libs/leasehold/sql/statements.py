@@ -145,6 +145,13 @@ class RenameColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameConstraint:
+    name: str
+    to: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable:
     to: str
     position: int = 1
@@ -232,6 +239,7 @@ Action: TypeAlias = (
     AddColumn
     | DropColumn
     | RenameColumn
+    | RenameConstraint
     | RenameTable
     | SetDefault
     | AlterType

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.errors import Refused
+from leasehold.model.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    Refused,
+    UnknownObject,
+)
 from leasehold.model.records import DescriptorWrite
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
@@ -24,6 +29,7 @@ from leasehold.sql.statements import (
     DropLock,
     DropNotNull,
     RenameColumn,
+    RenameConstraint,
     RenameTable,
     SetDefault,
     SetNotNull,
@@ -253,6 +259,49 @@ def test_constraint_may_name_a_column_that_the_same_statement_adds() -> None:
 
 
 # ------------------------------------------------------------------ names
+
+
+def test_renamed_constraint_is_the_same_under_another_name() -> None:
+    table = altered(RenameConstraint("u", "v"))
+    before = beginning().newest(1)
+    assert names(table.indexes) == ["v" if n == "u" else n for n in names(before.indexes)]
+    assert [replace(i, name="") for i in table.indexes] == [
+        replace(i, name="") for i in before.indexes
+    ]
+    table = altered(RenameConstraint("late", "l"))
+    late = table.check("l")
+    assert late == replace(before.check("late"), name="l")  # type: ignore[type-var]
+    assert first(RenameConstraint("k", "l")).kind == "rename constraint"
+
+
+def test_renamed_unique_answers_to_both_names_while_two_versions_live() -> None:
+    """As its index does, which is the same element: a writer's version knows one of them."""
+    catalog = beginning()
+    job = put_job(catalog, job_plan(alter("t", RenameConstraint("u", "v")), catalog).job)
+    both = next_descriptor(job, catalog)
+    assert both.index("u") is both.index("v") is not None
+    with pytest.raises(DuplicateObject):
+        plan(create_table("u"), catalog)
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "error"),
+    [
+        ("nothing", "v", UnknownObject),
+        ("i", "v", UnknownObject),  # an index that is no constraint
+        ("u", "k", DuplicateObject),
+        ("k", "u", DuplicateObject),
+        ("u", "other", DuplicateObject),  # tables and indexes share their names
+        ("t_pkey", "v", FeatureNotSupported),
+    ],
+)
+def test_constraint_that_can_not_be_renamed_so(name: str, to: str, error: type[Refused]) -> None:
+    with pytest.raises(error):
+        first(RenameConstraint(name, to))
+
+
+def test_check_may_have_the_name_of_another_table() -> None:
+    assert altered(RenameConstraint("k", "other")).check("other") is not None
 
 
 def test_names_of_constraints_are_derived_as_postgresql_derives_them() -> None:

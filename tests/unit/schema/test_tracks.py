@@ -158,6 +158,7 @@ WAYS: dict[str, Way] = {
     "rename table": Way(
         way.rename(TABLE, "u"), 0, plain({"name": "u", "alias": "t"}, {"alias": ""})
     ),
+    "rename check": Way(way.rename(CHECK, "l"), 0, plain({"name": "l"})),
     "reword check": Way(way.reword_check(CHECK, "d > 0"), 0, plain({"expression": "d > 0"})),
     "drop table": Way(way.drop_table(TABLE), 0, plain(DELETE_ONLY, {"state": "absent"})),
     "retire lock": Way(way.retire_lock(LOCK), 0, plain(DELETE_ONLY)),

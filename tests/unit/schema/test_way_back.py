@@ -29,6 +29,7 @@ from leasehold.sql.statements import (
     DropNotNull,
     DropTable,
     RenameColumn,
+    RenameConstraint,
     RenameIndex,
     RenameTable,
     SetDefault,
@@ -94,6 +95,9 @@ CHANGES: dict[str, Change] = {
     ),
     "rename column": alter("t", RenameColumn("c", "z")),
     "rename table": alter("t", RenameTable("v")),
+    "rename unique": alter("t", RenameConstraint("u", "v")),
+    "rename check": alter("t", RenameConstraint("k", "v")),
+    "rename check not valid": alter("t", RenameConstraint("late", "later")),
     "set default": alter("t", SetDefault("b", "'x'")),
     "drop default": alter("t", SetDefault("a", None)),
     "set not null": alter("t", SetNotNull("a")),
@@ -216,7 +220,7 @@ def test_run_to_its_end_nothing_is_left_halfway(name: str) -> None:
     not_valid = {c.name for c in table.checks if c.state is State.WRITE_ONLY}
     retired = {k.name for k in table.row_locks if k.state is State.DELETE_ONLY}
     assert halfway == not_valid | retired
-    assert not_valid <= {"late", "t_d_check"}
+    assert not_valid <= {"late", "later", "t_d_check"}
     assert retired <= {"l"}
     for each in table.columns:
         assert (each.not_null_enforced, each.filled, each.alias) == (False, False, "")
