@@ -50,7 +50,7 @@ class HeldLease:
     """One version of one table with its users (D8: a transaction is a user from first use to
     its end). `users` counts the anonymous ones by its length."""
 
-    __slots__ = ("id", "named", "retired", "standing", "table", "users", "version")
+    __slots__ = ("id", "lingers", "named", "retired", "standing", "table", "users", "version")
 
     def __init__(self, lease: Lease) -> None:
         self.id = lease
@@ -58,6 +58,7 @@ class HeldLease:
         self.users: list[None] = []
         self.named: dict[Use, None] = {}
         self.retired = False  # D4: no new users; set before the users are counted
+        self.lingers = False  # had users when a newer version took its place
         self.standing = Standing.WANTED
 
     @property
@@ -176,7 +177,14 @@ class HeldLeases:
 
     def key(self) -> tuple[object, ...]:
         leases = sorted(
-            (lease.id, lease.retired, lease.standing.name, len(lease.users), len(lease.named))
+            (
+                lease.id,
+                lease.retired,
+                lease.lingers,
+                lease.standing.name,
+                len(lease.users),
+                len(lease.named),
+            )
             for lease in self.each()
         )
         newest = sorted(lease.id for lease in self.newest.values())

@@ -170,6 +170,8 @@ class Holder:
         if newest is not None and not newest.is_idle and not self._rules.move_at_once:
             return
         self.leases.put_first(lease)
+        if newest is not None and newest is not lease:
+            newest.lingers = not newest.is_idle
         if newest is not None and newest is not lease and not self._rules.release_at_zero_only:
             self._leaving[newest.id] = newest
 
@@ -374,11 +376,14 @@ class Holder:
         if lease is not None:
             assert lease.is_idle or not self._rules.release_at_zero_only, f"D4: {lease} released"
             self.leases.remove(lease)
-        self._acknowledge(command.table, effects)
+        if lease is None or lease.lingers:
+            self._acknowledge(command.table, effects)
         if released in self._waiters:  # wanted again meanwhile
             self._ask_for(released)
 
     def _acknowledge(self, table: int, effects: list[Effect]) -> None:
+        """For who held up a step. The master's first looks find out about all others, and a word
+        from each of a thousand agents would cost the broker more than the step itself."""
         newest = self._known.get(table, 0)
         if newest and min(self.leases.all.get(table, {newest: None})) >= newest:
             effects.append(Acknowledge(table, newest))

@@ -73,15 +73,16 @@ from leasehold.schema.verification import Judgement, job_of, judge
 NS_PER_MS: Final = 1_000_000
 # ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
 # without it: it refuses leases on the new version, and those on the old one never end.
-POLLS_BEFORE_PUBLISHING_AGAIN: Final = 4
+POLLS_BEFORE_PUBLISHING_AGAIN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
-    """Back-off of polls that wait for leases to end doubles from `poll_ms` to `poll_max_ms`; an
-    agent's acknowledgement cuts it short."""
+    """Polls that wait for leases to end come after a quarter of the time waited so far, at least
+    `poll_ms` and at most `poll_max_ms`; the acknowledgement of an agent whose lease was in use
+    cuts it short."""
 
-    poll_ms: int = 5
+    poll_ms: int = 2
     poll_max_ms: int = 500
     ledger_retry_ms: int = 200
     verification_ms: int = 60_000
@@ -256,7 +257,8 @@ class Coordinator:
         memory.blockers = holders
         memory.blocked_ns = memory.blocked_ns or now.mono_ns
         settings = self._settings
-        pause_ms = min(settings.poll_ms << min(memory.polls, 16), settings.poll_max_ms)
+        waited_ms = (now.mono_ns - memory.blocked_ns) // NS_PER_MS
+        pause_ms = min(max(settings.poll_ms, waited_ms // 4), settings.poll_max_ms)
         memory.polls += 1
         memory.publish_again = not memory.polls % POLLS_BEFORE_PUBLISHING_AGAIN
         agents = ", ".join(sorted({holder.agent for holder in holders}))

@@ -115,6 +115,7 @@ def test_d4_an_unused_old_lease_is_freed_when_the_newer_version_is_here(has_stor
     assert world.printed() == "/1/n1"
     agent.do(VersionKnown(1, 2))
     assert world.printed() == "/2/n1"
+    assert agent.acknowledged == [], "it held up nobody: the master's first looks see that"
 
 
 def test_d4_an_agent_without_a_lease_is_never_waited_for() -> None:
