@@ -122,6 +122,9 @@ class MemoryStore:
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
         return self._now.row(descriptor.table_id, key)
 
+    def rows_about(self, table_id: int) -> int:
+        return sum(1 for table, _ in self._now.exists if table == table_id)
+
     def holders(
         self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
     ) -> Sequence[Key]:

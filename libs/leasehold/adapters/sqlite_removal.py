@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 
 from leasehold.adapters.sqlite_catalog import StoredTables
+from leasehold.adapters.sqlite_counts import forget_rows
 from leasehold.adapters.sqlite_layout import (
     column_name,
     element_ids,
@@ -67,6 +68,7 @@ class Removal:
         for index_id in entries_tables(self._connection, table_id):
             yield from self._emptied(entries_name(table_id, index_id))
         if physical_columns(self._connection, table_name(table_id)):
+            forget_rows(self._connection, table_id)
             yield from self._emptied(table_name(table_id))
 
     def _emptied(self, name: str) -> Iterator[None]:

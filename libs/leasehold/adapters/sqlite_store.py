@@ -14,6 +14,7 @@ import apsw
 
 from leasehold.adapters.sqlite_catalog import StoredTables
 from leasehold.adapters.sqlite_checker import Checker
+from leasehold.adapters.sqlite_counts import RowCounts
 from leasehold.adapters.sqlite_fill import fill_entries
 from leasehold.adapters.sqlite_layout import (
     WriterLock,
@@ -73,6 +74,7 @@ class SqliteStore:
         self._execute = self._connection.cursor().execute
         self._tables = StoredTables(self._connection)
         self._outcomes = Outcomes(self._connection)
+        self._counts = RowCounts(self._connection)
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
         self._plans: dict[int, WritePlan] = {}
         self._open = False
@@ -102,6 +104,7 @@ class SqliteStore:
         assert self._open, "no transaction is open"
         assert self._savepoints == 0, "a savepoint is open"
         self._tables.put_position(position)
+        self._counts.commit()
         self._execute("COMMIT")
         self._open = False
         if self._schema_touched:
@@ -115,6 +118,7 @@ class SqliteStore:
     def rollback(self) -> None:
         assert self._open, "no transaction is open"
         self._execute("ROLLBACK")
+        self._counts.rollback()
         self._open = False
         self._savepoints = 0
         self._forget_plans()
@@ -123,11 +127,13 @@ class SqliteStore:
     def savepoint(self) -> None:
         assert self._open, "no transaction is open"
         self._execute("SAVEPOINT request")
+        self._counts.savepoint()
         self._savepoints += 1
 
     def release(self) -> None:
         assert self._savepoints > 0, "no savepoint"
         self._execute("RELEASE request")
+        self._counts.release()
         self._savepoints -= 1
 
     def rollback_to(self) -> None:
@@ -135,6 +141,7 @@ class SqliteStore:
         assert self._savepoints > 0, "no savepoint"
         self._execute("ROLLBACK TO request")
         self._execute("RELEASE request")
+        self._counts.rollback_to()
         self._savepoints -= 1
         self._forget_plans()
 
@@ -203,6 +210,9 @@ class SqliteStore:
         found = self._execute(plan.get, key).fetchall()
         return plan.row(found[0]) if found else None
 
+    def rows_about(self, table_id: int) -> int:
+        return self._counts.rows(table_id)
+
     def holders(
         self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
     ) -> Sequence[Key]:
@@ -223,6 +233,7 @@ class SqliteStore:
         if kind is _DELETE:
             verified = tuple(change.before)
             self._execute(plan.delete(verified), (*key, *change.before.values()))
+            self._counts.add(change.table_id, -1)
         else:
             assert image is not None, "T0: every change but a delete carries its after-image"
             if not image.keys() <= plan.known:
@@ -264,6 +275,7 @@ class SqliteStore:
             self._execute(plan.insert, (*pairs, *stamps, lsn))
         except apsw.ConstraintError as error:
             raise self._contradiction(plan, change) from error
+        self._counts.add(change.table_id, 1)
 
     def _image_before(self, plan: WritePlan, change: RowChange, before: Row | None) -> Image | None:
         """The indexed pairs before the change; the whole row where the caller has it."""

@@ -10,10 +10,11 @@ from leasehold.cli.command import Subparsers, add, positive_seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import watch_jobs
 from leasehold.cli.looking import looking
-from leasehold.cli.output import Output
+from leasehold.cli.output import Output, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.model.records import OnConflict, Outcome
+from leasehold.schema.estimate import NOT_KNOWN, total
 
 
 def register(subparsers: Subparsers) -> None:
@@ -32,7 +33,8 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="show the steps, what each waits for and the point of no return; change nothing",
+        help="show the steps, what each waits for, about how many rows and how long, and the point"
+        " of no return; change nothing",
     )
     parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
     parser.add_argument(
@@ -73,11 +75,23 @@ def _explained(steps: Sequence[dict[str, Any]], output: Output) -> None:
             str(step["step"]),
             str(step["version"]),
             step["changes"],
+            step["rows"] if step["rows"] >= 0 else None,
+            _about(step["seconds"]),
             step["waits_for"] + (" · point of no return" if step["point_of_no_return"] else ""),
         ]
         for step in steps
     ]
-    output.table([">step", ">version", "changes", "then waits for"], rows, "nothing to do")
+    heads = [">step", ">version", "changes", ">rows", ">takes", "then waits for"]
+    output.table(heads, rows, "nothing to do")
+    whole = total(step["seconds"] for step in steps)
+    if whole == NOT_KNOWN:
+        output.line("no job has ended yet that would tell how long this takes", "dim")
+    else:
+        output.line(f"in all {_about(whole)}, as recent jobs took", "dim")
+
+
+def _about(seconds: float) -> str | None:
+    return None if seconds == NOT_KNOWN else f"about {span(seconds * 1_000)}"
 
 
 def _job_of(outcome: Outcome) -> int | None:

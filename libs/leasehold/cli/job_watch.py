@@ -51,17 +51,42 @@ def progress_words(job: dict[str, Any]) -> str:
     if job["status"] in ENDED:
         return f"{job['status']}{': ' + job['error'] if job['error'] else ''}"
     words = [f"step {job['step']}/{job['steps']} → {job['to']}: {job['doing']}"]
+    if job["attempts"] > 1:
+        words.append(f"try {job['attempts']}")
     if job["phase"] == "backfilling":
-        total = f" of about {job['rows_total']:,}" if job["rows_total"] else ""
-        words.append(f"{job['rows']:,}{total} rows")
+        words.append(f"{rows_words(job)} rows")
         if job["rows_per_second"]:
             words.append(f"{job['rows_per_second']:,.0f}/s")
-        if job["eta_s"] is not None:
-            words.append(f"{span(job['eta_s'] * 1_000)} left")
+    left = left_words(job)
+    if left is not None:
+        words.append(f"{left} left")
     if job["waits_for"]:
         more = len(job["waits_for"]) - 1
         words.append(f"waits: {job['waits_for'][0]}" + (f" and {more} more" if more else ""))
     return ", ".join(words)
+
+
+def rows_words(job: dict[str, Any]) -> str:
+    """``120,000 of about 336,776``: what the backfill under way has read."""
+    of = (
+        f" of about {job['rows_total']:,}"
+        if job["rows_total"] and job["phase"] == "backfilling"
+        else ""
+    )
+    return f"{job['rows']:,}{of}"
+
+
+def left_words(job: dict[str, Any]) -> str | None:
+    """Of the backfill under way, and of the whole job where recent ones tell; None = not known."""
+    known = [job[name] for name in ("eta_s", "ends_in_s") if job[name] is not None]
+    if not known:
+        return None
+    words = f"about {span(known[0] * 1_000)}"
+    return (
+        words
+        if len(known) == 1 or known[0] == known[1]
+        else f"{words}, in all {span(known[1] * 1_000)}"
+    )
 
 
 def _say(job: dict[str, Any], said: dict[int, tuple[Any, ...]], output: Output) -> None:

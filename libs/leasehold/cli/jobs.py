@@ -7,7 +7,7 @@ from typing import Any
 
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.job_watch import ENDED, watch_jobs
+from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, clock_time, span
 from leasehold.client.change_producer import ChangeProducer
@@ -66,7 +66,20 @@ def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output
         output.json(jobs)
         return ExitCode.OK
     output.table(
-        [">job", "table", "status", "step", ">done", ">rows", ">age", "started", "sql"],
+        [
+            ">job",
+            "table",
+            "status",
+            "step",
+            ">try",
+            ">done",
+            ">rows",
+            ">rows/s",
+            ">left",
+            ">age",
+            "started",
+            "sql",
+        ],
         [_row(job) for job in jobs],
         'no job yet: try leasehold ddl "CREATE INDEX … ON …"',
     )
@@ -85,8 +98,11 @@ def _row(job: dict[str, Any]) -> list[Any]:
         job["table"],
         job["status"],
         f"{job['step']}/{job['steps']} {job['phase']}",
+        job["attempts"],
         f"{job['fraction'] * 100:.0f} %",
-        job["rows"],
+        rows_words(job),
+        round(job["rows_per_second"]) or None,
+        left_words(job),
         span(job["age_ms"]),
         clock_time(job["created_us"]),
         job["sql"],

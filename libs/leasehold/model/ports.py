@@ -91,6 +91,10 @@ class StoreWriter(Protocol):
         the descriptor's version can't see too."""
         ...
 
+    def rows_about(self, table_id: int) -> int:
+        """How many rows a table has, for estimates: kept, never counted when asked."""
+        ...
+
     def holders(self, descriptor: Any, index_id: int, values: Key, rows_max: int) -> Sequence[Key]:
         """Primary keys of rows whose entry in an index is exactly `values`, at most `rows_max`."""
         ...

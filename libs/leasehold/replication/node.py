@@ -341,6 +341,7 @@ class Node:
             self.catalog,
             after.epoch,
             self._rules.jobs,
+            self._store.rows_about,
         )
         unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
         self.master = Master(

@@ -5,7 +5,8 @@ schema (what and why)."""
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from leasehold.model.ports import Now
@@ -25,6 +26,7 @@ from leasehold.schema import coordinator_effects as wanted
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.chunk_gate import accept_chunk, accept_end
 from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
+from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
@@ -54,7 +56,10 @@ class SchemaChanges:
         catalog: Catalog,
         epoch: int,
         rules: JobRules = RULES,
+        rows_about: Callable[[int], int] = lambda table_id: -1,
     ) -> None:
+        """`rows_about`: how many rows a table has, for estimates; -1 = not known."""
+        self._rows_about = rows_about
         self._catalog = catalog
         self._rules = rules
         self._coherent: frozenset[str] = frozenset()
@@ -72,8 +77,7 @@ class SchemaChanges:
         assert request.sql is not None
         statement = parse_ddl(request.sql)
         if isinstance(statement, Explain):
-            planned = explain(plan(statement.change, self._catalog))
-            return Decision((), {"plan": [row.to_wire() for row in planned]})
+            return Decision((), {"plan": self._explained(statement)})
         made = plan(
             statement,
             self._catalog,
@@ -86,12 +90,18 @@ class SchemaChanges:
             created = DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire())
             return Decision((created,), {"table": descriptor.table_id})
         if isinstance(made, JobPlan):
-            job = made.job
+            job = replace(made.job, rows=self._rows_about(made.job.table_id))
             answer: dict[str, Any] = {"job": job.job_id}
             if made.notices:
                 answer["notice"] = "; ".join(made.notices)
             return Decision((JobWrite(job.job_id, job.to_wire()),), answer)
         return Decision((), {"notice": made.notice})
+
+    def _explained(self, statement: Explain) -> list[dict[str, Any]]:
+        planned = plan(statement.change, self._catalog)
+        rows = self._rows_about(planned.job.table_id) if isinstance(planned, JobPlan) else -1
+        steps = explain(planned, rows, pace_of(self._catalog.jobs.values()))
+        return [step.to_wire() for step in steps]
 
     # ------------------------------------------------------------ the backfill lane
 

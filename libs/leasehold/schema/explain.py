@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from leasehold.schema.estimate import Pace
 from leasehold.schema.job import Job, Step
 from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan
 
 
 class ExplainRow(NamedTuple):
-    """One step. `step` counts from 1, 0: nothing is done; `waits_for` in plain words; `rows`: rows
-    to be filled, -1 where nobody knows."""
+    """One step. `step` counts from 1, 0: nothing is done; `waits_for` in plain words; `rows`: how
+    many its work goes over (of each fill, or of a verification alone); `seconds`: about how long it
+    takes by what recent jobs took; each -1 where nobody knows."""
 
     step: int
     version: int
@@ -18,13 +20,14 @@ class ExplainRow(NamedTuple):
     waits_for: str
     rows: int
     point_of_no_return: bool
+    seconds: float = 0.0
 
     def to_wire(self) -> dict[str, Any]:
         return self._asdict()
 
 
-def explain(planned: Plan, rows: int = -1) -> tuple[ExplainRow, ...]:
-    """The steps of a plan; `rows` are the table's now."""
+def explain(planned: Plan, rows: int = -1, pace: Pace | None = None) -> tuple[ExplainRow, ...]:
+    """The steps of a plan; `rows` are the table's now, `pace` what recent jobs took."""
     match planned:
         case NothingToDo(notice):
             return (ExplainRow(0, 0, notice, "nothing", 0, False),)
@@ -32,10 +35,12 @@ def explain(planned: Plan, rows: int = -1) -> tuple[ExplainRow, ...]:
             words = f"table {descriptor.name} → public"
             return (ExplainRow(1, 1, words, "nothing: nobody can have used it", 0, True),)
         case JobPlan(job):
-            return tuple(_step(job, number, rows) for number in range(len(job.steps)))
+            return tuple(
+                _step(job, number, rows, pace or Pace()) for number in range(len(job.steps))
+            )
 
 
-def _step(job: Job, number: int, rows: int) -> ExplainRow:
+def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     step = job.steps[number]
     version = job.versions[job.table_id] + number
     waits = [f"leases below version {version - 1} to end"] if version > 2 else []
@@ -44,13 +49,15 @@ def _step(job: Job, number: int, rows: int) -> ExplainRow:
         waits.append("the backfill of the rows there are")
     if step.verifies:
         waits.append("every coherent node to verify")
+    passes = len(step.fills) or int(bool(step.verifies))
     return ExplainRow(
         number + 1,
         version,
         changes_of(step),
         "; ".join(waits),
-        rows * len(step.fills) if step.fills and rows >= 0 else -1 if step.fills else 0,
+        rows * passes if rows >= 0 else -min(passes, 1),
         number == job.point,
+        pace.step_seconds(step, rows),
     )
 
 

@@ -69,7 +69,8 @@ class Job:
     `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
     `needs`: tables that must stay as they are meanwhile (D9).
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
-    the times of every step. `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
+    the times of every step. `rows`: the table's when the job was made, -1 where it was not counted.
+    `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
     the point of no return waits), cancel_blockers_after_ms (0 = leases are waited for).
     """
 
@@ -98,6 +99,7 @@ class Job:
     needs: tuple[int, ...] = ()
     created_us: int = 0
     marks: tuple[tuple[int, str, int], ...] = ()
+    rows: int = -1
 
     @property
     def current(self) -> Step:
@@ -164,6 +166,7 @@ class Job:
             "needs": list(self.needs),
             "created_us": self.created_us,
             "marks": [list(m) for m in self.marks],
+            "rows": self.rows,
         }
 
 
@@ -197,4 +200,5 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         needs=tuple(body.get("needs", ())),
         created_us=body["created_us"],
         marks=tuple((s, p, t) for s, p, t in body["marks"]),
+        rows=body.get("rows", -1),
     )

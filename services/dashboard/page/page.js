@@ -99,7 +99,9 @@ function job(one) {
   const right = [];
   if (one.rows) right.push(`${count(one.rows)}${one.rows_total && !ended ? ` of about ${count(one.rows_total)}` : ""} rows`);
   if (one.rows_per_second) right.push(`${count(one.rows_per_second)} rows/s`);
-  if (one.eta_s !== null) right.push(`${span(one.eta_s * 1000)} left`);
+  if (one.attempts > 1 && !ended) right.push(`try ${one.attempts}`);
+  const left = one.eta_s ?? one.ends_in_s;
+  if (left !== null && !ended) right.push(`about ${span(left * 1000)} left`);
   right.push(ended ? `took ${span(one.age_ms)}` : `for ${span(one.age_ms)}`);
   const fill = make("i");
   fill.style.width = `${(one.fraction * 100).toFixed(1)}%`;

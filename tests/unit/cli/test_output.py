@@ -134,6 +134,8 @@ JOB: dict[str, Any] = {
     "rows_total": 1_000,
     "rows_per_second": 250.0,
     "eta_s": 2.0,
+    "ends_in_s": None,
+    "attempts": 1,
     "waits_for": [],
     "error": "",
 }
@@ -141,9 +143,18 @@ JOB: dict[str, Any] = {
 
 def test_progress_in_words() -> None:
     assert progress_words(JOB) == (
-        "step 2/3 → write-only: filling rows, 500 of about 1,000 rows, 250/s, 2.0 s left"
+        "step 2/3 → write-only: filling rows, 500 of about 1,000 rows, 250/s, about 2.0 s left"
     )
-    waiting = {**JOB, "phase": "draining", "doing": "waiting", "waits_for": ["a", "b"]}
+    again = progress_words({**JOB, "attempts": 3, "ends_in_s": 5.0})
+    assert "filling rows, try 3, 500 of" in again
+    assert "about 2.0 s, in all 5.0 s left" in again
+    waiting = {
+        **JOB,
+        "eta_s": None,
+        "phase": "draining",
+        "doing": "waiting",
+        "waits_for": ["a", "b"],
+    }
     assert progress_words(waiting) == "step 2/3 → write-only: waiting, waits: a and 1 more"
     failed = {**JOB, "status": "failed", "error": "3 findings"}
     assert progress_words(failed) == "failed: 3 findings"

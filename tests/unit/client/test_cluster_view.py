@@ -180,6 +180,30 @@ def test_progress_may_come_before_its_job_and_of_another_run_it_says_nothing() -
     assert (told["rows"], told["eta_s"]) == (0, None)
 
 
+def test_rows_and_time_left_by_what_the_job_counted_and_recent_ones_took() -> None:
+    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1, "rows": 10_000}
+    (told,) = report(seen(job(**filling)), NOW)["jobs"]
+    assert (told["rows_total"], told["eta_s"], told["ends_in_s"]) == (10_000, None, None)
+    (told,) = report(seen(job(**filling, settings={"rows_per_second": 500})), NOW)["jobs"]
+    assert told["eta_s"] == 20.0, "no quicker than was allowed"
+    marks = [(1, Phase.PUBLISHING, 0), (1, Phase.BACKFILLING, 1), (1, Phase.VERIFYING, 3)]
+    marks += [(2, Phase.PUBLISHING, 4), (2, Phase.DONE, 5)]
+    ended = replace(
+        JOB,
+        job_id=JOB.job_id - 1,
+        status=Status.SUCCEEDED,
+        rows=2_000,
+        marks=tuple((step, phase.value, at * SECOND) for step, phase, at in marks),
+    )
+    earlier = JobEvent(ended.job_id, 1, NOW, ended.to_wire())
+    _, told = report(seen(earlier, job(**filling)), NOW)["jobs"]
+    # 1,000 rows/s to fill, 2,000 to verify, and a second for the leases of the step after.
+    assert (told["eta_s"], told["ends_in_s"]) == (10.0, 10.0 + 5.0 + 1.0)
+    again = tuple((1, Phase.VERIFYING.value, at) for at in range(3))
+    (told,) = report(seen(job(step=1, phase=Phase.VERIFYING, marks=again)), NOW)["jobs"]
+    assert told["attempts"] == 3
+
+
 def test_fractions_only_rise_on_the_way() -> None:
     way: list[dict[str, Any]] = [
         {"step": step, "phase": phase, "rows_read": rows}

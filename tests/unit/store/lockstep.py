@@ -255,6 +255,7 @@ class Lockstep:
                 assert store.row(reader, key) == self.memory.row(reader, key)
             count = store._connection.execute(f"SELECT count(*) FROM t{TABLE}").get
             assert count == len(held.exists)
+            assert store.rows_about(TABLE) == self.memory.rows_about(TABLE) == count
             for request_id, outcome in held.outcomes.items():
                 assert store.outcome(request_id) == outcome
             count = store._connection.execute("SELECT count(*) FROM outcomes").get

@@ -1,0 +1,213 @@
+"""Schema changes as plain data: how far each is, how long it will take, whom it waits for. PURE.
+
+Every name of the result is part of the command's promise to programs: add names, never change one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from leasehold.client.cluster_view import ClusterView, JobView, TableView
+from leasehold.lease.replies import Holding
+from leasehold.schema.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total
+from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.job_moves import can_turn_back
+from leasehold.schema.types import to_json
+
+BEHIND_LSN_SAID: Final = 1_000
+"""Acks come several times a second, so a node that keeps up is seen a little behind."""
+_WORK: Final = {
+    Phase.PUBLISHING: "publishing the next version",
+    Phase.DRAINING: "waiting until nobody holds the older version",
+    Phase.BACKFILLING: "filling rows",
+    Phase.VERIFYING: "every coherent node compares rows and element",
+    Phase.DONE: "done",
+}
+
+
+def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
+    pace = pace_of(seen.job for seen in view.jobs.values())
+    return [job_report(view, seen, pace, now_us) for _, seen in sorted(view.jobs.items())]
+
+
+def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dict[str, Any]:
+    """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill under way, `ends_in_s` of the
+    whole job by what recent ones took; None = not known. `attempts`: how often the phase has begun.
+
+    `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
+    it is not published yet. `findings`: which rows a failed verification blames.
+    """
+    job = seen.job
+    progress = view.progress.get(job.job_id)
+    current = progress if progress is not None and progress.run == job.run else None
+    total_rows = job.rows if job.rows >= 0 else view.ends.get(f"rows/{job.table_id}", 0)
+    rows = max(job.rows_read, current.rows if current else 0)
+    filling = job.phase is Phase.BACKFILLING and not job.status.ended
+    rate = current.rows_per_second if current and filling else 0.0
+    eta_s = _eta_s(job, rows, total_rows, rate, pace) if filling else NOT_KNOWN
+    return {
+        "job": job.job_id,
+        "sql": job.sql,
+        "table": job.table,
+        "table_id": job.table_id,
+        "kind": job.kind,
+        "subject": job.subject,
+        "status": job.status.value,
+        "phase": job.phase.value,
+        "step": min(job.step + 1, len(job.steps)),
+        "steps": len(job.steps),
+        "to": job.current.label if job.step < len(job.steps) else "",
+        "point_of_no_return": job.point + 1,
+        "can_cancel": can_turn_back(job),
+        "postponed": job.postponed,
+        "doing": _doing(job),
+        "waits_for": blockers(view, job),
+        "fraction": _fraction(job, rows, total_rows),
+        "run": job.run,
+        "rows": rows,
+        "rows_applied": job.rows_applied,
+        "rows_total": max(total_rows, rows) if total_rows else 0,
+        "rows_per_second": rate,
+        "eta_s": _known(eta_s),
+        "ends_in_s": _known(_ends_in_s(job, eta_s, total_rows, pace)),
+        "attempts": _attempts(job),
+        "settings": dict(job.settings),
+        "error": job.error,
+        "findings": [
+            {
+                "condition": condition,
+                "element": element,
+                "key": _key_report(view.tables.get(job.table_id), key),
+                "words": words,
+            }
+            for condition, element, key, words in job.findings
+        ],
+        "created_us": job.created_us,
+        "age_ms": max(0, seen.event.commit_us - job.created_us) // 1_000
+        if job.status.ended
+        else max(0, now_us - job.created_us) // 1_000,
+        "changed_us": seen.event.commit_us,
+        "marks": [list(mark) for mark in job.marks],
+    }
+
+
+def _known(seconds: float) -> float | None:
+    return None if seconds == NOT_KNOWN else round(seconds, 1)
+
+
+def _eta_s(job: Job, rows: int, total_rows: int, rate: float, pace: Pace) -> float:
+    """By the rate that it runs at, else by that of recent jobs; never above the one set."""
+    if not total_rows:
+        return NOT_KNOWN
+    left, limit = max(0, total_rows - rows), job.settings.get("rows_per_second", 0)
+    if rate > 0:
+        return left / (min(rate, limit) if limit else rate)
+    return pace.fill.seconds(left, limit)
+
+
+def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
+    if job.status.ended or job.status is Status.PAUSED or job.postponed:
+        return NOT_KNOWN
+    step, limit = job.current, job.settings.get("rows_per_second", 0)
+    verifying = [pace.verify.seconds(rows)] * bool(step.verifies)
+    match job.phase:
+        case Phase.BACKFILLING:
+            fills_after = len(step.fills) - job.fill - 1
+            in_step = total((eta_s, *[pace.fill.seconds(rows, limit)] * fills_after, *verifying))
+        case Phase.VERIFYING:
+            in_step = total(verifying)
+        case _:
+            in_step = pace.step_seconds(step, rows, limit)
+    return seconds_left(job, pace, rows, in_step)
+
+
+def _attempts(job: Job) -> int:
+    """How often the phase that the job is in has begun in this step: 1 = at the first try."""
+    begun = sum(1 for step, phase, _ in job.marks if (step, phase) == (job.step, job.phase.value))
+    fills_before = job.fill if job.phase is Phase.BACKFILLING else 0
+    return max(1, begun - fills_before)
+
+
+def _key_report(table: TableView | None, key: Iterable[Any]) -> list[Any]:
+    """A primary key in its JSON form; as text while nothing is known of the table."""
+    columns = table.descriptor.key_columns if table is not None else ()
+    values = list(key)
+    if len(columns) != len(values):  # a finding may be about no row
+        return [str(value) for value in values]
+    return [to_json(column.type, v) for column, v in zip(columns, values, strict=True)]
+
+
+def _doing(job: Job) -> str:
+    if job.status.ended:
+        return job.error or job.status.value
+    if job.status is Status.PAUSED:
+        return "paused; leasehold jobs resume " + str(job.job_id)
+    words = _WORK[job.phase]
+    return f"rolling back: {words}" if job.status is Status.ROLLING_BACK else words
+
+
+def _fraction(job: Job, rows: int, total: int) -> float:
+    """Steps count alike; within a step publishing, draining, filling and verifying do."""
+    if job.status is Status.SUCCEEDED:
+        return 1.0
+    if not job.steps or job.step >= len(job.steps):
+        return 0.0
+    backfill = job.current.backfill
+    within = {
+        Phase.PUBLISHING: 0.0,
+        Phase.DRAINING: 0.05 if backfill else 0.5,
+        Phase.BACKFILLING: 0.1 + 0.8 * min(1.0, rows / total if total else 0.0),
+        Phase.VERIFYING: 0.9,
+        Phase.DONE: 1.0,
+    }[job.phase]
+    # A backfill is the long part: it gets the room of four steps.
+    weights = [4.0 if step.backfill else 1.0 for step in job.steps]
+    done = sum(weights[: job.step]) + weights[job.step] * within
+    return round(done / sum(weights), 4)
+
+
+def blockers(view: ClusterView, job: Job) -> list[str]:
+    """What a job waits for, each with what one can do about it; empty when nothing is in its way.
+
+    What blocks a publish is always visible: agent, version, session.
+    """
+    if job.status.ended:
+        return []
+    if job.status is Status.PAUSED:
+        return [f"a person paused it (leasehold jobs resume {job.job_id})"]
+    if job.phase is Phase.VERIFYING:
+        return [
+            f"node {n.ack.node} is {view.log.lsn - n.ack.lsn:,} transactions behind"
+            for _, n in sorted(view.nodes.items())
+            if n.ack.coherent and view.log.lsn - n.ack.lsn > BEHIND_LSN_SAID
+        ]
+    if job.phase not in (Phase.PUBLISHING, Phase.DRAINING):
+        return []
+    if job.postponed:
+        return [f"a person postponed it (leasehold jobs complete {job.job_id})"]
+    if "ledger" in view.unreachable:
+        return ["the lease ledger is away; schema changes wait for it, reads and writes go on"]
+    if view.ledger is None:
+        return []
+    if not view.ledger.report.ready:
+        return ["the ledger's grace after a restart: agents register again what they hold (D6)"]
+    return [
+        _holding_words(holding, job)
+        for table_id, version in sorted(job.versions.items())
+        for holding in view.ledger.holders.get(table_id, ())
+        if _in_the_way(holding, version, job.phase)
+    ]
+
+
+def _in_the_way(holding: Holding, version: int, phase: Phase) -> bool:
+    # Draining waits until nobody is below the version just published; publishing it needs only
+    # that nobody is below the one before (D2).
+    return holding.version < (version if phase is Phase.DRAINING else version - 1)
+
+
+def _holding_words(holding: Holding, job: Job) -> str:
+    return (
+        f"agent {holding.agent} holds {job.table} version {holding.version} "
+        f"(session {holding.session}); it lets go when its work on it ends"
+    )

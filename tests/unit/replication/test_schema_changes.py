@@ -1,0 +1,65 @@
+"""DDL as the master answers it: what a plan or a new job says of rows and time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leasehold.model.ports import Now
+from leasehold.model.records import ChangeRequest, JobWrite
+from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.job import Phase, Status, job_from_wire
+from tests.unit.schema.made_statements import (
+    catalog_with,
+    column,
+    create_index,
+    create_table,
+    job_plan,
+    put_job,
+)
+
+ROWS = 50_000
+SQL = "CREATE INDEX i ON t (a)"
+
+
+def changes(catalog: Catalog) -> SchemaChanges:
+    counted = {1: ROWS}
+    return SchemaChanges(SchemaSettings(), "m1", catalog, 1, rows_about=counted.__getitem__)
+
+
+def table() -> Catalog:
+    return catalog_with(create_table("t", column("a")))
+
+
+def test_explain_says_how_many_rows_and_writes_nothing() -> None:
+    decision = changes(table()).decide(ChangeRequest(b"", sql=f"EXPLAIN {SQL}"), Now(1, 1))
+    assert decision.writes == ()
+    plan = decision.answer["plan"]
+    assert [row["rows"] for row in plan] == [0, ROWS, 0]
+    assert {row["seconds"] for row in plan} == {-1.0}, "no job has ended yet"
+
+
+def test_explain_says_how_long_by_the_jobs_that_have_ended() -> None:
+    catalog = table()
+    job = job_plan(create_index("earlier", "t", "a"), catalog).job
+    marks = [(0, Phase.PUBLISHING, 0), (1, Phase.PUBLISHING, 200_000)]
+    marks += [(1, Phase.BACKFILLING, 400_000), (1, Phase.VERIFYING, 2_400_000)]
+    marks += [(2, Phase.PUBLISHING, 3_400_000), (2, Phase.DONE, 3_600_000)]
+    written = tuple((step, phase.value, at_us) for step, phase, at_us in marks)
+    done = replace(job, rows=10_000, marks=written, status=Status.SUCCEEDED, phase=Phase.DONE)
+    put_job(catalog, done)
+    decision = changes(catalog).decide(ChangeRequest(b"", sql=f"EXPLAIN {SQL}"), Now(1, 1))
+    assert [row["seconds"] for row in decision.answer["plan"]] == [0.2, 0.2 + 10.0 + 5.0, 0.2]
+
+
+def test_a_job_keeps_how_many_rows_there_were() -> None:
+    decision = changes(table()).decide(ChangeRequest(b"r", sql=SQL), Now(1, 1))
+    (write,) = decision.writes
+    assert isinstance(write, JobWrite)
+    assert job_from_wire(write.body).rows == ROWS
+
+
+def test_a_job_of_an_earlier_program_is_read() -> None:
+    body = job_plan(create_index("i", "t", "a"), table()).job.to_wire()
+    del body["rows"]
+    assert job_from_wire(body).rows == -1
