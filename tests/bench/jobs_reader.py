@@ -1,8 +1,9 @@
-"""Reads the jobs topic alone: the least that tells when a job has ended."""
+"""Reads jobs and notices alone: the least that tells when a job has ended."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Final, NamedTuple
 
 from leasehold.adapters.codec import MessagePackCodec
@@ -27,11 +28,11 @@ class JobsReader:
     """For one thread."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        topic = settings.topics.jobs.name
         self._codec = MessagePackCodec()
         self._reader = TopicReader(settings.kafka, "leasehold-bench-jobs", read_committed=True)
-        first = once_led(lambda: self._reader.first_offset(topic, 0))
-        self._reader.start(topic, 0, first)
+        for topic in (settings.topics.jobs.name, settings.topics.notices.name):
+            first = once_led(partial(self._reader.first_offset, topic, 0))
+            self._reader.start(topic, 0, first)
 
     def wait_ended(self, number: int, begin_ns: int, timeout_s: float) -> Ended | None:
         """`begin_ns` by time.monotonic_ns; None when it has not ended in time."""

@@ -35,7 +35,7 @@ LOG_TAIL_RECORDS: Final = 300
 """Of the log, the last few records are enough to see where it stands and who writes it."""
 ACKS_TAIL_RECORDS: Final = 2_000
 """Each node acknowledges many times a second when it works: room for every node's last one."""
-FOLLOWED: Final = 4  # log, acks, versions, jobs
+FOLLOWED: Final = 5  # log, acks, versions, jobs, notices
 ENDS_EVERY_NS: Final = 1_000_000_000
 ENDS_TIMEOUT_S: Final = 2.0
 
@@ -93,6 +93,7 @@ class KafkaClusterRoad:
             topics.acks.name: ACKS_TAIL_RECORDS,
             topics.versions.name: None,
             topics.jobs.name: None,
+            topics.notices.name: 0,  # what versions and jobs say, sooner
         }
         for topic, tail in tails.items():
             first = once_led(partial(self._reader.first_offset, topic, 0))

@@ -125,10 +125,10 @@ class Topics:
 
     @property
     def notices(self) -> Topic:
-        """Version events, sent by the master as soon as it has read them back: agents that follow
-        a schema change need not wait for the changefeed's transaction (15 to 60 ms of each step).
-        Facts of the log, so a repeat or a late one harms nobody; whoever missed one finds it on
-        `versions`."""
+        """Version events and states of jobs, sent by the master as soon as it has read them back:
+        agents that follow a schema change, and who waits for one, need not wait for the
+        changefeed's transaction (15 to 60 ms of each step). Facts of the log, so a repeat or a
+        late one harms nobody; whoever missed one finds it on `versions` or `jobs`."""
         return self._topic("notices", 1, _deleted_after(_HOUR_MS))
 
     @property

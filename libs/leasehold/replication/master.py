@@ -8,7 +8,7 @@ own (L4), so a batch is in the log and in the store, or in neither.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +24,8 @@ from leasehold.model.records import (
     Commit,
     Decisions,
     DescriptorWrite,
+    JobEvent,
+    JobWrite,
     Lane,
     LeaseAck,
     LogPosition,
@@ -31,7 +33,7 @@ from leasehold.model.records import (
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.apply import apply_catalog, collect
 from leasehold.replication.batch import Batch, BatchSettings, Full, LaneMessage, failed
-from leasehold.replication.changefeed import version_event
+from leasehold.replication.changefeed import job_key, version_event
 from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
 from leasehold.replication.effects import (
     Append,
@@ -54,6 +56,7 @@ from leasehold.schema.catalog import Catalog
 NS_PER_MS: Final = 1_000_000
 WAITING_MAX: Final = 20_000
 RESUME_BELOW: Final = 5_000
+NEWS_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class Master:
         self._answers = PendingAnswers()
         for answers in unanswered:
             self._answers.add(answers)
+        self._news: deque[tuple[int, Send]] = deque(maxlen=NEWS_MAX)
         self._requests: deque[LaneMessage] = deque()
         self._chunks: deque[LaneMessage] = deque()
         self._chunk: tuple[int, Chunk, int] | None = None  # offset, chunk, rows done
@@ -165,7 +169,7 @@ class Master:
 
     def tick(self, position: LogPosition, now: Now) -> list[Effect]:
         """Release what may be answered, drive the jobs, and start the next record."""
-        effects: list[Effect] = list(self._answers.release(self._may_answer(now)))
+        effects = self._release(now)
         effects += self._changes.tick(self.watch.coherent(now.mono_ns), now)
         if self._batch is None:
             effects += self._start(position, now)
@@ -186,7 +190,7 @@ class Master:
             # Its read-back (or the failure of its append) wakes; a heartbeat that is overdue
             # meanwhile would have this node tick without a pause.
             wake = now.mono_ns + self._settings.heartbeat_ms * NS_PER_MS
-        if self._answers.waiting():
+        if self._answers.waiting() or self._news:
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
         return wake
 
@@ -373,12 +377,13 @@ class Master:
         for commit in batch.commits:
             changed |= apply_catalog(commit, lsn, self._catalog, self._store)
             notices += self._notices(commit, lsn)
+            self._news.extend((offset, send) for send in self._job_news(commit, lsn))
             lsn += 1
         collect(after, self._store, self._settings.outcomes)
         self._store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._answers.add(answers_of(record, offset, batch.repeats))
-        effects = [*self._answers.release(self._may_answer(now)), *notices]
+        effects = [*self._release(now), *notices]
         if changed:
             effects += self._changes.catalog_changed(after.lsn, now)
         return effects
@@ -398,6 +403,21 @@ class Master:
             if isinstance(write, DescriptorWrite)
             for event in (version_event(write, commit, lsn, jobs),)
         ]
+
+    def _job_news(self, commit: Commit, lsn: int) -> Iterator[Send]:
+        jobs = self._catalog.jobs
+        for write in commit.catalog:
+            if isinstance(write, JobWrite) and write.job_id in jobs:
+                job = JobEvent(write.job_id, lsn, commit.commit_us, jobs[write.job_id].to_wire())
+                yield Send(Topic.NOTICES, 0, job_key(write.job_id), job, 0)
+
+    def _release(self, now: Now) -> list[Effect]:
+        """Answers, and news of jobs: who hears that a change is done may look at any replica, so
+        it is told when every coherent one has it (C1). `jobs` tells it for good."""
+        effects: list[Effect] = list(self._answers.release(self._may_answer(now)))
+        while self._news and self.watch.may_answer(self._news[0][0], now.mono_ns):
+            effects.append(self._news.popleft()[1])
+        return effects
 
     def passed_over(self, after: LogPosition) -> None:
         """A record that changes nothing here (barrier, skipped) moved the log's end."""
