@@ -17,10 +17,19 @@ from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now
-from leasehold.model.records import ChangeKind, Commit, Decisions, Lane, Outcome
+from leasehold.model.records import (
+    Ack,
+    ChangeKind,
+    Commit,
+    Decisions,
+    JobEvent,
+    Lane,
+    Outcome,
+)
 from leasehold.replication.apply import COLLECT_EVERY_RECORDS
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import (
+    AckRead,
     Append,
     AppendFailed,
     AskLogEnd,
@@ -426,6 +435,32 @@ def test_l6_master_and_follower_are_equal_at_equal_positions(world: World) -> No
     assert [world.row(world.node, n) for n in range(20)] == [
         world.row(world.follower, n) for n in range(20)
     ]
+
+
+def test_c1_news_of_a_job_waits_until_every_coherent_node_has_it(world: World) -> None:
+    """Who hears that a change is done may look at any replica. The answer waits as well."""
+
+    def acknowledge(asked_ns: int) -> None:
+        ack = Ack("far", b"far", "replicant", len(world.log), 1, 0, asked_ns, True, "", 0)
+        world.perform(world.node.step(AckRead(ack), world.now()))
+        world.tick()
+        world.pump()
+
+    def news() -> list[int]:
+        return [s.record.job_id for s in world.sent if isinstance(s.record, JobEvent)]
+
+    world.ms += 200  # so that asks have gathered
+    acknowledge(asked_ns=7)
+    assert world.node.master is not None
+    assert world.node.master.watch.coherent(world.now().mono_ns) == {"far"}
+    world.put({"sql": "alter table t add column c text"})
+    world.tick()
+    world.pump()
+    assert world.node.catalog.jobs
+    world.tick()
+    assert news() == []
+    acknowledge(asked_ns=0)
+    assert set(news()) == {1}
 
 
 def test_a_role_change_is_told(world: World) -> None:
