@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import msgpack
 
-from leasehold.adapters.codec import FORMAT, UNREADABLE
+from leasehold.adapters.codec import FORMAT, UNREADABLE, row_key
 from leasehold.adapters.record_shape import TAG_BY_CLASS
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import Chunk, Key, RowImage
@@ -40,6 +40,7 @@ _TAG: Final = TAG_BY_CLASS[RowImage]
 _KEY: Final = 2 + RowImage._fields.index("key")
 _LSN: Final = 2 + RowImage._fields.index("lsn")
 _VALUES: Final = 2 + RowImage._fields.index("values")
+_TRUNCATION: Final = row_key(())
 _unpackb: Final = msgpack.unpackb
 
 
@@ -134,6 +135,9 @@ class Chunker:
         """
         window, place = self._window, self._place
         for record_key, image in zip(keys, images, strict=True):
+            if record_key == _TRUNCATION:
+                window.clear()  # what stood before it on this partition is gone
+                continue
             if image is None:
                 window.pop(record_key, None)
                 continue

@@ -31,6 +31,7 @@ from leasehold.replication.changefeed import (
     NewTable,
     Publication,
     RowPublication,
+    TruncationPublication,
 )
 from leasehold.replication.truncation import CHANGEFEED_ROLE
 from services.changefeed.changefeed_settings import ChangefeedSettings
@@ -50,6 +51,7 @@ class Message(NamedTuple):
     key: bytes
     value: bytes | None
     headers: Headers = ()
+    partition: int = BY_KEY
 
 
 class Publisher:
@@ -177,6 +179,11 @@ class Publisher:
                 topic = self._rows_topics[table_id] = self._topics.rows(table_id).name
             value = None if image is None else self._codec.encode(image)
             self._messages.append(Message(topic, row_key(key), value))
+        elif isinstance(publication, TruncationPublication):
+            rows = self._topics.rows(publication.record.table_id)
+            value = self._codec.encode(publication.record)
+            for partition in range(rows.partitions):
+                self._messages.append(Message(rows.name, row_key(()), value, partition=partition))
         elif isinstance(publication, FeedPublication):
             value, headers = self._told(publication.record)
             for topic in self._feeds[publication.feed]:
@@ -200,8 +207,8 @@ class Publisher:
         for _attempt in range(RESEND_MAX):
             try:
                 self._writer.begin()
-                for topic, key, value, headers in self._messages:
-                    self._writer.send(topic, BY_KEY, key, value, headers)
+                for topic, key, value, headers, partition in self._messages:
+                    self._writer.send(topic, partition, key, value, headers)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
                 self._writer.commit()
                 break

@@ -18,7 +18,8 @@ Event = Mapping[str, Any]
 """A version event: the JSON object on `versions` and `versions-history`."""
 
 ROW_IMAGE: Final = [1, 30]
-"""How a row image begins: the format of the record, and its kind."""
+TRUNCATION: Final = [1, 35]
+"""How records begin: the format, and the kind: a row image; the end of all rows before it."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -90,6 +91,9 @@ class VersionBook:
             named = dict(zip((names[e] for e in event["primary_key"]), key, strict=True))
             return {"table": event["table"], "deleted": named}
         image = msgpack.unpackb(record.value, strict_map_key=False)
+        if image[:2] == TRUNCATION:
+            event = self._newest.get(table_id)
+            return None if event is None else {"table": event["table"], "truncated": image[3]}
         if image[:2] != ROW_IMAGE:
             raise ValueError(f"a record that begins with {image[:2]} is no row image known here")
         _format, _kind, _table_id, _key, _genids, lsn, version, commit_us, values, *_later = image

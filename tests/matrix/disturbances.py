@@ -13,6 +13,7 @@ from tests.matrix.world import OK, Place, World
 from tests.simulation.harm import demand
 
 WRONG_STATE: Final = "55000"
+BUSY: Final = "55006"
 PAUSED_MS: Final = 30
 
 
@@ -97,6 +98,12 @@ def _cancel(world: World) -> None:
         world.control("cancel", WRONG_STATE)
 
 
+def _truncate(world: World) -> None:
+    """The table is the job's: its rows may not go beside it."""
+    name = world.newest.names[0] if world.newest.names else "m"
+    world.expect("TRUNCATE", {"sql": f"TRUNCATE {name}"}, {BUSY}, here=True)
+
+
 # ------------------------------------------------------------------ rows
 
 
@@ -170,6 +177,7 @@ EACH_STEP: Final = (
     Disturbance("the broker loses a record", faults.append_lost),
 )
 BY_TURNS: Final = (
+    Disturbance("TRUNCATE", _truncate, lambda world, _: bool(world.newest.names)),
     Disturbance("the master is frozen", faults.freeze_master),
     Disturbance("a replicant is frozen", faults.freeze_replicant),
     Disturbance("Redis is away", faults.ledger_away),

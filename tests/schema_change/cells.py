@@ -8,9 +8,11 @@ from typing import Final, NamedTuple
 
 from leasehold.model.errors import Refused
 from leasehold.model.records import OperationKind
+from leasehold.schema.states import READABLE
 from tests.schema_change.chunks import accepts, fill
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import Timeline
+from tests.schema_change.versions import Version
 from tests.schema_change.world import Cell, Row, World, Write, words_of
 from tests.schema_change.writers import Writers, lost
 
@@ -82,6 +84,15 @@ class Cells:
             seen = tuple(sorted({*seen, row.pairs}, key=repr))
         newer = not self._rules.fill_newer
         return Cell(row, cell.todo and row.exists, newer, seen)
+
+    def truncated(self, cell: int, version: Version) -> int:
+        """The cell after a TRUNCATE: nothing is left of its row, whoever may see it."""
+        before, row = self.all[cell], Row()
+        if not self._rules.truncate_whole:
+            known = version.descriptor.indexes
+            public = {i.element_id for i in known if i.state in READABLE}
+            row = Row(entries=tuple(e for e in before.row.entries if e[0] not in public))
+        return self.number(self._after(before, row))
 
     def accepted(self, at: int, low: int) -> tuple[int, ...]:
         """How far below the newest the versions are whose requests the master still takes, by

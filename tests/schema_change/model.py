@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from leasehold.schema.job import Phase, Status
-from leasehold.schema.states import State
+from leasehold.schema.states import READABLE, State
 from tests.schema_change.cells import Cells
 from tests.schema_change.changes import Change
 from tests.schema_change.rules import EVERY_RULE, Rules
@@ -145,7 +145,16 @@ class Model:
                 moves = (*moves, *self.cells.filled(world, cell))
             for words, after, harm in moves:
                 yield words, World(tuple(sorted((*others, after))), at, held, low, harm)
+        if self.position(world).newest.state in READABLE:
+            yield self._truncated(world)
         yield from self._job(world)
+
+    def _truncated(self, world: World) -> tuple[str, World]:
+        """A real one is refused while a job runs; here it may come at any moment, beside writers
+        and chunks of any version, because no order of it and them does harm."""
+        version = self.position(world).used[0]
+        cells = [self.cells.truncated(cell, version) for cell in world.cells]
+        return "TRUNCATE", world._replace(cells=tuple(sorted(cells)))
 
     def _job(self, world: World) -> Iterator[tuple[str, World]]:
         position = self.position(world)

@@ -18,6 +18,7 @@ class Rules:
     write_missing: bool = True  # ⚠ write-only: any update writes what the row still lacks
     own_row: bool = True  # V3: a chunk's entry is derived from the node's row, not from its image
     fill_newer: bool = True  # P12: a row written since its image was read is filled all the same
+    truncate_whole: bool = True  # TRUNCATE takes entries of an index on its way too
     verify: bool = True  # count and content are compared before public
 
 

@@ -53,6 +53,13 @@ DRAINED = [CREATE_INDEX, CREATE_UNIQUE, ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTE
 DRAINED += [SET_NOT_NULL, DROP_INDEX, DROP_UNIQUE, DROP_OPTIONAL, DROP_REQUIRED, DROP_CHECK, RENAME]
 OLD_HARM = "condition [1-6] |not its default|does not name it"
 BROKEN = [
+    *broken(
+        "TRUNCATE",
+        "only of what is public",
+        "condition 5 ",
+        *(CREATE_INDEX, CREATE_UNIQUE, DROP_INDEX, DROP_UNIQUE),
+        truncate_whole=False,
+    ),
     *broken("D2 D4 drain", "not waited for", f"{OLD_HARM}|holds is refused", *DRAINED, drain=False),
     *broken(
         "D2 D4 D5",

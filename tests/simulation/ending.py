@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 
-from leasehold.adapters.codec import restore_row_key
+from leasehold.adapters.codec import MessagePackCodec, restore_row_key
+from leasehold.adapters.memory import Message
 from leasehold.adapters.memory_check import check_contents
 from leasehold.adapters.memory_store import MemoryStore
-from leasehold.model.records import RowImage, VersionEvent
+from leasehold.model.records import Key, RowImage, RowsTruncated, VersionEvent
 from tests.simulation.harm import demand
 from tests.simulation.menu import demand_ended_well
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
+
+CODEC: Final = MessagePackCodec()
 
 
 def demand_end(sim: Simulation) -> None:
@@ -70,14 +74,9 @@ def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
     for descriptor in sim.reference.catalog.tables():
         table = descriptor.table_id
         topic = topics.rows(table)
-        newest: dict[bytes, bytes | None] = {}
+        images: dict[Key, RowImage] = {}
         for partition in range(topic.partitions):
-            newest.update((m.key, m.value) for m in bus.read(topic.name, partition))
-        images = {
-            restore_row_key(key): sim.codec.decode_as(RowImage, value)
-            for key, value in newest.items()
-            if value is not None
-        }
+            images |= _followed(bus.read(topic.name, partition))
         held = true.contents
         keys = {key for t, key in held.exists if t == table}
         demand(images.keys() == keys, "changefeed", f"rows of {descriptor.name} differ")
@@ -98,6 +97,23 @@ def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
         ]
         dense = list(range(1, descriptor.version + 1))
         demand(published == dense, "D2", f"{descriptor.name}: versions {published}")
+
+
+def _followed(messages: Iterable[Message]) -> dict[Key, RowImage]:
+    """The rows that a reader of one partition has in the end."""
+    images: dict[Key, RowImage] = {}
+    for message in messages:
+        key = restore_row_key(message.key)
+        if not key:
+            assert message.value is not None, "the truncation is told"
+            lsn = CODEC.decode_as(RowsTruncated, message.value).lsn
+            demand(all(i.lsn < lsn for i in images.values()), "changefeed", "truncated too late")
+            images.clear()
+        elif message.value is None:
+            images.pop(key, None)
+        else:
+            images[key] = CODEC.decode_as(RowImage, message.value)
+    return images
 
 
 def _as_written(bodies: dict[Any, Any]) -> dict[Any, Any]:

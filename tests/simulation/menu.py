@@ -177,6 +177,10 @@ class Menu(SchemaChanger):
             return f"alter table {table.name} drop lock if exists {self.rng.choice(locks)}"
         return f"alter table {table.name} add lock k{self._number} covering ({column.name})"
 
+    def _truncate(self, table: Descriptor, column: Column) -> str | None:
+        others = [name for name in NAMES if self.rng.random() < 0.3]
+        return f"truncate {', '.join((table.name, *others))}"
+
     def _drop_table(self, table: Descriptor, column: Column) -> str | None:
         return f"drop table {table.name}" if self.rng.random() < 0.3 else None
 
@@ -240,6 +244,7 @@ _KINDS: Final = (
     Menu._several,
     Menu._type,
     Menu._lock,
+    Menu._truncate,
     Menu._drop_table,
 )
 

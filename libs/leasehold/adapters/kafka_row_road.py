@@ -7,7 +7,7 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.client.row_decode import RowRecord
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import RowImage
+from leasehold.model.records import Key, RowImage, RowsTruncated
 from leasehold.model.topics import Topics
 
 
@@ -34,11 +34,16 @@ class KafkaRowRoad:
             if record.key is None:
                 continue
             key = restore_row_key(record.key)
-            image = None
+            image: RowImage | RowsTruncated | None = None
             if record.value is not None:
-                image = self._codec.decode_as(RowImage, record.value)
+                image = self._image(key, record.value)
             found.append(RowRecord(self._table_ids[record.topic], key, image))
         return found
+
+    def _image(self, key: Key, value: bytes) -> RowImage | RowsTruncated:
+        if not key:
+            return self._codec.decode_as(RowsTruncated, value)
+        return self._codec.decode_as(RowImage, value)
 
     def _start_wanted(self) -> None:
         for table_id in sorted(self._wanted):

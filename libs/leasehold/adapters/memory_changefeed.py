@@ -19,6 +19,7 @@ from leasehold.replication.changefeed import (
     FeedPublication,
     Publication,
     RowPublication,
+    TruncationPublication,
 )
 
 CODEC: Final = MessagePackCodec()
@@ -133,6 +134,11 @@ class MemoryChangefeed:
             value = encoded(publication.record)
             for name in self._feeds[publication.feed]:
                 self._messages.append(_Publication(name, 0, publication.key, value))
+        elif isinstance(publication, TruncationPublication):
+            topic = self._topics.rows(publication.record.table_id)
+            value = CODEC.encode(publication.record)
+            for partition in range(topic.partitions):
+                self._messages.append(_Publication(topic.name, partition, row_key(()), value))
         # NewTable: topics of this bus need no making.
 
     def _publish(self, life: int) -> None:

@@ -193,6 +193,12 @@ class MemoryStore:
             if entry.put is not None:
                 now.entries.add((table, entry.index_id, entry.put, key))
 
+    def truncate(self, table_id: int, lsn: int) -> None:
+        now = self._now
+        now.exists = {row: stamp for row, stamp in now.exists.items() if row[0] != table_id}
+        now.pairs = {row: pairs for row, pairs in now.pairs.items() if row[0] != table_id}
+        now.entries = {entry for entry in now.entries if entry[0] != table_id}
+
     def fill_entries(self, descriptor: Descriptor, fill: EntriesFill) -> int:
         index = next(i for i in descriptor.indexes if i.element_id == fill.index_id)
         assert index.state in WRITTEN, f"index {index.name!r} takes no entries in this version"

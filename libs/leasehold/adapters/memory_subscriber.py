@@ -30,7 +30,7 @@ from leasehold.lease.holder_events import (
 )
 from leasehold.lease.rules import EVERY_RULE, Rules
 from leasehold.model.errors import LedgerUnavailable
-from leasehold.model.records import LeaseAck, RowImage, VersionEvent
+from leasehold.model.records import LeaseAck, RowImage, RowsTruncated, VersionEvent
 from leasehold.model.topics import Topics
 from leasehold.schema.descriptor import Descriptor, from_wire
 
@@ -151,8 +151,11 @@ class MemorySubscriber:
             self._step(Want(table_id, next(self._tokens)))
 
     def _row_read(self, table_id: int, message: Message) -> None:
+        key = restore_row_key(message.key)
+        if not key:
+            return  # a truncation, of which there is nothing to decode
         image = None if message.value is None else CODEC.decode_as(RowImage, message.value)
-        self._rows[table_id].append(RowRecord(table_id, restore_row_key(message.key), image))
+        self._rows[table_id].append(RowRecord(table_id, key, image))
         self._decode(table_id)
 
     def _decode(self, table_id: int) -> None:
@@ -166,6 +169,7 @@ class MemorySubscriber:
         descriptor = self._descriptors.get((table_id, lease.version))
         while rows and descriptor is not None and leases.is_valid(lease, self.now_ns()):
             record = rows.popleft()
+            assert not isinstance(record.image, RowsTruncated), "left out above"
             self.on_row(self, decode_row(descriptor, record.key, record.image), lease)
         self._soon_released(lease)
 

@@ -34,6 +34,8 @@ from leasehold.model.records import (
     Result,
     ResultBatch,
     RowImage,
+    RowsTruncated,
+    TableTruncated,
     VersionEvent,
 )
 
@@ -54,6 +56,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     32: JobEvent,
     33: JobProgress,
     34: DeadLetter,
+    35: RowsTruncated,
     40: Chunk,
     41: ChunksEnd,
     50: LogPosition,
@@ -62,6 +65,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     62: MinVersion,
     63: LedgerRun,
     64: ChunkDecided,
+    65: TableTruncated,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

@@ -98,6 +98,10 @@ class StoredTables:
         ).fetchall()
         return [from_wire(msgpack.unpackb(body, strict_map_key=False)) for (body,) in bodies]
 
+    def versions_in_use(self, table_id: int) -> list[Descriptor]:
+        lowest = read_min_versions(self._connection).get(table_id, 1)
+        return [made for made in self._versions(table_id) if made.version >= lowest]
+
     def leftovers(self) -> list[tuple[int, bool]]:
         """Every table id, and whether the table is absent for all who may use it (D5)."""
         found: list[Any] = self._connection.execute(

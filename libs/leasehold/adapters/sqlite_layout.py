@@ -57,6 +57,10 @@ CREATE TABLE IF NOT EXISTS removed (
 """
 
 
+ASIDE: Final = "aside"
+"""How the names of tables begin that were truncated, and whose pages are given back bit by bit."""
+
+
 def table_name(table_id: int) -> str:
     return f"t{int(table_id)}"
 
@@ -130,6 +134,24 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
                 f"CREATE TABLE IF NOT EXISTS {entries_name(descriptor.table_id, index.element_id)}"
                 f" ({', '.join(parts)}, PRIMARY KEY ({', '.join(parts)})) WITHOUT ROWID"
             )
+
+
+def set_aside(connection: apsw.Connection, table_id: int, lsn: int) -> None:
+    """Give a table's rows and entries other names, by which nobody but the removal knows them: a
+    change of the file's schema alone, whatever their number."""
+    names = [entries_name(table_id, index_id) for index_id in entries_tables(connection, table_id)]
+    if physical_columns(connection, table_name(table_id)):
+        names.append(table_name(table_id))
+    for name in names:
+        connection.execute(f"ALTER TABLE {name} RENAME TO {ASIDE}{int(lsn)}_{name}")
+
+
+def tables_aside(connection: apsw.Connection) -> tuple[str, ...]:
+    found = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?",
+        (len(ASIDE), ASIDE),
+    )
+    return tuple(sorted(name for (name,) in found))
 
 
 def connect(path: Path, *, cache_mb: int, read_only: bool) -> apsw.Connection:

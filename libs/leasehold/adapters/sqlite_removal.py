@@ -1,5 +1,5 @@
 """Removing what is dead from a store's file: columns, entries and tables that no version in use
-names, in small pieces beside the log, each in a transaction of its own.
+names, and what was truncated, in small pieces beside the log, each in a transaction of its own.
 
 Dropping is so cheap that it can happen at one log position on every node; the work of it must not:
 SQLite's own DROP COLUMN rewrites a table and DROP TABLE frees all its pages at once, which would
@@ -24,6 +24,7 @@ from leasehold.adapters.sqlite_layout import (
     entries_tables,
     physical_columns,
     table_name,
+    tables_aside,
 )
 
 
@@ -53,6 +54,8 @@ class Removal:
     # ------------------------------------------------------------ each piece ends with a yield
 
     def _everything(self) -> Iterator[None]:
+        for name in tables_aside(self._connection):
+            yield from self._emptied(name)
         for table_id, absent in self._tables.leftovers():
             if absent:
                 yield from self._table(table_id)

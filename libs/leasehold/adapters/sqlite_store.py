@@ -23,6 +23,7 @@ from leasehold.adapters.sqlite_layout import (
     make_physical,
     make_writer,
     physical_columns,
+    set_aside,
     table_name,
 )
 from leasehold.adapters.sqlite_outcomes import Outcomes
@@ -309,6 +310,13 @@ class SqliteStore:
             table=plan.descriptor.name,
             key=change.key,
         )
+
+    def truncate(self, table_id: int, lsn: int) -> None:
+        self._touch_schema()
+        set_aside(self._connection, table_id, lsn)
+        self._counts.add(table_id, -self._counts.rows(table_id))
+        for descriptor in self._tables.versions_in_use(table_id):
+            make_physical(self._connection, descriptor)
 
     def fill_entries(self, descriptor: Descriptor, fill: EntriesFill) -> int:
         statements = self._plan(descriptor).entries.get(fill.index_id)

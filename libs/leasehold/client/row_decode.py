@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from leasehold.model.records import Image, Key, RowImage
+from leasehold.model.records import Image, Key, RowImage, RowsTruncated
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
 from leasehold.schema.types import from_storage, to_json
 
 
 class RowRecord(NamedTuple):
-    """A record of a rows topic: the image is None for a row that was deleted."""
+    """A record of a rows topic: the image is None for a row that was deleted; the key is empty when
+    all rows from before it were."""
 
     table_id: int
     key: Key
-    image: RowImage | None
+    image: RowImage | RowsTruncated | None
 
 
 class RowEvent(NamedTuple):
@@ -33,6 +34,14 @@ class RowEvent(NamedTuple):
     lsn: int
     version: int
     made_under: int
+    commit_us: int
+
+
+class TruncationEvent(NamedTuple):
+    """Every row of the table that is older than `lsn` is gone."""
+
+    table: str
+    lsn: int
     commit_us: int
 
 

@@ -18,10 +18,10 @@ from leasehold.client.agent import Agent
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.public_schema_avro import avro_schema
 from leasehold.client.public_schema_json import json_schema
-from leasehold.client.row_decode import RowEvent, RowRecord, decode_row
+from leasehold.client.row_decode import RowEvent, RowRecord, TruncationEvent, decode_row
 from leasehold.client.version_diff import ElementChange, diff
 from leasehold.model.errors import NotCoherent
-from leasehold.model.records import VersionEvent
+from leasehold.model.records import RowsTruncated, VersionEvent
 from leasehold.schema.descriptor import Descriptor, from_wire
 
 POLL_S: Final = 0.2
@@ -66,7 +66,7 @@ class VersionNews(NamedTuple):
         return f"{self.event.name} version {self.event.version}: {words}"
 
 
-News: TypeAlias = VersionNews | RowEvent
+News: TypeAlias = VersionNews | RowEvent | TruncationEvent
 
 
 class Subscriber:
@@ -94,6 +94,7 @@ class Subscriber:
         self._versions: deque[VersionEvent] = deque(maxlen=NEWS_MAX)
         self._before: dict[int, Descriptor] = {}
         self._undecoded: deque[RowRecord] = deque()
+        self._truncated: dict[int, int] = {}  # table id → LSN of the newest truncation told of
         self._closed = False
         self._heard = Event()
         self.agent.on_version(self._hear)
@@ -186,15 +187,32 @@ class Subscriber:
         try:
             while self._undecoded and self._undecoded[0].table_id == table_id:
                 record = self._undecoded[0]
-                row = decode_row(use.descriptor, record.key, record.image)
+                row = self._decoded(use.descriptor, record)
                 # D3: looked at after decoding, so nothing is given out that was read without one.
                 if not self.agent.is_valid(use):
                     break
                 self._undecoded.popleft()
-                decoded.append(row)
+                if isinstance(row, TruncationEvent):
+                    self._truncated[table_id] = row.lsn
+                if row is not None:
+                    decoded.append(row)
         finally:
             self.agent.release(use)
         return decoded
+
+    def _decoded(
+        self, descriptor: Descriptor, record: RowRecord
+    ) -> RowEvent | TruncationEvent | None:
+        """None for what a truncation that was told of already has taken: each partition tells of
+        it, and one may be behind another."""
+        image, known = record.image, self._truncated.get(record.table_id, 0)
+        if isinstance(image, RowsTruncated):
+            if image.lsn <= known:
+                return None
+            return TruncationEvent(descriptor.name, image.lsn, image.commit_us)
+        if image is not None and image.lsn < known:
+            return None
+        return decode_row(descriptor, record.key, image)
 
 
 def _kafka_road(settings: ClientSettings) -> RowRoad:

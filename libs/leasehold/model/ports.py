@@ -108,6 +108,11 @@ class StoreWriter(Protocol):
         Raises StoreCorrupted when the row's genids are not those of `change.before`."""
         ...
 
+    def truncate(self, table_id: int, lsn: int) -> None:
+        """Take every row and entry of a table away at once. What they occupy may go later, outside
+        transactions (`remove_dead`); readers with an older snapshot go on seeing them."""
+        ...
+
     def fill_entries(self, descriptor: Any, fill: EntriesFill) -> int:
         """Put the missing entries of the named rows from the rows themselves; count those put."""
         ...

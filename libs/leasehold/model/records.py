@@ -180,7 +180,16 @@ class ChunkDecided(NamedTuple):
     end: bool
 
 
-CatalogWrite: TypeAlias = DescriptorWrite | JobWrite | MinVersion | LedgerRun | ChunkDecided
+class TableTruncated(NamedTuple):
+    """Every row of the table is gone, and every entry of its indexes, before the first change of
+    the same commit."""
+
+    table_id: int
+
+
+CatalogWrite: TypeAlias = (
+    DescriptorWrite | JobWrite | MinVersion | LedgerRun | ChunkDecided | TableTruncated
+)
 
 
 class Commit(NamedTuple):
@@ -419,6 +428,14 @@ class RowImage(NamedTuple):
     version: int
     commit_us: int
     values: Image
+
+
+class RowsTruncated(NamedTuple):
+    """On every partition of a rows topic, under the empty key: what stands before it is gone."""
+
+    table_id: int
+    lsn: int
+    commit_us: int
 
 
 class VersionEvent(NamedTuple):

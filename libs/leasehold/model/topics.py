@@ -157,16 +157,10 @@ class Topics:
         small = {"segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
         return self._topic("changefeed", 1, {**_compacted(), **small})
 
-    def rows(self, table_id: int, truncation: int = 0) -> Topic:
-        """Row images of one table *id* since its last truncation.
-
-        A re-created name has another id and a truncated table another number, so neither ever
-        meets a dead table's images.
-        """
+    def rows(self, table_id: int) -> Topic:
+        """Row images of one table *id*: a re-created name never meets a dead table's images."""
         assert table_id >= 0, table_id
-        assert truncation >= 0, truncation
-        suffix = f"rows.{table_id}" if truncation == 0 else f"rows.{table_id}.{truncation}"
-        return self._topic(suffix, ROW_PARTITIONS, _compacted())
+        return self._topic(f"rows.{table_id}", ROW_PARTITIONS, _compacted())
 
     def all_static(self) -> tuple[Topic, ...]:
         """Every topic that exists before the first table does; `rows` come and go with tables."""

@@ -15,6 +15,7 @@ from leasehold.model.records import (
     LedgerRun,
     LogPosition,
     MinVersion,
+    TableTruncated,
 )
 from leasehold.replication.outcomes import (
     OutcomeSettings,
@@ -28,6 +29,9 @@ COLLECT_EVERY_RECORDS: Final = 64
 
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
     """Rows and entries of one commit, each under the version it was made under (T0)."""
+    for write in commit.catalog:
+        if isinstance(write, TableTruncated):
+            store.truncate(write.table_id, lsn)
     for position, change in enumerate(commit.changes):
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)

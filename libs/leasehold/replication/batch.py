@@ -26,6 +26,7 @@ from leasehold.model.records import (
     Outcome,
     Refusal,
     RowImage,
+    TableTruncated,
 )
 from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
 from leasehold.replication.outcomes import (
@@ -339,6 +340,7 @@ class Batch:
         if not self._fits(packed) and self._bytes > HEADER_BYTES:
             raise Full
         lsn = self.next_lsn
+        self._apply(commit, (), lsn)
         if request is not None and message is not None:
             self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
             self.passed(message.lane, message.offset)
@@ -380,6 +382,9 @@ class Batch:
         return done
 
     def _apply(self, commit: Commit, before: tuple[Row | None, ...], lsn: int) -> None:
+        for write in commit.catalog:
+            if isinstance(write, TableTruncated):
+                self._store.truncate(write.table_id, lsn)
         for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
             descriptor = self._catalog.version(change.table_id, change.version)
             self._store.change(descriptor, change, lsn, position, row)

@@ -29,6 +29,8 @@ from leasehold.model.records import (
     Refusal,
     RowChange,
     RowImage,
+    RowsTruncated,
+    TableTruncated,
     VersionEvent,
 )
 from leasehold.replication.log import Verdict, admit
@@ -51,6 +53,12 @@ class RowPublication(NamedTuple):
     image: RowImage | None
 
 
+class TruncationPublication(NamedTuple):
+    """To every partition of the rows topic of its table, under `codec.row_key(())`."""
+
+    record: RowsTruncated
+
+
 class FeedPublication(NamedTuple):
     """To a feed under `key`."""
 
@@ -65,7 +73,7 @@ class NewTable(NamedTuple):
     table_id: int
 
 
-Publication: TypeAlias = RowPublication | FeedPublication | NewTable
+Publication: TypeAlias = RowPublication | TruncationPublication | FeedPublication | NewTable
 
 
 class Step(NamedTuple):
@@ -121,6 +129,10 @@ class Changefeed:
         urgent = False
         lsn = record.first_lsn
         for commit in record.commits:
+            for write in commit.catalog:
+                if isinstance(write, TableTruncated):
+                    gone = RowsTruncated(write.table_id, lsn, commit.commit_us)
+                    publications.append(TruncationPublication(gone))
             row_images(commit, lsn, publications)
             if commit.catalog:
                 urgent |= self._catalog(commit, lsn, publications)

@@ -19,6 +19,7 @@ from leasehold.model.records import (
     DescriptorWrite,
     JobWrite,
     LeaseAck,
+    TableTruncated,
 )
 from leasehold.replication.effects import CallLedger, Effect
 from leasehold.replication.effects import Wake as WakeNode
@@ -29,7 +30,7 @@ from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
-from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
+from leasehold.schema.plan import CreateTablePlan, JobPlan, TruncatePlan, plan
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.statements import Explain
 
@@ -89,6 +90,12 @@ class SchemaChanges:
             descriptor = made.descriptor
             created = DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire())
             return Decision((created,), {"table": descriptor.table_id})
+        if isinstance(made, TruncatePlan):
+            writes = tuple(TableTruncated(table.table_id) for table in made.tables)
+            told: dict[str, Any] = {"truncated": tuple(table.name for table in made.tables)}
+            if made.notices:
+                told["notice"] = "; ".join(made.notices)
+            return Decision(writes, told)
         if isinstance(made, JobPlan):
             job = replace(made.job, rows=self._rows_about(made.job.table_id))
             answer: dict[str, Any] = {"job": job.job_id}

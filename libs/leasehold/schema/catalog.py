@@ -19,6 +19,7 @@ from leasehold.model.records import (
     JobWrite,
     LedgerRun,
     MinVersion,
+    TableTruncated,
 )
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import ForeignKey
@@ -70,6 +71,8 @@ class Catalog:
             case JobWrite(body=body):
                 job = job_from_wire(body)
                 self.jobs[job.job_id] = job
+            case TableTruncated():
+                pass  # rows, which a catalog knows nothing of
             case LedgerRun(run_id=run_id):
                 self.ledger_run = run_id
             case ChunkDecided():

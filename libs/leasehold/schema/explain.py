@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from leasehold.schema.estimate import Pace
 from leasehold.schema.job import Job, Step
-from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan
+from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan, TruncatePlan
 
 
 class ExplainRow(NamedTuple):
@@ -34,6 +34,18 @@ def explain(planned: Plan, rows: int = -1, pace: Pace | None = None) -> tuple[Ex
         case CreateTablePlan(descriptor):
             words = f"table {descriptor.name} → public"
             return (ExplainRow(1, 1, words, "nothing: nobody can have used it", 0, True),)
+        case TruncatePlan(tables):
+            return tuple(
+                ExplainRow(
+                    1,
+                    table.version,
+                    f"table {table.name}: every row goes, the version stays",
+                    "nothing: at one LSN, like a write",
+                    0,
+                    True,
+                )
+                for table in tables
+            )
         case JobPlan(job):
             return tuple(
                 _step(job, number, rows, pace or Pace()) for number in range(len(job.steps))

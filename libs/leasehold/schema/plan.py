@@ -31,6 +31,7 @@ from leasehold.schema.references import refuse_referred_index, refuse_referred_t
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import Track, add_index, drop_index, drop_table, rename
+from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
 from leasehold.sql.statements import (
     AlterTable,
     Change,
@@ -39,6 +40,7 @@ from leasehold.sql.statements import (
     DropIndex,
     DropTable,
     RenameIndex,
+    Truncate,
 )
 
 SETTINGS: Final[Mapping[str, int]] = {
@@ -71,7 +73,15 @@ class NothingToDo:
     notice: str
 
 
-Plan: TypeAlias = CreateTablePlan | JobPlan | NothingToDo
+@dataclass(frozen=True, slots=True)
+class TruncatePlan:
+    """Their rows go at one LSN; the versions stay."""
+
+    tables: tuple[Descriptor, ...]
+    notices: tuple[str, ...] = ()
+
+
+Plan: TypeAlias = CreateTablePlan | TruncatePlan | JobPlan | NothingToDo
 
 
 class Changes:
@@ -103,6 +113,8 @@ def plan(
     match statement:
         case CreateTable():
             return _create_table(statement, catalog)
+        case Truncate():
+            return _truncate(statement, catalog)
         case CreateIndex():
             made = _create_index(statement, catalog)
         case DropTable():
@@ -250,6 +262,13 @@ def _drop_table(statement: DropTable, catalog: Catalog) -> Changes | NothingToDo
     refuse_referred_table(lambda: references_of(catalog, table.table_id), table)
     _free_table(catalog, table)
     return Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
+
+
+def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
+    tables = truncated_tables(statement, catalog)
+    for table in tables:
+        _free_table(catalog, table)
+    return TruncatePlan(tables, (NOTHING_TO_RESTART,) if statement.restart else ())
 
 
 def _alter_table(statement: AlterTable, catalog: Catalog) -> Changes | NothingToDo:

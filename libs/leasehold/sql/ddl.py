@@ -1,7 +1,7 @@
 """One DDL statement of PostgreSQL's grammar → a frozen statement, or a refusal with a sentence.
 
-CREATE TABLE, DROP TABLE: ddl_table.py. CREATE, DROP and ALTER INDEX: ddl_index.py. ALTER TABLE:
-ddl_alter.py. EXPLAIN [(DDL)] stands before any of them.
+CREATE TABLE, DROP TABLE: ddl_table.py. TRUNCATE: ddl_truncate.py. CREATE, DROP and ALTER INDEX:
+ddl_index.py. ALTER TABLE: ddl_alter.py. EXPLAIN [(DDL)] stands before any of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from leasehold.model.errors import FeatureNotSupported, Refused
 from leasehold.sql.ddl_alter import alter_table
 from leasehold.sql.ddl_index import alter_index, create_index, derived_name, drop_index
 from leasehold.sql.ddl_table import create_table, drop_table
+from leasehold.sql.ddl_truncate import truncate
 from leasehold.sql.parse import tokens_of
 from leasehold.sql.reader import Reader
 from leasehold.sql.statements import (
@@ -37,13 +38,12 @@ __all__ = [
 ]
 
 KNOWN_STATEMENTS: Final = (
-    "CREATE TABLE, DROP TABLE, ALTER TABLE, CREATE INDEX, DROP INDEX, ALTER INDEX … RENAME, and"
-    " EXPLAIN of these"
+    "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
+    " ALTER INDEX … RENAME, and EXPLAIN of these"
 )
 
 _TEMPORARY: Final = "temporary and unlogged tables are not supported: every table is replicated"
 _NOT_BUILT: Final = {
-    "truncate": "TRUNCATE is not supported yet: drop the table and create it again",
     "create or replace": "CREATE OR REPLACE is not supported",
     **{f"create {word}": _TEMPORARY for word in ("temp", "temporary", "unlogged")},
     **{f"create {word} temp": _TEMPORARY for word in ("global", "local")},
@@ -109,6 +109,8 @@ def _change(reader: Reader) -> Change:
         return create_index(reader)
     if reader.at("drop table"):
         return drop_table(reader)
+    if reader.at("truncate"):
+        return truncate(reader)
     if reader.at("drop index"):
         return drop_index(reader)
     if reader.at("alter table"):

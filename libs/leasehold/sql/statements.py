@@ -89,6 +89,20 @@ class DropTable:
     position: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class TableNamed:
+    name: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """`restart`: RESTART IDENTITY."""
+
+    tables: tuple[TableNamed, ...]
+    restart: bool = False
+
+
 # ------------------------------------------------------------------ indexes
 
 
@@ -267,7 +281,9 @@ class AlterTable:
 
 # ------------------------------------------------------------------ statements
 
-Change: TypeAlias = CreateTable | DropTable | AlterTable | CreateIndex | DropIndex | RenameIndex
+Change: TypeAlias = (
+    CreateTable | DropTable | Truncate | AlterTable | CreateIndex | DropIndex | RenameIndex
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from leasehold.model.records import (
     JobEvent,
     JobWrite,
     RowChange,
+    RowsTruncated,
+    TableTruncated,
     VersionEvent,
 )
 from leasehold.replication.changefeed import (
@@ -31,6 +33,7 @@ from leasehold.replication.changefeed import (
     NewTable,
     Publication,
     RowPublication,
+    TruncationPublication,
 )
 from leasehold.schema.job import Status, job_from_wire
 from tests.unit.changefeed.made_log import MadeLog, descriptor_body, job
@@ -72,6 +75,20 @@ def test_every_change_gives_one_image_in_order() -> None:
     found = rows(follow(Changefeed(), log))
     assert found == expected(log)
     assert any(image is None for *_, image in found), "the log must hold deletes"
+
+
+def test_a_truncation_stands_between_the_images_before_it_and_those_of_its_own_commit() -> None:
+    log = begun()
+    log.write_rows(1, commits=1, keys=3)
+    again = RowChange(ChangeKind.INSERT, 1, 1, (7,), {1: 7}, {}, (0,))
+    log.decide((log.commit((again,), catalog=(TableTruncated(1),)),))
+    told = follow(Changefeed(), log)
+    at = next(n for n, p in enumerate(told) if isinstance(p, TruncationPublication))
+    gone = told[at]
+    assert isinstance(gone, TruncationPublication)
+    assert gone.record == RowsTruncated(1, log.lsn, log.commit_us)
+    assert len(rows(told[at:])) == 1
+    assert rows(told) == expected(log)
 
 
 def test_an_image_names_everything_about_its_row() -> None:

@@ -15,7 +15,7 @@ from leasehold.adapters.environment import ClusterSettings
 from leasehold.adapters.memory_ledger import MemoryLedger
 from leasehold.client.agent import Agent
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.row_decode import RowEvent, RowRecord
+from leasehold.client.row_decode import RowEvent, RowRecord, TruncationEvent
 from leasehold.client.subscriber import Subscriber, VersionNews
 from leasehold.lease.commands import (
     Change,
@@ -30,7 +30,7 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.replies import HolderList, Published, Reply
 from leasehold.model.errors import LedgerUnavailable, NotCoherent, UnknownTable
-from leasehold.model.records import RowImage, VersionEvent
+from leasehold.model.records import RowImage, RowsTruncated, VersionEvent
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
@@ -322,6 +322,31 @@ def until(subscriber: Subscriber, wanted: Callable[[list[Any]], bool]) -> list[A
         timer.cancel()
         timer.join()
     return seen
+
+
+def test_a_subscriber_hears_of_a_truncation_once_and_of_no_row_from_before_it(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    """Each partition tells of it; one may be behind another."""
+
+    def image(key: int, lsn: int) -> RowRecord:
+        return RowRecord(1, (key,), RowImage(1, (key,), {0: 1}, lsn, 1, 1, {1: key}))
+
+    def truncated(lsn: int) -> RowRecord:
+        return RowRecord(1, (), RowsTruncated(1, lsn, 7))
+
+    rows = Rows()
+    rows.records += [image(5, 9), truncated(20), image(6, 20), image(7, 19), truncated(20)]
+    rows.records += [image(8, 21), truncated(30), image(9, 31)]
+    with (
+        an_agent(ledger, road, clock) as agent,
+        Subscriber(agent, ["flights"], road=rows) as subscriber,
+    ):
+        seen = until(subscriber, lambda news: len(news) >= 7)[1:]
+    told = [n.lsn for n in seen]
+    assert told == [9, 20, 20, 21, 30, 31]
+    events = [n for n in seen if isinstance(n, TruncationEvent)]
+    assert events == [TruncationEvent("flights", 20, 7), TruncationEvent("flights", 30, 7)]
 
 
 def test_a_subscriber_gives_versions_with_words_and_rows_under_the_version_held(

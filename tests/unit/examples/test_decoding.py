@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.client.public_schema import encode_event
 from leasehold.client.row_decode import row_json
-from leasehold.model.records import RowImage, VersionEvent
+from leasehold.model.records import RowImage, RowsTruncated, VersionEvent
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
 from leasehold.schema.states import State
@@ -90,6 +90,14 @@ def test_a_name_is_that_of_the_table_that_has_it_now() -> None:
     book.learn(event(replace(V1, version=3, name="departures")))
     book.learn(event(V1))  # again, as after a restart
     assert book.table_id("flights") is None
+
+
+def test_a_truncation_is_told_once_its_table_is_known() -> None:
+    book = VersionBook()
+    gone = RowRecord(row_key(()), CODEC.encode(RowsTruncated(1, 41, 7)))
+    assert book.decode(1, gone) is None
+    book.learn(event(V1))
+    assert book.decode(1, gone) == {"table": "flights", "truncated": 41}
 
 
 def test_what_is_no_row_image_is_not_taken_for_one() -> None:

@@ -47,9 +47,8 @@ def test_history_of_versions_is_kept_for_ever() -> None:
     assert DATABASE.versions_history.config["cleanup.policy"] == "delete"
 
 
-def test_rows_are_named_by_table_id_and_truncation() -> None:
-    names = [DATABASE.rows(7).name, DATABASE.rows(7, 2).name, DATABASE.rows(72).name]
-    assert names == ["air.rows.7", "air.rows.7.2", "air.rows.72"]
+def test_rows_are_named_by_table_id() -> None:
+    assert [DATABASE.rows(7).name, DATABASE.rows(72).name] == ["air.rows.7", "air.rows.72"]
     assert {DATABASE.rows(n).partitions for n in range(5)} == {2}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import Barrier, Chunk, RowImage
+from leasehold.model.records import Barrier, Chunk, RowImage, RowsTruncated
 from spark_streaming.chunks import (
     CHUNK_ROWS_DEFAULT,
     CHUNK_ROWS_MAX,
@@ -50,6 +50,13 @@ def chunks_of(
 
 def keys_of(chunks: Sequence[Chunk]) -> list[Any]:
     return [key[0] for chunk in chunks for key, _ in chunk.rows]
+
+
+def test_images_from_before_a_truncation_are_not_sent() -> None:
+    gone = row_key(()), CODEC.encode(RowsTruncated(1, 5, 1))
+    records = [record((1,), 3), record((2,), 4), gone, record((2,), 6)]
+    chunks = chunks_of(records, 10)
+    assert [chunk.rows for chunk in chunks] == [(((2,), 6),)]
 
 
 def test_the_fields_are_those_of_the_codec() -> None:

@@ -20,6 +20,8 @@ from leasehold.sql.statements import (
     DropTable,
     Explain,
     RenameColumn,
+    TableNamed,
+    Truncate,
 )
 from leasehold.sql.words import RESERVED
 from tests.unit.sql.refusal import Refusal, check_refusal
@@ -31,14 +33,38 @@ def test_explain_wraps_the_change(asked: str) -> None:
     assert parse_ddl(sql) == Explain(DropTable("t", True, len(sql)))
 
 
+@pytest.mark.parametrize(
+    ("sql", "made"),
+    [
+        ("truncate t", Truncate((TableNamed("t", 10),))),
+        ("truncate table t", Truncate((TableNamed("t", 16),))),
+        ("TRUNCATE only T *, public.u", Truncate((TableNamed("t", 15), TableNamed("u", 20)))),
+        ("truncate t restart identity restrict", Truncate((TableNamed("t", 10),), restart=True)),
+        ("truncate t continue identity", Truncate((TableNamed("t", 10),))),
+        ('truncate "table"', Truncate((TableNamed("table", 10),))),
+    ],
+)
+def test_truncate(sql: str, made: Truncate) -> None:
+    assert parse_ddl(sql) == made
+    assert parse_ddl(f"{sql};") == made
+
+
 REFUSED: list[Refusal] = [
     # not a schema change, or none that is known
     ("vacuum t", FeatureNotSupported, 1),
     ("reindex index i", FeatureNotSupported, 1),
     ("select 1", FeatureNotSupported, 1),
     ("insert into t values (1)", FeatureNotSupported, 1),
-    ("truncate t", FeatureNotSupported, 1),
-    ("truncate table t cascade", FeatureNotSupported, 1),
+    ("truncate", SyntaxInvalid, 9),
+    ("truncate table", SyntaxInvalid, 15),
+    ("truncate t u", SyntaxInvalid, 12),
+    ("truncate t,", SyntaxInvalid, 12),
+    ("truncate t restart", SyntaxInvalid, 12),
+    ("truncate t restart identity continue identity", SyntaxInvalid, 29),
+    ("truncate t cascade", FeatureNotSupported, 12),
+    ("truncate t restart identity cascade", FeatureNotSupported, 29),
+    ("truncate s.t", FeatureNotSupported, 10),
+    ("explain truncate t cascade", FeatureNotSupported, 20),
     ("create view v as select 1", FeatureNotSupported, 1),
     ("create sequence s", FeatureNotSupported, 1),
     ("drop view v", FeatureNotSupported, 1),
@@ -90,7 +116,7 @@ def test_refused(refusal: Refusal) -> None:
 
 
 NAMED: list[tuple[str, str]] = [
-    ("truncate t", "TRUNCATE"),
+    ("truncate t cascade", "name the tables"),
     ("alter table t add primary key (a)", "PRIMARY KEY"),
     ("alter table t add a int primary key", "PRIMARY KEY"),
     ("alter table t add foreign key (a) references u on delete cascade", "CASCADE"),

@@ -230,6 +230,11 @@ class Lockstep:
         for store in self.writers:
             store.change(descriptor, change, self.lsn, 0, row if store is self.master else None)
 
+    def truncate(self) -> None:
+        self.lsn += 1
+        for store in self.writers:
+            store.truncate(TABLE, self.lsn)
+
     def remember(self, number: int) -> None:
         request_id = number.to_bytes(16, "big")
         outcome = Outcome(1, self.lsn, 1, self.lsn, True, detail={"key": [1, "x"]}, answer=None)

@@ -46,7 +46,7 @@ STEP = st.one_of(
     st.tuples(st.just("forget"), st.integers(0, 20), st.integers(1, 2)),
     *(
         st.tuples(st.just(name))
-        for name in ("advance", "advance", "commit", "commit", "rollback", "crash")
+        for name in ("advance", "advance", "commit", "commit", "rollback", "crash", "truncate")
     ),
     *(st.tuples(st.just(name)) for name in ("savepoint", "release", "rollback_to")),
     st.tuples(st.just("undone"), st.lists(WRITE, min_size=1, max_size=3)),
@@ -91,7 +91,7 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
         case ("release" | "rollback_to" as name,):
             if run.savepoints:
                 getattr(run, name)()
-        case ("advance" | "savepoint" as name,):
+        case ("advance" | "savepoint" | "truncate" as name,):
             getattr(run, name)()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.sqlite_layout import entries_tables, physical_columns
+from leasehold.adapters.sqlite_layout import entries_tables, physical_columns, tables_aside
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
 from leasehold.schema.descriptor import Column, Descriptor, Index
@@ -123,6 +123,66 @@ def test_a_dropped_table_goes_whole(filled: Filled) -> None:
     filled.remove()
     assert physical_columns(filled.store._connection, "t1") == ()
     assert entries_tables(filled.store._connection, 1) == ()
+
+
+def test_a_truncated_table_is_empty_at_once_and_its_pages_go_in_pieces(filled: Filled) -> None:
+    reader = filled.store.open_snapshot()
+    filled.commit(lambda: filled.store.truncate(1, filled.lsn))
+    assert filled.clean()
+    assert filled.one("SELECT count(*) FROM t1") == filled.one(f"SELECT count(*) FROM x1_{BY_A}")
+    kept = filled.one("SELECT count(*) FROM t1"), len(tables_aside(filled.store._connection))
+    assert kept == (0, 2), "rows and entries are set aside"
+    with filled.store.open_snapshot() as now:
+        assert list(now.scan(filled.newest, None, None, rows_max=ROWS)) == []
+    assert len(list(reader.scan(filled.newest, None, None, rows_max=ROWS))) == ROWS
+    found = reader.get_by(filled.newest, BY_A, (2,), rows_max=ROWS)
+    assert len(list(found)) == ROWS // 5, "an older snapshot goes on seeing what was there"
+    assert filled.remove() > 2 * ROWS // 10
+    assert len(list(reader.scan(filled.newest, None, None, rows_max=ROWS))) == ROWS
+    reader.close()
+    assert tables_aside(filled.store._connection) == ()
+
+
+def test_a_key_that_was_truncated_is_free_at_once(filled: Filled) -> None:
+    key = (3,) * len(filled.newest.primary_key)
+    image = {KEY: 3, A: 9, B: 3}
+    change = RowChange(ChangeKind.INSERT, 1, 1, key, image, {}, (0,))
+
+    def truncated() -> None:
+        filled.store.truncate(1, filled.lsn)
+        assert filled.store.row(filled.newest, key) is None
+        filled.store.change(filled.newest, change, filled.lsn, 0, None)
+
+    filled.commit(truncated)
+    filled.remove()
+    row = filled.store.row(filled.newest, key)
+    assert row is not None
+    assert row.values == image
+    assert filled.one(f"SELECT count(*) FROM x1_{BY_A}") == 1
+    assert filled.clean()
+
+
+def test_truncated_twice_and_started_again_before_anything_is_removed(filled: Filled) -> None:
+    filled.drop(BY_A)
+    for _ in range(2):
+        filled.commit(lambda: filled.store.truncate(1, filled.lsn))
+    path = filled.store.path
+    filled.store.close()
+    filled.store = SqliteStore(path)
+    assert len(tables_aside(filled.store._connection)) == 3
+    filled.remove()
+    assert tables_aside(filled.store._connection) == ()
+    assert filled.one("SELECT count(*) FROM t1") == 0
+    assert filled.clean()
+
+
+def test_a_truncation_rolled_back_leaves_every_row(filled: Filled) -> None:
+    filled.store.begin()
+    filled.store.truncate(1, 99)
+    filled.store.rollback()
+    assert filled.one("SELECT count(*) FROM t1") == ROWS
+    assert filled.store.row(filled.newest, (3,) * len(filled.newest.primary_key)) is not None
+    assert filled.clean()
 
 
 def test_what_a_version_in_use_names_stays(filled: Filled) -> None:

@@ -1,0 +1,42 @@
+"""TRUNCATE: which tables lose their rows, and when that can't be.
+
+No descriptor version and no job: no element changes its state, and of no rows every version's
+definition holds. So it is one decision at one LSN, like a write (DESIGN.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leasehold.model.errors import FeatureNotSupported
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import ForeignKey
+from leasehold.schema.names import references_of
+from leasehold.sql.statements import Truncate
+
+NOTHING_TO_RESTART = "RESTART IDENTITY: no column has an identity, so there is nothing to restart"
+
+
+def truncated_tables(statement: Truncate, catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Each table once. Raises UnknownTable, and FeatureNotSupported for a table to which a foreign
+    key of another table refers that is not named too."""
+    found = {t.table_id: t for t in (catalog.resolve(named.name) for named in statement.tables)}
+    for table in found.values():
+        for child, key in _references(catalog, table.table_id):
+            if child.table_id not in found:
+                raise FeatureNotSupported(
+                    f"table {table.name!r} can't be truncated: foreign key {key.name!r} of table"
+                    f" {child.name!r} refers to it; truncate {child.name!r} in the same statement,"
+                    " or drop the foreign key first",
+                    table=table.name,
+                    constraint=key.name,
+                )
+    return tuple(found.values())
+
+
+def _references(catalog: Catalog, table_id: int) -> Iterator[tuple[Descriptor, ForeignKey]]:
+    """In any state, and those that a version enforces that is in use still."""
+    yield from references_of(catalog, table_id)
+    for child_id, key in catalog.references(table_id):
+        yield catalog.newest(child_id), key
