@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 
@@ -31,6 +31,8 @@ class Target(NamedTuple):
 
 
 TARGETS: Final = {
+    "add_column_e2e": Target(50, at_most=True),
+    "step_p50_100": Target(50, at_most=True),
     "commit_p50": Target(4, at_most=True),
     "txn_rate_1000": Target(10_000, at_most=False),
     "step_p50_10": Target(25, at_most=True),
@@ -60,6 +62,13 @@ def percentile(values: Sequence[float], share: float) -> float:
     # A product such as 0.07 × 100 comes out a hair above the whole number that it is.
     rank = math.ceil(round(share * len(values), 9))
     return sorted(values)[rank - 1]
+
+
+def latencies(what: str, when: str, found: Sequence[float]) -> Iterator[Figure]:
+    """p50, p99 and the longest of `found`, in ms."""
+    yield Figure(f"{what}_p50_{when}", percentile(found, 0.5), "ms")
+    yield Figure(f"{what}_p99_{when}", percentile(found, 0.99), "ms")
+    yield Figure(f"{what}_stall_{when}", max(found), "ms")
 
 
 def table(figures: Sequence[Figure]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.bench import commit, rate, read, step, takeover
+from tests.bench import commit, lock, rate, read, renewal, sessions, step, takeover
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure
 from tests.bench.index import (
@@ -17,7 +17,10 @@ from tests.bench.index import (
     measure_stall,
 )
 
-GROUPS: Final = {
+LATENCIES: Final = ("p50", "p99", "stall")
+BESIDE: Final = ("unique", "default", "type")
+SESSION_SPANS: Final = ("before", "during", "blocked")
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "commit": ("commit_p50_1r", "commit_p99_1r", "commit_p50", "commit_p99"),
     "rate": ("txn_rate_64", "txn_rate_1000"),
     "step": (
@@ -46,7 +49,15 @@ GROUPS: Final = {
         "write_p50_during",
         "write_p99_during",
         "write_stall_during",
+        *(f"{each}_rows_rate_beside" for each in BESIDE),
+        *(f"write_{each}_{when}" for when in BESIDE for each in LATENCIES),
     ),
+    "sessions": (
+        *(f"session_{each}_{when}" for when in SESSION_SPANS for each in LATENCIES),
+        "blocked_change",
+    ),
+    "renewal": ("renewal_10", "renewal_1000"),
+    "lock": ("lock_rate_shared", "lock_collisions_shared", "lock_rate_own", "lock_collisions_own"),
     "read": ("held_lease", "point_read"),
     "takeover": ("takeover",),
 }
@@ -59,6 +70,9 @@ _ALONE: Final = {
     "crowd": step.measure_crowd,
     "read": read.measure,
     "takeover": takeover.measure,
+    "sessions": sessions.measure,
+    "renewal": renewal.measure,
+    "lock": lock.measure,
 }
 _ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}
 

@@ -12,10 +12,11 @@ from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.child import Child
 from tests.bench.cpu import cpu_seconds, per_unit
-from tests.bench.figure import Figure, percentile
+from tests.bench.figure import Figure, latencies
 from tests.bench.jobs_reader import Ended
 from tests.bench.pacing import Write, due_between
 from tests.bench.stand import Stand, replicants, say, stand
+from tests.bench.topic_bytes import grown, topic_bytes
 
 JOB_TIMEOUT_S: Final = 900.0
 MARKER_TIMEOUT_S: Final = 600.0
@@ -41,8 +42,10 @@ class LoadedRows:
     def change(self, sql: str) -> Ended:
         """A schema change over all rows; tells what it cost each process."""
         before = cpu_seconds(self.where.cluster, self.processes)
+        sizes = topic_bytes(self.where.cluster)
         ended = self.where.change(sql, JOB_TIMEOUT_S)
         after = cpu_seconds(self.where.cluster, self.processes)
+        say(f"bytes per row: {grown(sizes, topic_bytes(self.where.cluster), self.rows)}")
         say(f"processor time per row, µs: {per_unit(before, after, self.rows)}")
         return ended
 
@@ -88,27 +91,33 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
 
 
 def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
+    """Writers beside the changes that fill or look through every row, each with a rest before."""
     where = loaded.where
     writer = where.child("writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S)
     writer.wait_ready()
     time.sleep(WARM_UP_S)
-    say(f"{WRITES_PER_S} writes/s for {BEFORE_S:g} s, then CREATE INDEX beside them")
-    before_ns = boottime_ns()
-    time.sleep(BEFORE_S)
+    table = bulk_loader.TABLE
+    say(f"{WRITES_PER_S} writes/s for {BEFORE_S:g} s, then changes beside them")
     begin_ns = boottime_ns()
-    ended = loaded.change(f"CREATE INDEX rows_words ON {bulk_loader.TABLE} (words)")
-    end_ns = boottime_ns()
-    say(f"CREATE INDEX took {ended.took_ms / 1e3:.1f} s beside the writes")
+    time.sleep(BEFORE_S)
+    spans = {"before": (begin_ns, boottime_ns())}
+    for when, sql in (
+        ("during", f"CREATE INDEX beside_words ON {table} (words)"),
+        ("unique", f"CREATE UNIQUE INDEX beside_id ON {table} (words, id)"),
+        ("default", f"ALTER TABLE {table} ADD COLUMN beside int NOT NULL DEFAULT 7"),
+        ("type", f"ALTER TABLE {table} ALTER beside TYPE text"),
+    ):
+        say(sql)
+        begin_ns = boottime_ns()
+        ended = loaded.change(sql)
+        spans[when] = (begin_ns, boottime_ns())
+        say(f"took {ended.took_ms / 1e3:.1f} s beside the writes")
+        if when != "during":
+            yield Figure(f"{when}_rows_rate_beside", loaded.rows / ended.took_ms * 1e3, "rows/s")
     writes = _writes(writer)
-    yield from _figures("before", due_between(writes, before_ns, begin_ns))
-    yield from _figures("during", due_between(writes, begin_ns, end_ns))
+    for when, (begin, end) in spans.items():
+        yield from latencies("write", when, due_between(writes, begin, end))
 
 
 def _writes(writer: Child) -> list[Write]:
     return [Write(due, answered) for due, answered in writer.answer(stop=True)]
-
-
-def _figures(when: str, latencies: list[float]) -> Iterator[Figure]:
-    yield Figure(f"write_p50_{when}", percentile(latencies, 0.5), "ms")
-    yield Figure(f"write_p99_{when}", percentile(latencies, 0.99), "ms")
-    yield Figure(f"write_stall_{when}", max(latencies), "ms")

@@ -17,8 +17,11 @@ from confluent_kafka.admin import AdminClient
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, open_replica
 from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.redis_ledger import RedisLedger
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.lease.commands import Holders
+from leasehold.lease.replies import HolderList
 from tests.integration.system_cluster import (
     assert_consistent,
     command,
@@ -192,6 +195,31 @@ def test_l6_a_replicant_that_lost_its_store_gets_another_one(
         path.unlink()
     cluster.start("r2")
     await_coherent(watch, "r2", add_one(producer))
+
+
+def test_d4_a_replica_that_was_closed_holds_up_nobody(
+    settings: ClientSettings, producer: ChangeProducer
+) -> None:
+    """It gives back all its leases, not the first alone: the others would block the tables' schema
+    changes until its session has run out."""
+    for name in ("second", "third"):
+        assert producer.submit({"sql": f"CREATE TABLE {name} (id bigint PRIMARY KEY)"}).result().lsn
+    ledger = RedisLedger(settings.redis, settings.cluster.database)
+
+    def held() -> int:
+        found = 0
+        for table in (1, 2, 3):
+            reply = ledger.call(Holders(table))
+            assert isinstance(reply, HolderList)
+            found += sum(holding.agent == "guest" for holding in reply.holders)
+        return found
+
+    try:
+        with open_replica(named(settings, "guest")):
+            until(lambda: held() == 3, "leases on three tables")
+        assert held() == 0
+    finally:
+        ledger.close()
 
 
 def test_l3_l5_no_write_was_lost_or_doubled_and_all_nodes_are_equal(

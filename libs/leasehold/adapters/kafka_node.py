@@ -62,6 +62,7 @@ from leasehold.replication.effects import (
     Wake,
 )
 from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node_agent import FOR_AGENT
 
 CODEC: Final = MessagePackCodec()
 RECORDS_PER_READ_MAX: Final = 2_000
@@ -72,6 +73,7 @@ ledger's thread."""
 TURN_NS_MAX: Final = 50_000_000
 """Longest that applied records wait for their commit. A follower that is behind could otherwise be
 busy for seconds with what it has read, acknowledge nothing, and lose its coherency lease by it."""
+GIVE_BACK_NS: Final = 2_000_000_000
 BROKER_RETRY_S: Final = 0.5
 DEFAULT_CONTENT_TYPE: Final = "application/json"
 LOG: Final = logging.getLogger("leasehold.node")
@@ -135,11 +137,25 @@ class KafkaNode:
                 if not self.caught_up.is_set() and self.node.position.offset >= end:
                     self.caught_up.set()
             if self.error is None:
-                self._perform(self.node.give_up_lease(now()))
+                self._give_back()
         except LogStopped as error:
             self.error = error
         finally:
             self._close()
+
+    def _give_back(self) -> None:
+        """Before a clean stop: serve no more reads, and give back every lease that is not in use.
+        The agent has one call under way at a time; what it can't give back in time would hold up
+        schema changes until its session ends."""
+        self._perform(self.node.give_up_lease(now()))
+        give_up_ns = boottime_ns() + GIVE_BACK_NS
+        while self._ledger_calls and (left_ns := give_up_ns - boottime_ns()) > 0:
+            with suppress(Empty):
+                item = self._inbox.get(timeout=left_ns / 1e9)
+                if isinstance(item, LedgerReplied):
+                    self._ledger_calls -= 1
+                    if item.token == FOR_AGENT:
+                        self._perform(self.node.step(item, now()))
 
     def _begin(self, stop: Flag) -> int:
         """Wait for the broker, check that the log still has what this store needs next."""

@@ -16,7 +16,9 @@ METRICS = [
     *("txn_rate_64", "txn_rate_1000", "step_p50_3", "step_p50_10", "step_p50_100"),
     *("add_column_e2e", "index_rows_rate", "write_p50_before", "write_p99_before"),
     *("write_stall_before", "write_p50_during", "write_p99_during", "write_stall_during"),
-    *("held_lease", "point_read", "takeover", "bulk_rate"),
+    *("held_lease", "point_read", "takeover", "bulk_rate", "step_p50_1000"),
+    *("renewal_10", "renewal_1000", "lock_rate_shared", "session_stall_blocked"),
+    *("write_p99_unique", "write_stall_default", "write_p50_type", "type_rows_rate_beside"),
 ]
 
 
