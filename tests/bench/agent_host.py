@@ -18,7 +18,7 @@ from typing import Final
 from leasehold.adapters.kafka_version_road import KafkaVersionRoad
 from leasehold.client.agent import Agent
 from leasehold.client.client_settings import ClientSettings
-from leasehold.model.records import VersionEvent
+from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
 
 READ_S: Final = 0.2
 LEASE_TIMEOUT_S: Final = 60.0
@@ -39,9 +39,9 @@ class SharedRoad:
         except Empty:
             return []
 
-    def acknowledge(self, agent: str, table: int, version: int) -> None:
+    def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
         with self._send_lock:  # a TopicWriter is for one thread
-            self._road.acknowledge(agent, table, version)
+            self._road.acknowledge(agent, record)
 
     def rewind(self) -> None:
         self._road.rewind()

@@ -23,6 +23,7 @@ from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
 from leasehold.model.records import (
     Ack,
     CheckReport,
+    HoldingReport,
     JobEvent,
     JobProgress,
     LeaseAck,
@@ -39,7 +40,9 @@ FOLLOWED: Final = 5  # log, acks, versions, jobs, notices
 ENDS_EVERY_NS: Final = 1_000_000_000
 ENDS_TIMEOUT_S: Final = 2.0
 
-_SHOWN: Final = (Ack, LeaseAck, CheckReport, VersionEvent, JobEvent, JobProgress)
+_SHOWN: Final = (
+    Ack, LeaseAck, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress
+)  # fmt: skip
 
 
 class KafkaClusterRoad:

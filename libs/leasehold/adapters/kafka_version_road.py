@@ -11,7 +11,7 @@ from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
-from leasehold.model.records import LeaseAck, VersionEvent
+from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
 
 EVENTS_MAX: Final = 1_000
 
@@ -62,15 +62,15 @@ class KafkaVersionRoad:
             self._begin_again.set()
             return []
 
-    def acknowledge(self, agent: str, table: int, version: int) -> None:
+    def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
         if self._writer is None:
             self._writer = TopicWriter(self._settings, "leasehold-acks")
-        data = self._codec.encode(LeaseAck(agent, table, version))
+        data = self._codec.encode(record)
         try:
             self._writer.send(self._acks, 0, agent.encode(), data)
             self._writer.deliveries()
         except BusUnavailable:
-            return  # only wakes the waiter (D4): the master looks at the ledger anyway
+            return  # it wakes a waiter (D4), who looks anyway, or is for people
 
     def rewind(self) -> None:
         """From any thread; done at the next `events`."""

@@ -28,9 +28,16 @@ from leasehold.lease.holder_events import (
     Wake,
     Want,
 )
+from leasehold.lease.old_leases import OldLeases
 from leasehold.lease.rules import EVERY_RULE, Rules
 from leasehold.model.errors import LedgerUnavailable
-from leasehold.model.records import LeaseAck, RowImage, RowsTruncated, VersionEvent
+from leasehold.model.records import (
+    HoldingReport,
+    LeaseAck,
+    RowImage,
+    RowsTruncated,
+    VersionEvent,
+)
 from leasehold.model.topics import Topics
 from leasehold.schema.descriptor import Descriptor, from_wire
 
@@ -97,6 +104,7 @@ class MemorySubscriber:
             limits=self._limits,
             rules=self._rules,
         )
+        self._old = OldLeases(self.holder)
         self._subscribe(self._topics.versions_history.name, 0, self._version_read)
 
     def crash(self) -> None:
@@ -202,9 +210,11 @@ class MemorySubscriber:
                         self._step(Idle())
         for table_id in list(self._rows):
             self._decode(table_id)
+        for report in self._old.reports(self.clock.now(self._scheduler)):
+            self._acknowledge(report)
         self._plan_wake()
 
-    def _acknowledge(self, ack: LeaseAck) -> None:
+    def _acknowledge(self, ack: LeaseAck | HoldingReport) -> None:
         def arrive() -> None:
             self._bus.append(self._topics.acks.name, 0, self.name.encode(), CODEC.encode(ack))
 
@@ -212,9 +222,10 @@ class MemorySubscriber:
 
     def _plan_wake(self) -> None:
         assert self.holder is not None, "only while it runs"
-        due_ns = self.holder.due_ns()
-        if due_ns is None:
+        dues = [due for due in (self.holder.due_ns(), self._old.due_ns()) if due is not None]
+        if not dues:
             return
+        due_ns = min(dues)
         at_ns = max(self.clock.virtual_ns(due_ns), self._scheduler.now_ns + 1)
         if self._scheduler.now_ns < self._waking_ns <= at_ns:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -15,6 +16,7 @@ from leasehold.client.cluster_watch import ClusterWatch
 EVERY_S: Final = 0.5
 ENDED: Final = ("succeeded", "failed", "cancelled")
 FINDINGS_SHOWN_MAX: Final = 5
+NUMBERS: Final = re.compile(r"[0-9.,]+")
 
 
 def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
@@ -91,7 +93,8 @@ def left_words(job: dict[str, Any]) -> str | None:
 
 def _say(job: dict[str, Any], said: dict[int, tuple[Any, ...]], output: Output) -> None:
     """Where no bar is drawn: a line at each change of state, not at each row."""
-    state = (job["status"], job["step"], job["phase"], tuple(job["waits_for"]))
+    waits = tuple(NUMBERS.sub("", words) for words in job["waits_for"])  # time alone is no change
+    state = (job["status"], job["step"], job["phase"], waits)
     if said.get(job["job"]) == state:
         return
     said[job["job"]] = state

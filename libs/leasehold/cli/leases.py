@@ -7,7 +7,8 @@ import argparse
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking, now_us
-from leasehold.cli.output import Output
+from leasehold.cli.output import Output, span
+from leasehold.client.blocker_report import holding_words
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_report import report
 from leasehold.model.errors import LedgerUnavailable
@@ -51,14 +52,19 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         ],
         "nobody holds a lease",
     )
+    for lease in leases:
+        for version in lease["versions"]:
+            for holder in version["holders"]:
+                output.line(holding_words(holder), "yellow")
     output.line()
     output.table(
-        ["session", "agent", ">renewals", ">leases", ""],
+        ["session", "agent", ">renewals", ">last seen", ">leases", ""],
         [
             [
                 str(session["session"]),
                 session["agent"],
                 session["renewals"],
+                span(session["renewed_ms"]),
                 session["leases"],
                 "expiring" if session["expiring"] else "",
             ]

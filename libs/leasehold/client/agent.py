@@ -21,11 +21,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol
 
-from leasehold.adapters.clock import boottime_ns, random_bytes
+from leasehold.adapters.clock import boottime_ns, random_bytes, unix_us
 from leasehold.client.client_settings import ClientSettings
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.commands import SESSION_ID_MAX, Command, Snapshot
-from leasehold.lease.held_leases import HeldLease
+from leasehold.lease.held_leases import HeldLease, Use
 from leasehold.lease.holder import Holder
 from leasehold.lease.holder_events import (
     Acknowledge,
@@ -42,9 +42,11 @@ from leasehold.lease.holder_events import (
     Wake,
     Want,
 )
+from leasehold.lease.old_leases import OldLeases
 from leasehold.lease.replies import RefusalReason, Reply, SnapshotReport
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
-from leasehold.model.records import VersionEvent
+from leasehold.model.ports import Now
+from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.states import READABLE
 
@@ -71,8 +73,9 @@ class VersionRoad(Protocol):
         """What has been published since the last call; first of all every table's newest."""
         ...
 
-    def acknowledge(self, agent: str, table: int, version: int) -> None:
-        """Only wakes the waiter (D4), so a lost one costs time and nothing else."""
+    def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
+        """A LeaseAck only wakes the waiter (D4), a HoldingReport is for people: a lost one costs
+        time and nothing else."""
         ...
 
     def rewind(self) -> None:
@@ -99,6 +102,7 @@ class LeaseUse(NamedTuple):
 
     descriptor: Descriptor
     held: HeldLease
+    named: Use | None = None
 
 
 class Agent:
@@ -121,6 +125,7 @@ class Agent:
         self._holder = Holder(
             self.name, _session_ids(), has_store=False, limits=_limits(self.settings)
         )
+        self._old = OldLeases(self._holder)
         self._descriptors: dict[int, dict[int, Descriptor]] = {}
         self._table_ids: dict[str, int] = {}
         self._newest_us: dict[int, int] = {}
@@ -143,30 +148,44 @@ class Agent:
     # --- users ---------------------------------------------------------------------------------
 
     @contextmanager
-    def lease(self, table: str, timeout_s: float = LEASE_TIMEOUT_S) -> Iterator[Descriptor]:
+    def lease(
+        self, table: str, timeout_s: float = LEASE_TIMEOUT_S, *, label: str = ""
+    ) -> Iterator[Descriptor]:
         """The table's newest leased descriptor for as long as the block runs.
 
-        Raises UnknownTable, or NotCoherent (57P03) when no lease comes in `timeout_s`.
+        `label` says what the work is, to whoever waits for it (`leasehold jobs`); no row values in
+        it, please. Raises UnknownTable, or NotCoherent (57P03) when no lease comes in `timeout_s`.
         """
-        use = self.acquire(table, timeout_s)
+        use = self.acquire(table, timeout_s, label=label)
         try:
             yield use.descriptor
         finally:
             self.release(use)
 
-    def acquire(self, table: str, timeout_s: float = LEASE_TIMEOUT_S) -> LeaseUse:
+    def acquire(
+        self, table: str, timeout_s: float = LEASE_TIMEOUT_S, *, label: str = ""
+    ) -> LeaseUse:
         """As `lease`, without the block. In-process while a lease is held: no lock, no network."""
         table_id = self._table_ids.get(table)
+        held = None
         if table_id is not None:
             held = self._holder.leases.acquire(table_id, self._clock_ns())
-            if held is not None:
-                return LeaseUse(self._descriptors[table_id][held.version], held)
-        table_id = self._table_id(table, timeout_s)
-        held = self._await_lease(table, table_id, timeout_s)
-        return LeaseUse(self._descriptors[table_id][held.version], held)
+        if table_id is None or held is None:
+            table_id = self._table_id(table, timeout_s)
+            held = self._await_lease(table, table_id, timeout_s)
+        named = None
+        if label:
+            named = Use(label, "", self._clock_ns())
+            self._holder.leases.name_use(held, named)
+        return LeaseUse(self._descriptors[table_id][held.version], held, named)
 
     def release(self, use: LeaseUse) -> None:
-        if self._holder.leases.release(use.held):
+        leases = self._holder.leases
+        if use.named is None:
+            idle = leases.release(use.held)
+        else:
+            idle = leases.release_named(use.held, use.named)
+        if idle:
             self._post(Idle())
 
     def is_valid(self, use: LeaseUse) -> bool:
@@ -272,6 +291,8 @@ class Agent:
             if event is None:
                 return
             self._perform(self._holder.step(event, self._clock_ns()))
+            for report in self._old.reports(Now(self._clock_ns(), unix_us())):
+                self._road.acknowledge(self.name, report)
             with self._work:
                 self._work.notify_all()  # close() looks at what is held
 
@@ -280,7 +301,8 @@ class Agent:
             while not self._inbox:
                 if self._stopping:
                     return None
-                due_ns = self._holder.due_ns()
+                dues = (self._holder.due_ns(), self._old.due_ns())
+                due_ns = min((due for due in dues if due is not None), default=None)
                 wait_s = None if due_ns is None else (due_ns - self._clock_ns()) / 1e9
                 if wait_s is not None and wait_s <= 0:
                     return TimePassed()
@@ -293,7 +315,7 @@ class Agent:
                 case Send(command):
                     self._ask(command)
                 case Acknowledge(table, version):
-                    self._road.acknowledge(self.name, table, version)
+                    self._road.acknowledge(self.name, LeaseAck(self.name, table, version))
                 case Wake():
                     self._wake(effect)
 

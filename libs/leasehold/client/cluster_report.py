@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from leasehold.client.blocker_report import holding_report
 from leasehold.client.cluster_view import (
     RATE_SECONDS_MAX,
     ClusterView,
@@ -135,10 +136,15 @@ def ledger_report(view: ClusterView, now_us: int) -> dict[str, Any]:
                 "renewals": s.counter,
                 "leases": s.held,
                 "expiring": s.expiring,
+                "renewed_ms": _since_ms(view.sessions[s.session].moved_us, now_us),
             }
             for s in (found.sessions if found else ())
         ],
     }
+
+
+def _since_ms(unix_us: int, now_us: int) -> int | None:
+    return max(0, now_us - unix_us) // 1_000 if unix_us else None
 
 
 def table_report(view: ClusterView, table: TableView) -> dict[str, Any]:
@@ -174,17 +180,19 @@ def elements_report(descriptor: Descriptor, elements: Iterable[Element]) -> list
 
 
 def leases_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
-    """Per table: current and lowest version, and who holds which."""
+    """Per table: current and lowest version, and who holds which; of old ones (`holders`) since
+    when, at what work, and whether the agent answers."""
     if view.ledger is None:
         return []
     found = []
     for status in view.ledger.report.tables:
         known = view.tables.get(status.table)
         holders = view.ledger.holders.get(status.table, ())
+        name = known.event.name if known else f"table {status.table}"
         found.append(
             {
                 "table_id": status.table,
-                "table": known.event.name if known else f"table {status.table}",
+                "table": name,
                 "current": status.current,
                 "min_version": status.min_version,
                 "versions": [
@@ -194,6 +202,11 @@ def leases_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
                         "old": version < status.current,
                         "agents": [h.agent for h in holders if h.version == version],
                         "sessions": [h.session for h in holders if h.version == version],
+                        "holders": [
+                            holding_report(view, h, name, now_us)
+                            for h in holders
+                            if h.version == version and version < status.current
+                        ],
                     }
                     for version, count in status.leases
                 ],

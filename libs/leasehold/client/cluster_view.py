@@ -17,6 +17,7 @@ from leasehold.model.records import (
     Ack,
     CheckReport,
     Grant,
+    HoldingReport,
     JobEvent,
     JobProgress,
     LeaseAck,
@@ -31,6 +32,7 @@ from leasehold.schema.states import State
 RECENT_EVENTS_MAX: Final = 50
 RECENT_CHECKS_MAX: Final = 64
 RATE_SECONDS_MAX: Final = 60
+HELD_BACK_MAX: Final = 1_000
 SILENT_AFTER_US: Final = 3_000_000
 """A node acknowledges several times a second; one that has not for so long is called silent."""
 
@@ -92,6 +94,7 @@ Event: TypeAlias = (
     | TopicEnds
     | Ack
     | LeaseAck
+    | HoldingReport
     | CheckReport
     | VersionEvent
     | JobEvent
@@ -127,6 +130,14 @@ class NodeView:
 
     def silent(self, now_us: int) -> bool:
         return now_us - self.ack.sent_us > SILENT_AFTER_US
+
+
+class SessionSeen(NamedTuple):
+    """An agent's session by its count of renewals; `moved_us`: when that was last seen to rise,
+    0 as long as it was not (a look of its own tells nothing)."""
+
+    renewals: int
+    moved_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +177,9 @@ class Second(NamedTuple):
 class ClusterView:
     """Everything seen so far. `unreachable`: "kafka" | "ledger" → why; both absent = both fine.
 
-    `committed`, `refused`, `dead_lettered` count since the view began to look.
+    `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
+    it still holds it only the ledger tells. `sessions`: by id. `committed`, `refused` and
+    `dead_lettered` count since the view began to look.
     """
 
     log: LogView = field(default_factory=LogView)
@@ -177,6 +190,8 @@ class ClusterView:
     recent: tuple[VersionChange, ...] = ()  # newest last
     checks: tuple[CheckReport, ...] = ()  # newest last
     agents_moved: Mapping[str, LeaseAck] = field(default_factory=dict)
+    held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
+    sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None
     ledger_us: int = 0
     ends: Mapping[str, int] = field(default_factory=dict)
@@ -203,6 +218,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _ack(view, event)
         case LeaseAck():
             return replace(view, agents_moved={**view.agents_moved, event.agent: event})
+        case HoldingReport():
+            return _held_back(view, event)
         case CheckReport():
             return replace(view, checks=(*view.checks, event)[-RECENT_CHECKS_MAX:])
         case VersionEvent():
@@ -213,11 +230,38 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _progress(view, event)
         case LedgerSeen():
             view = _reached(view, "ledger")
-            return replace(view, ledger=event, ledger_us=now_us)
+            sessions = _sessions_seen(view, event.report, now_us)
+            return replace(view, ledger=event, ledger_us=now_us, sessions=sessions)
         case Unreachable():
             return replace(view, unreachable={**view.unreachable, event.what: event.why})
         case Reachable():
             return _reached(view, event.what)
+
+
+def _held_back(view: ClusterView, report: HoldingReport) -> ClusterView:
+    name = (report.agent, report.table_id, report.version)
+    known = view.held_back.get(name)
+    if known is not None and report.sent_us < known.sent_us:
+        return view
+    held_back = {**view.held_back, name: report}
+    if len(held_back) > HELD_BACK_MAX:
+        del held_back[min(held_back, key=lambda each: held_back[each].sent_us)]
+    return replace(view, held_back=held_back)
+
+
+def _sessions_seen(
+    view: ClusterView, report: SnapshotReport, now_us: int
+) -> dict[int, SessionSeen]:
+    found = {}
+    for status in report.sessions:
+        known = view.sessions.get(status.session)
+        if known is None:
+            found[status.session] = SessionSeen(status.counter, 0)
+        elif known.renewals < status.counter:
+            found[status.session] = SessionSeen(status.counter, now_us)
+        else:
+            found[status.session] = known
+    return found
 
 
 def _reached(view: ClusterView, what: str) -> ClusterView:

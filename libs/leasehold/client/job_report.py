@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from leasehold.client.blocker_report import holding_report, holding_words, seconds_words
 from leasehold.client.cluster_view import ClusterView, JobView, TableView
 from leasehold.lease.replies import Holding
 from leasehold.schema.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_moves import can_turn_back
 from leasehold.schema.types import to_json
+from leasehold.schema.verification import subject_of
 
 BEHIND_LSN_SAID: Final = 1_000
 """Acks come several times a second, so a node that keeps up is seen a little behind."""
+LATE_SAID_MS: Final = 5_000
+SPARK_SILENT_SAID_MS: Final = 15_000
 _WORK: Final = {
     Phase.PUBLISHING: "publishing the next version",
     Phase.DRAINING: "waiting until nobody holds the older version",
@@ -34,6 +38,7 @@ def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
 def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dict[str, Any]:
     """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill under way, `ends_in_s` of the
     whole job by what recent ones took; None = not known. `attempts`: how often the phase has begun.
+    `phase_ms`: since when it is in it. `blockers`: whose leases are in the way (`holding_report`).
 
     `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
     it is not published yet. `findings`: which rows a failed verification blames.
@@ -45,6 +50,10 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     rows = max(job.rows_read, current.rows if current else 0)
     filling = job.phase is Phase.BACKFILLING and not job.status.ended
     rate = current.rows_per_second if current and filling else 0.0
+    holders = [
+        holding_report(view, holding, job.table, now_us)
+        for holding in holders_in_the_way(view, job)
+    ]
     eta_s = _eta_s(job, rows, total_rows, rate, pace) if filling else NOT_KNOWN
     return {
         "job": job.job_id,
@@ -62,7 +71,9 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "can_cancel": can_turn_back(job),
         "postponed": job.postponed,
         "doing": _doing(job),
-        "waits_for": blockers(view, job),
+        "phase_ms": _phase_ms(job, now_us) if not job.status.ended else None,
+        "waits_for": waits_for(view, job, holders, now_us),
+        "blockers": holders,
         "fraction": _fraction(job, rows, total_rows),
         "run": job.run,
         "rows": rows,
@@ -167,23 +178,19 @@ def _fraction(job: Job, rows: int, total: int) -> float:
     return round(done / sum(weights), 4)
 
 
-def blockers(view: ClusterView, job: Job) -> list[str]:
+def waits_for(
+    view: ClusterView, job: Job, holders: Iterable[dict[str, Any]], now_us: int
+) -> list[str]:
     """What a job waits for, each with what one can do about it; empty when nothing is in its way.
-
-    What blocks a publish is always visible: agent, version, session.
-    """
+    `holders`: those whose leases are, as `holding_report` tells of them."""
     if job.status.ended:
         return []
     if job.status is Status.PAUSED:
         return [f"a person paused it (leasehold jobs resume {job.job_id})"]
     if job.phase is Phase.VERIFYING:
-        return [
-            f"node {n.ack.node} is {view.log.lsn - n.ack.lsn:,} transactions behind"
-            for _, n in sorted(view.nodes.items())
-            if n.ack.coherent and view.log.lsn - n.ack.lsn > BEHIND_LSN_SAID
-        ]
-    if job.phase not in (Phase.PUBLISHING, Phase.DRAINING):
-        return []
+        return _unverified(view, job, now_us)
+    if job.phase is Phase.BACKFILLING:
+        return _unfilled(view, job, now_us)
     if job.postponed:
         return [f"a person postponed it (leasehold jobs complete {job.job_id})"]
     if "ledger" in view.unreachable:
@@ -192,8 +199,47 @@ def blockers(view: ClusterView, job: Job) -> list[str]:
         return []
     if not view.ledger.report.ready:
         return ["the ledger's grace after a restart: agents register again what they hold (D6)"]
+    return [holding_words(told) for told in holders]
+
+
+def _unverified(view: ClusterView, job: Job, now_us: int) -> list[str]:
+    said = {report.node for report in view.checks if report.subject == subject_of(job)}
+    late = _phase_ms(job, now_us) > LATE_SAID_MS
+    found = []
+    for name, node in sorted(view.nodes.items()):
+        behind = view.log.lsn - node.ack.lsn
+        if node.ack.coherent and behind > BEHIND_LSN_SAID:
+            found.append(f"node {name} is {behind:,} transactions behind")
+        elif node.ack.coherent and late and name not in said:
+            found.append(f"node {name} is still verifying {job.subject}")
+    return found
+
+
+def _unfilled(view: ClusterView, job: Job, now_us: int) -> list[str]:
+    """Spark writes its progress every few seconds."""
+    progress = view.progress.get(job.job_id)
+    heard = progress is not None and progress.run == job.run
+    silent_ms = _phase_ms(job, now_us)
+    if heard and progress is not None:
+        silent_ms = min(silent_ms, max(0, now_us - progress.sent_us) // 1_000)
+    if job.chunks_ended or silent_ms <= SPARK_SILENT_SAID_MS:
+        return []
+    words = "has stopped telling of" if heard else "has not begun"
+    return [f"Spark {words} run {job.run} of the backfill, for {seconds_words(silent_ms)}"]
+
+
+def _phase_ms(job: Job, now_us: int) -> int:
+    """Since when it is in its phase, 0 where no mark tells."""
+    return max(0, now_us - job.marks[-1][2]) // 1_000 if job.marks else 0
+
+
+def holders_in_the_way(view: ClusterView, job: Job) -> list[Holding]:
+    """Leases that keep the job's step from going on, whatever else it waits for."""
+    waiting = job.phase in (Phase.PUBLISHING, Phase.DRAINING) and not job.status.ended
+    if view.ledger is None or not waiting:
+        return []
     return [
-        _holding_words(holding, job)
+        holding
         for table_id, version in sorted(job.versions.items())
         for holding in view.ledger.holders.get(table_id, ())
         if _in_the_way(holding, version, job.phase)
@@ -204,10 +250,3 @@ def _in_the_way(holding: Holding, version: int, phase: Phase) -> bool:
     # Draining waits until nobody is below the version just published; publishing it needs only
     # that nobody is below the one before (D2).
     return holding.version < (version if phase is Phase.DRAINING else version - 1)
-
-
-def _holding_words(holding: Holding, job: Job) -> str:
-    return (
-        f"agent {holding.agent} holds {job.table} version {holding.version} "
-        f"(session {holding.session}); it lets go when its work on it ends"
-    )

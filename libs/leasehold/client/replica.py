@@ -175,11 +175,10 @@ class Replica:
     # ------------------------------------------------------------ reads
 
     @contextmanager
-    def _reads(self) -> Iterator[Reads]:
+    def _reads(self, label: str) -> Iterator[Reads]:
         agent = self._node.node.agent
-        reads = Reads(
-            self.store, self._node.node.lease, agent.leases if agent else None, self._users_left
-        )
+        leases = agent.leases if agent else None
+        reads = Reads(self.store, self._node.node.lease, leases, self._users_left, label)
         try:
             yield reads
         finally:
@@ -250,8 +249,12 @@ class Replica:
         *,
         replays_max: int = REPLAYS_MAX,
         timeout_s: float = 30.0,
+        label: str = "",
     ) -> Transacted[T]:
         """Run `work` on a write set, submit it, and run it again after a verify error.
+
+        `label` says what it is, to whoever waits for it (`leasehold jobs`); without one it is the
+        name of `work`. No row values in it, please.
 
         `work` may run several times: it must have no effects but those on the write set. When it
         returns, its answer is committed on every coherent node. Raises what `work` raises, GaveUp
@@ -259,11 +262,12 @@ class Replica:
         when no answer came in time: ask with the same work only if it may be applied twice.
         """
         request_id = new_request_id()
+        label = label or f"transaction {getattr(work, '__qualname__', type(work).__name__)}"
         submitted = 0
         for run in range(1, replays_max + 2):
             self.wait_coherent(timeout_s)
             try:
-                value, outcome = self._attempt(work, request_id, submitted + 1, timeout_s)
+                value, outcome = self._attempt(work, request_id, submitted + 1, timeout_s, label)
             except (StaleVersion, NotCoherent):
                 continue  # a schema change or the lease's end passed it by; nothing was sent
             if outcome is None:
@@ -276,9 +280,14 @@ class Replica:
         raise self._give_up(request_id, submitted + 1, timeout_s)
 
     def _attempt(
-        self, work: Callable[[WriteSet], T], request_id: bytes, attempt: int, timeout_s: float
+        self,
+        work: Callable[[WriteSet], T],
+        request_id: bytes,
+        attempt: int,
+        timeout_s: float,
+        label: str,
     ) -> tuple[T, Outcome | None]:
-        with self._reads() as reads:
+        with self._reads(label) as reads:
             writes = WriteSet(reads)
             value = work(writes)
             if not writes.operations:

@@ -8,7 +8,7 @@ from typing import Any
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.lease.held_leases import HeldLease, HeldLeases
+from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.errors import NotCoherent
 from leasehold.model.ports import Row
 from leasehold.model.records import Key
@@ -33,11 +33,14 @@ class Reads:
         coherency: CoherencyLease,
         leases: HeldLeases | None,
         users_left: Callable[[], None],
+        label: str = "",
     ) -> None:
+        """`label` names the user to those who wait for a version that it has pinned."""
         self._store = store
         self._coherency = coherency
         self._leases = leases
         self._users_left = users_left
+        self._use = Use(label, "", boottime_ns())
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
 
     def snapshot(self) -> SqliteSnapshot:
@@ -56,7 +59,9 @@ class Reads:
             return found[0]
         with self.snapshot() as snapshot:
             newest: Descriptor = snapshot.newest(table)
-            lease = self._leases.acquire(newest.table_id) if self._leases else None
+            lease = None
+            if self._leases is not None:
+                lease = self._leases.acquire_named(newest.table_id, self._use)
             descriptor = newest
             if lease is not None and lease.version != newest.version:
                 versions = {d.version: d for d in snapshot.versions(newest.table_id)}
@@ -100,6 +105,8 @@ class Reads:
 
     def close(self) -> None:
         for _, lease in self._pinned.values():
-            if lease is not None and self._leases is not None and self._leases.release(lease):
+            if lease is None or self._leases is None:
+                continue
+            if self._leases.release_named(lease, self._use):
                 self._users_left()
         self._pinned.clear()

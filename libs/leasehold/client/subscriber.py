@@ -180,7 +180,8 @@ class Subscriber:
             return []
         table_id = self._undecoded[0].table_id
         try:
-            use = self.agent.acquire(self._followed[table_id], min(timeout_s, LEASE_WAIT_S))
+            name, wait_s = self._followed[table_id], min(timeout_s, LEASE_WAIT_S)
+            use = self.agent.acquire(name, wait_s, label="a subscriber decodes rows")
         except NotCoherent:
             return []
         decoded: list[News] = []

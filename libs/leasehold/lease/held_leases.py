@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 from leasehold.lease.commands import Lease
 
 FOREVER_NS: Final = 2**63 - 1
+LABEL_CHARS_MAX: Final = 120
+SQL_CHARS_MAX: Final = 500
 
 
 class Standing(Enum):
@@ -36,6 +38,13 @@ class Use:
     since_ns: int
 
 
+def bounded(words: str, chars_max: int) -> str:
+    """On one line, without what a terminal would obey, at most so long."""
+    shown = "".join(c if c.isprintable() else " " for c in words[: 4 * chars_max])
+    line = " ".join(shown.split())
+    return line if len(line) <= chars_max else line[: chars_max - 1] + "…"
+
+
 class BlockingUse(NamedTuple):
     """A user of an old version, as it is shown to people (`age_ns` by the agent's own clock)."""
 
@@ -50,10 +59,23 @@ class HeldLease:
     """One version of one table with its users (D8: a transaction is a user from first use to
     its end). `users` counts the anonymous ones by its length."""
 
-    __slots__ = ("id", "lingers", "named", "retired", "standing", "table", "users", "version")
+    __slots__ = (
+        "id",
+        "lingers",
+        "named",
+        "retired",
+        "retired_ns",
+        "since_ns",
+        "standing",
+        "table",
+        "users",
+        "version",
+    )
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, now_ns: int = 0) -> None:
         self.id = lease
+        self.since_ns = now_ns  # for people: when this agent took the version up,
+        self.retired_ns = 0  # and since when its new users get a newer one
         self.table, self.version = lease
         self.users: list[None] = []
         self.named: dict[Use, None] = {}
@@ -74,12 +96,14 @@ class HeldLeases:
     """`newest` is what new users get. `valid_until_ns` is the agent's conservative expiry (D3);
     an agent with a store goes on after it, so there it is FOREVER_NS."""
 
-    __slots__ = ("all", "idle", "newest", "valid_until_ns")
+    __slots__ = ("all", "idle", "newest", "now_ns", "old", "valid_until_ns")
 
     def __init__(self, valid_until_ns: int) -> None:
         self.newest: dict[int, HeldLease] = {}
         self.all: dict[int, dict[int, HeldLease]] = {}  # table → version → lease
         self.idle: deque[HeldLease] = deque()  # retired ones whose last user has left
+        self.old: dict[Lease, HeldLease] = {}  # retired ones, in use or on their way out
+        self.now_ns = 0  # of the holder's last step: for ages that people are shown, nothing else
         self.valid_until_ns = valid_until_ns
 
     def acquire(self, table: int, now_ns: int = 0) -> HeldLease | None:
@@ -107,11 +131,16 @@ class HeldLeases:
         """As :meth:`acquire`, by a user whom blockers are to be shown by name."""
         lease = self.acquire(table, now_ns)
         if lease is not None:
-            lease.named[use] = None
-            lease.users.pop()
+            self.name_use(lease, use)
         return lease
 
+    def name_use(self, lease: HeldLease, use: Use) -> None:
+        """An anonymous use, taken by :meth:`acquire` or for a waiter, gets a name."""
+        lease.named[use] = None
+        lease.users.pop()
+
     def release_named(self, lease: HeldLease, use: Use) -> bool:
+        """As :meth:`release`, of a use that has a name."""
         del lease.named[use]
         if lease.retired and lease.is_idle:
             self.idle.append(lease)
@@ -127,7 +156,13 @@ class HeldLeases:
     ) -> list[BlockingUse]:
         """The oldest users of versions below, at most `limit`, oldest first."""
         found = [
-            BlockingUse(table, version, use.label, use.sql, now_ns - use.since_ns)
+            BlockingUse(
+                table,
+                version,
+                bounded(use.label, LABEL_CHARS_MAX),
+                bounded(use.sql, SQL_CHARS_MAX),
+                now_ns - use.since_ns,
+            )
             for version, lease in self.all.get(table, {}).items()
             if version < below_version
             for use in list(lease.named)  # one atomic copy: users come and go meanwhile
@@ -142,7 +177,7 @@ class HeldLeases:
     def add(self, lease: Lease) -> HeldLease:
         by_version = self.all.setdefault(lease.table, {})
         assert lease.version not in by_version, f"D1: held twice: {lease}"
-        held = by_version[lease.version] = HeldLease(lease)
+        held = by_version[lease.version] = HeldLease(lease, self.now_ns)
         return held
 
     def put_first(self, lease: HeldLease) -> None:
@@ -156,6 +191,9 @@ class HeldLeases:
     def retire(self, lease: HeldLease) -> None:
         if self.newest.get(lease.table) is lease:
             del self.newest[lease.table]
+        if not lease.retired:
+            lease.retired_ns = self.now_ns
+            self.old[lease.id] = lease
         lease.retired = True
         if lease.is_idle:
             self.idle.append(lease)
@@ -166,6 +204,7 @@ class HeldLeases:
         if self.newest.get(lease.table) is lease:
             del self.newest[lease.table]
         lease.retired = True
+        self.old.pop(lease.id, None)
         by_version = self.all.get(lease.table, {})
         if by_version.get(lease.version) is lease:
             del by_version[lease.version]

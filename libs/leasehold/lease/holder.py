@@ -117,6 +117,7 @@ class Holder:
     def step(self, event: Event, now_ns: int) -> list[Effect]:
         """`now_ns`: CLOCK_BOOTTIME at the receipt of the event."""
         effects: list[Effect] = []
+        self.leases.now_ns = now_ns
         match event:
             case VersionKnown(table, version):
                 self._learn(table, version)

@@ -388,6 +388,27 @@ class LeaseAck(NamedTuple):
     version: int
 
 
+class HoldingReport(NamedTuple):
+    """Why an agent still holds a version that its new users do not get any more; for people only.
+
+    Sent while it lasts, and not at all for a wait that is over in a moment. All ages are by the
+    agent's own clock: `held_ms` since it took the version up, `old_ms` since it has a newer one,
+    `expires_ms` until its session ends (below 0: it has ended). `users` counts all; `work` has the
+    oldest of those that have a name: (label, SQL or "", age in ms). `session` 0: none is open.
+    """
+
+    agent: str
+    session: int
+    table_id: int
+    version: int
+    users: int
+    held_ms: int
+    old_ms: int
+    expires_ms: int
+    work: tuple[tuple[str, str, int], ...]
+    sent_us: int
+
+
 class CheckReport(NamedTuple):
     """What one node found when it checked a table at one log position.
 
@@ -412,7 +433,7 @@ class CheckReport(NamedTuple):
     error: str = ""
 
 
-Acknowledgement: TypeAlias = Ack | LeaseAck | CheckReport
+Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport
 
 
 # ---------------------------------------------------------------- what the changefeed publishes

@@ -24,6 +24,7 @@ from leasehold.model.records import (
     Commit,
     Decisions,
     DescriptorWrite,
+    HoldingReport,
     JobEvent,
     JobWrite,
     Lane,
@@ -156,6 +157,8 @@ class Master:
             return []
         if isinstance(record, LeaseAck):
             return self._changes.lease_acked(record, now)
+        if isinstance(record, HoldingReport):
+            return []  # for those who look on; the ledger alone decides who is in the way
         assert isinstance(record, CheckReport)
         return self._changes.reported(record, now)
 

@@ -406,7 +406,7 @@ class Node:
                 effects.append(Wake(self._election.deadline_ns()))
             effects += self._remove_dead(now)
         if self.agent is not None:
-            effects += self.agent.tick(now.mono_ns)
+            effects += self.agent.tick(now)
         for report in self._checks.finished(self._settings.name, self.incarnation):
             effects.append(self._report(report))
         effects += self._acknowledge(now)

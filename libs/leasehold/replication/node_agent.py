@@ -28,8 +28,10 @@ from leasehold.lease.holder_events import (
 )
 from leasehold.lease.holder_events import Event as HolderEvent
 from leasehold.lease.holder_events import Send as ToLedger
+from leasehold.lease.old_leases import OldLeases
 from leasehold.model.errors import LedgerUnavailable
-from leasehold.model.records import LeaseAck
+from leasehold.model.ports import Now
+from leasehold.model.records import HoldingReport, LeaseAck
 from leasehold.replication.effects import CallLedger, Effect, Send, Topic
 from leasehold.replication.effects import Wake as WakeAt
 from leasehold.schema.catalog import Catalog
@@ -46,6 +48,7 @@ class NodeAgent:
     ) -> None:
         self._node = node
         self.holder = Holder(node, session_ids, has_store=True, limits=limits)
+        self._old = OldLeases(self.holder)
         self._known: dict[int, int] = {}
         self._tokens = count(1)
 
@@ -81,17 +84,17 @@ class NodeAgent:
         """`leases.release` said that a retired lease is idle."""
         return self._step(Idle(), now_ns)
 
-    def tick(self, now_ns: int) -> list[Effect]:
-        effects: list[Effect] = []
+    def tick(self, now: Now) -> list[Effect]:
+        now_ns = now.mono_ns
+        effects: list[Effect] = [self._told(report) for report in self._old.reports(now)]
         if self.leases.idle:
             effects += self._step(Idle(), now_ns)
         due = self.holder.due_ns()
         if due is not None and now_ns >= due:
             effects += self._step(TimePassed(), now_ns)
             due = self.holder.due_ns()
-        if due is not None:
-            effects.append(WakeAt(due))
-        return effects
+        wakes = [at_ns for at_ns in (due, self._old.due_ns()) if at_ns is not None]
+        return [*effects, WakeAt(min(wakes))] if wakes else effects
 
     def drain(self, now_ns: int) -> list[Effect]:
         return self._step(Drain(), now_ns)
@@ -103,10 +106,12 @@ class NodeAgent:
                 case ToLedger(command):
                     effects.append(CallLedger(FOR_AGENT, command))
                 case Acknowledge(table, version):
-                    ack = LeaseAck(self._node, table, version)
-                    effects.append(Send(Topic.ACKS, 0, self._node.encode(), ack, 0))
+                    effects.append(self._told(LeaseAck(self._node, table, version)))
                 case Wake(lease=lease):
                     # Nobody waits: the first use of a table only makes it followed.
                     if lease is not None and self.leases.release(lease):
                         effects += self._step(Idle(), now_ns)
         return effects
+
+    def _told(self, record: LeaseAck | HoldingReport) -> Send:
+        return Send(Topic.ACKS, 0, self._node.encode(), record, 0)

@@ -155,7 +155,18 @@ function holders(version) {
   const names = [...new Set(version.agents)].sort();
   const shown = names.slice(0, 8).join(", ") + (names.length > 8 ? ` and ${names.length - 8} more` : "");
   return make("div", {}, pill(`v${version.version} × ${version.leases}`, version.old ? "warn" : "good"),
-    ` ${shown}`, version.old ? make("span", { class: "soft" }, " on the older version") : null);
+    ` ${shown}`, version.old ? make("span", { class: "soft" }, " on the older version") : null,
+    ...version.holders.slice(0, 3).map(holder));
+}
+
+// Why an agent is still on an older version.
+function holder(one) {
+  const words = one.work.slice(0, 2).map((each) => `${each.label || each.sql || "unnamed work"} (${span(each.age_ms)})`);
+  const others = one.users === null ? 0 : one.users - words.length;
+  if (others > 0) words.push(plural(others, "user"));
+  const since = one.old_ms === null ? "" : ` for ${span(one.old_ms)}`;
+  return make("div", {}, make("small", { class: "together" },
+    `${one.agent} ${since} · ${one.state}${words.length ? ` · ${words.join(", ")}` : ""}`));
 }
 
 function tables(state) {

@@ -30,7 +30,13 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.replies import HolderList, Published, Reply
 from leasehold.model.errors import LedgerUnavailable, NotCoherent, UnknownTable
-from leasehold.model.records import RowImage, RowsTruncated, VersionEvent
+from leasehold.model.records import (
+    HoldingReport,
+    LeaseAck,
+    RowImage,
+    RowsTruncated,
+    VersionEvent,
+)
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
@@ -79,6 +85,7 @@ class VersionRoad:
     def __init__(self) -> None:
         self._events: deque[VersionEvent] = deque()
         self.told: list[VersionEvent] = []
+        self.reports: list[HoldingReport] = []
         self.something = threading.Condition()
         self.acknowledged: list[tuple[str, int, int]] = []
         self.rewinds = 0
@@ -100,9 +107,12 @@ class VersionRoad:
             self._events.clear()
             return found
 
-    def acknowledge(self, agent: str, table: int, version: int) -> None:
+    def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
         with self.something:
-            self.acknowledged.append((agent, table, version))
+            if isinstance(record, HoldingReport):
+                self.reports.append(record)
+            else:
+                self.acknowledged.append((record.agent, record.table_id, record.version))
             self.something.notify_all()
 
     def rewind(self) -> None:
@@ -209,6 +219,25 @@ def test_d4_new_users_move_at_once_and_the_old_lease_goes_with_its_last_user(
         assert acknowledged(road, 2)
         assert ledger.holders() == [("pricing", 2)]
         assert ledger.publish(3)
+
+
+def test_d4_who_waits_for_an_agent_is_told_at_what_work_it_is(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    with an_agent(ledger, road, clock) as agent:
+        use = agent.acquire("flights", SOON_S, label="nightly export")
+        with agent.lease("flights", SOON_S):
+            assert ledger.publish(2)
+            road.put(V2)
+            agent.release(agent.acquire("flights", SOON_S))
+            while not road.reports:
+                clock.ns += 100_000_000
+                nudge(agent)
+            told = road.reports[0]
+            assert (told.agent, told.version, told.users) == ("pricing", 1, 2)
+            assert [label for label, _, _ in told.work] == ["nightly export"]
+        agent.release(use)
+        assert acknowledged(road, 2), "it goes on as without a name"
 
 
 def test_a_silent_topic_is_noticed_at_renewal(

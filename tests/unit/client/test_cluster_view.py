@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import (
+    HELD_BACK_MAX,
     RATE_SECONDS_MAX,
     RECENT_EVENTS_MAX,
     SILENT_AFTER_US,
@@ -24,8 +25,8 @@ from leasehold.client.cluster_view import (
     Unreachable,
     fold,
 )
-from leasehold.lease.replies import Holding, SnapshotReport, TableStatus
-from leasehold.model.records import Ack, JobEvent, JobProgress, VersionEvent
+from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
+from leasehold.model.records import Ack, HoldingReport, JobEvent, JobProgress, VersionEvent
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.job import Phase, Status
 from leasehold.schema.types import Type
@@ -74,9 +75,16 @@ def job(**changes: Any) -> JobEvent:
     return JobEvent(changed.job_id, changes.get("step", 0) + 5, NOW, changed.to_wire())
 
 
-def ledger(holders: dict[int, tuple[Holding, ...]], *, ready: bool = True) -> LedgerSeen:
+def ledger(
+    holders: dict[int, tuple[Holding, ...]],
+    *,
+    ready: bool = True,
+    sessions: tuple[tuple[int, int, bool], ...] = (),
+) -> LedgerSeen:
+    """`sessions`: id, renewals, whether it is expiring."""
     tables = (TableStatus(1, 3, 2, 0, ((2, 1), (3, 4))),)
-    return LedgerSeen(SnapshotReport("run", 1, True, ready, (), tables), holders)
+    seen = tuple(SessionStatus(s, "pricing", count, 1, expiring) for s, count, expiring in sessions)
+    return LedgerSeen(SnapshotReport("run", 1, True, ready, seen, tables), holders)
 
 
 # --- the log ---------------------------------------------------------------------------------
@@ -240,7 +248,85 @@ def test_blockers_name_who_holds_what_and_only_those_in_the_way() -> None:
     assert "77" in words
     (words,) = report(seen(publishing, held), NOW)["jobs"][0]["waits_for"]
     assert "version 2" in words
-    assert report(seen(job(phase=Phase.BACKFILLING), held), NOW)["jobs"][0]["waits_for"] == []
+    (told,) = report(seen(job(phase=Phase.BACKFILLING), held), NOW)["jobs"]
+    assert (told["waits_for"], told["blockers"]) == ([], [])
+
+
+def held_back(**more: Any) -> HoldingReport:
+    work = (("transaction book", "", 5_000), ("", "SELECT 1", 2_000), ("third", "", 1))
+    said = HoldingReport("pricing", 77, 1, 2, 5, 9_000, 4_000, 12_000, work, NOW)
+    return said._replace(**more)
+
+
+def blocked(*events: Event, now_us: int, expiring: bool = False) -> dict[str, Any]:
+    held = ledger({1: (Holding(1, 2, 77, "pricing"),)}, sessions=((77, 3, expiring),))
+    draining = job(phase=Phase.DRAINING, versions={1: 3})
+    told = report(seen(draining, held, *events, now_us=now_us), now_us)
+    (lease,) = (v for v in told["leases"][0]["versions"] if v["old"])
+    (blocker,) = told["jobs"][0]["blockers"]
+    assert lease["holders"] == [{**blocker, "table": "table 1"}], "the same story in both"
+    json.dumps(blocker)
+    return {**blocker, "words": told["jobs"][0]["waits_for"][0]}
+
+
+def test_a_blocker_says_since_when_and_at_what_work() -> None:
+    told = blocked(held_back(), now_us=NOW + SECOND)
+    assert told["state"] == "running"
+    assert (told["held_ms"], told["old_ms"], told["session_ends_in_ms"]) == (10_000, 5_000, 11_000)
+    assert told["work"][0] == {"label": "transaction book", "sql": "", "age_ms": 6_000}
+    assert told["words"] == (
+        "agent pricing holds flights version 2 (session 77) for 5.0 s after a newer one was there;"
+        " in use by transaction book (6.0 s), SELECT 1 (3.0 s), 3 other users;"
+        " it lets go when its work on it ends"
+    )
+
+
+def test_a_blocker_that_is_not_heard_of_is_silent_and_its_session_ends() -> None:
+    told = blocked(held_back(), now_us=NOW + 5 * SECOND)
+    assert (told["state"], told["heard_ms"]) == ("silent", 5_000)
+    assert "not heard of for 5.0 s: its session ends by itself (in about 7.0 s" in told["words"]
+
+
+def test_a_blocker_whose_renewals_are_refused_is_expiring() -> None:
+    told = blocked(held_back(), now_us=NOW, expiring=True)
+    assert told["state"] == "expiring"
+    assert "renewals are refused" in told["words"]
+
+
+def test_a_blocker_that_has_said_nothing_is_known_by_other_signs_of_life() -> None:
+    told = blocked(now_us=NOW)
+    assert (told["state"], told["users"], told["old_ms"]) == ("unknown", None, None)
+    assert "has not said why" in told["words"]
+    assert blocked(ack("pricing"), now_us=NOW)["state"] == "running"
+    assert blocked(ack("pricing"), now_us=NOW + 4 * SECOND)["state"] == "silent"
+    renewed = ledger({1: (Holding(1, 2, 77, "pricing"),)}, sessions=((77, 4, False),))
+    assert blocked(renewed, now_us=NOW)["state"] == "running"
+    earlier = blocked(held_back(session=76), now_us=NOW)
+    assert earlier["users"] is None, "said by a session before this one"
+
+
+def test_an_older_word_does_not_overtake_and_what_is_kept_is_bounded() -> None:
+    view = seen(held_back(users=1), held_back(users=2, sent_us=NOW - 1))
+    assert [said.users for said in view.held_back.values()] == [1]
+    many = [held_back(version=n, sent_us=NOW + n) for n in range(HELD_BACK_MAX + 9)]
+    assert min(version for _, _, version in seen(*many).held_back) == 9
+
+
+def test_a_backfill_and_a_verification_say_who_is_silent() -> None:
+    at = {"step": 1, "run": 1, "marks": ((1, "backfilling", NOW),)}
+    late = NOW + 20 * SECOND
+    filling = job(phase=Phase.BACKFILLING, **at)
+    (words,) = report(seen(filling), late)["jobs"][0]["waits_for"]
+    assert "has not begun run 1" in words
+    progress = JobProgress(2, 1, 700, 7, 100.0, "reading", NOW + SECOND)
+    (words,) = report(seen(filling, progress), late)["jobs"][0]["waits_for"]
+    assert "has stopped telling of run 1 of the backfill, for 19.0 s" in words
+    assert report(seen(filling, progress), NOW)["jobs"][0]["waits_for"] == []
+    verifying = job(phase=Phase.VERIFYING, **at)
+    (words,) = report(seen(verifying, ack("r1"), ack("r2", coherent=False)), late)["jobs"][0][
+        "waits_for"
+    ]
+    assert "node r1 is still verifying" in words
 
 
 def test_blockers_that_are_nobodys_lease() -> None:

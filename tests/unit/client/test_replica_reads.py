@@ -15,6 +15,8 @@ import pytest
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.replica_reads import Reads
+from leasehold.lease.commands import Lease
+from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
 from leasehold.model.errors import NotCoherent, StaleVersion, UnknownTable
 from leasehold.model.records import ChangeKind, Grant, LogPosition, RowChange
 from leasehold.replication.coherency import CoherencyLease
@@ -100,3 +102,17 @@ def test_c2_without_a_valid_lease_nothing_is_read(store: SqliteStore) -> None:
 def test_a_table_that_is_not_there_is_named(store: SqliteStore) -> None:
     with pytest.raises(UnknownTable, match="nope"):
         reads(store).pin("nope")
+
+
+def test_d4_a_transaction_that_pins_a_version_is_known_by_its_label(store: SqliteStore) -> None:
+    leases = HeldLeases(FOREVER_NS)
+    left: list[int] = []
+    leases.put_first(leases.add(Lease(1, 1)))
+    statement = Reads(store, coherent(), leases, lambda: left.append(1), "transaction book")
+    statement.pin("t")
+    leases.put_first(leases.add(Lease(1, 2)))
+    (use,) = leases.blocking(1, 2, boottime_ns(), limit=5)
+    assert (use.version, use.label) == (1, "transaction book")
+    assert left == []
+    statement.close()
+    assert left == [1], "its agent is told that the last user has left"

@@ -1,0 +1,64 @@
+"""A job that is held up: who holds it up says so by itself, and goes on saying it."""
+
+from __future__ import annotations
+
+from leasehold.adapters.clock import unix_us
+from leasehold.client.cluster_report import report
+from leasehold.client.cluster_view import ClusterView, LedgerSeen, fold
+from leasehold.lease.commands import Holders, Snapshot
+from leasehold.lease.held_leases import Use
+from leasehold.lease.replies import HolderList, SnapshotReport
+from leasehold.model.records import HoldingReport, JobEvent
+from tests.simulation.stage import Stage
+
+
+def told(stage: Stage) -> list[HoldingReport]:
+    acks = stage.cluster.bus.read(stage.cluster.topics.acks.name, 0, 0)
+    records = (stage.codec.decode(message.value or b"") for message in acks)
+    return [record for record in records if isinstance(record, HoldingReport)]
+
+
+def looked_at(stage: Stage) -> ClusterView:
+    """As `leasehold jobs` sees it: acks, jobs and the ledger."""
+    snapshot, holders = stage.cluster.ledger.call(Snapshot()), stage.cluster.ledger.call(Holders(1))
+    assert isinstance(snapshot, SnapshotReport)
+    assert isinstance(holders, HolderList)
+    view = fold(ClusterView(), LedgerSeen(snapshot, {1: holders.holders}), unix_us())
+    for record in told(stage):
+        view = fold(view, record, unix_us())
+    catalog = stage.reference.catalog
+    for job in catalog.jobs.values():
+        view = fold(view, JobEvent(job.job_id, 1, 1, job.to_wire()), unix_us())
+    return view
+
+
+def test_d4_a_replicant_says_at_what_work_it_holds_a_job_up() -> None:
+    stage = Stage()
+    agent = stage.node("r1").node.agent  # type: ignore[union-attr]
+    assert agent is not None
+    use = Use("transaction book", "", stage.node("r1").clock.now(stage.scheduler).mono_ns)
+    lease = agent.leases.acquire_named(1, use)
+    assert lease is not None
+    assert lease.version == 1
+    stage.settle({"sql": "create index i on t (a)"})
+    stage.passing(3_200)
+    reports = told(stage)
+    assert len(reports) >= 3, "once a second while it lasts"
+    ages = [said.old_ms for said in reports]
+    assert ages == sorted(ages)
+    newest = reports[-1]
+    assert (newest.agent, newest.table_id, newest.version, newest.users) == ("r1", 1, 1, 1)
+    assert newest.work[0][0] == "transaction book"
+    shown = report(looked_at(stage), newest.sent_us)["jobs"][0]
+    (blocker,) = shown["blockers"]
+    assert (blocker["state"], blocker["agent"], blocker["session"]) == (
+        "running",
+        "r1",
+        newest.session,
+    )
+    assert "transaction book" in shown["waits_for"][0]
+    agent.leases.release_named(lease, use)
+    before = len(told(stage))
+    stage.until(lambda: stage.reference.catalog.jobs[shown["job"]].status.ended, "the job to end")
+    stage.passing(1_500)
+    assert len(told(stage)) == before, "nobody is held up any more"
