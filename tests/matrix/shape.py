@@ -26,6 +26,9 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
     for check in table.checks:
         late = "" if check.state is State.PUBLIC else " not valid"
         words.append(f"check {check.name} ({check.expression}){late}")
+    for key in table.foreign_keys:
+        if key.state is State.PUBLIC:
+            words.append(f"foreign key {key.name} ({listed(key.columns)})")
     for lock in table.row_locks:
         if lock.state is State.PUBLIC:
             covered = tuple(c.element_id for c in table.columns if lock.element_id in c.locks)
@@ -41,7 +44,7 @@ def _column(column: Column) -> str:
 
 def columns_of(shape: tuple[str, ...]) -> frozenset[str]:
     """The names of the columns in such words."""
-    others = ("table", "index", "unique index", "check", "lock")
+    others = ("table", "index", "unique index", "check", "foreign key", "lock")
     return frozenset(
         w.split()[0] for w in shape if not w.startswith(tuple(f"{o} " for o in others))
     )

@@ -2,7 +2,7 @@
 it refers to, and both may go together.
 
 The master knows the children of every table, so a parent's writer needs to know nothing of them:
-its deletes are checked by the newest versions of the tables that refer to it.
+its deletes are checked by every foreign key that some version in use of another table enforces.
 """
 
 from __future__ import annotations
