@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,10 @@ import pytest
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer, Replica
+from leasehold.adapters.clock import unix_us
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_report import report
+from leasehold.client.cluster_view import ClusterView
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError, NotCoherent, OutcomeUnknown
 from tests.integration.system_cluster import (
@@ -31,6 +36,7 @@ from tests.integration.system_cluster import (
 )
 from tests.integration.system_jobs import begin, ended
 from tests.integration.system_load import Load, settled
+from tests.integration.system_subscriber import following
 
 NODES = ("m1", "m2", "r1")
 SERVICES = (*NODES, "changefeed")
@@ -71,6 +77,41 @@ def status_says(cluster: LocalCluster, words: str) -> bool:
 
 def all_is_well(cluster: LocalCluster) -> bool:
     return command(cluster, "status").code == 0
+
+
+# ---------------------------------------------------------------- an agent that stands still
+
+
+def test_d7_an_agent_paused_past_its_session_holds_up_one_step_and_goes_on_when_it_wakes(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, tmp_path: Path
+) -> None:
+    """While it stands still its lease holds up the step for as long as its session may live, and
+    it is named; then the change goes on without it. What it decodes after it woke is right by the
+    version that it says (that it decodes nothing under the lease it lost, D3: unit tests)."""
+    with following(cluster, "sleeper", "t", tmp_path / "rows") as service:
+        until(lambda: bool(service.rows), "a row from the subscriber")
+        before = service.rows[-1]["version"]
+        service.process.send_signal(signal.SIGSTOP)
+        try:
+            job = begin(producer, "ALTER TABLE t ADD COLUMN note text")
+            seen(watch, lambda view: "sleeper" in waits_of(view, job), "the blocker's name")
+            ended(watch, job)
+            note = {"table": "t", "op": "update", "key": {"id": 0}, "values": {"note": "new"}}
+            assert settled(producer.submit(note)).lsn
+        finally:
+            service.process.send_signal(signal.SIGCONT)
+        until(lambda: any("note" in r["values"] for r in service.rows), "a row with its note")
+        rows = service.rows
+    assert {"new"} <= {row["values"].get("note") for row in rows}
+    for row in rows:
+        # Delete-only at v + 1, public at v + 2.
+        assert ("note" in row["values"]) == (row["version"] >= before + 2), row
+        assert row["made_under"] <= row["version"] or row["version"] > before, row
+
+
+def waits_of(view: ClusterView, job: int) -> str:
+    jobs = report(view, unix_us())["jobs"]
+    return " ".join(words for each in jobs if each["job"] == job for words in each["waits_for"])
 
 
 # ---------------------------------------------------------------- Redis
