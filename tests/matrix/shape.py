@@ -50,7 +50,10 @@ def columns_of(shape: tuple[str, ...]) -> frozenset[str]:
     )
 
 
+_NUMBERS = ("version", "next_element_id", "modified_us", "since_lsn")
+
+
 def content_of(table: Descriptor) -> dict[str, Any]:
     """A descriptor without what counts up: equal before a job and after it was rolled back."""
     body = table.to_wire()
-    return {k: v for k, v in body.items() if k not in ("version", "next_element_id", "modified_us")}
+    return {k: v for k, v in body.items() if k not in _NUMBERS}

@@ -26,6 +26,7 @@ from leasehold.model.records import (
     Outcome,
 )
 from leasehold.replication.apply import apply_record
+from leasehold.replication.history import HistorySettings
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.schema.catalog import Catalog
@@ -36,8 +37,11 @@ CODEC: Final = MessagePackCodec()
 
 
 class Reference:
-    def __init__(self, outcomes: OutcomeSettings | None = None) -> None:
+    def __init__(
+        self, outcomes: OutcomeSettings | None = None, history: HistorySettings | None = None
+    ) -> None:
         self._outcomes = outcomes or OutcomeSettings()
+        self._history = history or HistorySettings()
         self.position = LogPosition()
         self.positions: dict[int, LogPosition] = {0: self.position}  # by offset
         self.store = MemoryStore()
@@ -90,7 +94,9 @@ class Reference:
         for number, commit in enumerate(record.commits):
             self._judge_commit(commit, record.first_lsn + number)
         self.store.begin()
-        changed = apply_record(record, after, self.catalog, self.store, self._outcomes)
+        changed = apply_record(
+            record, after, self.catalog, self.store, self._outcomes, self._history
+        )
         self.store.commit(after)
         self.refusals += len(record.refusals)
         offset = after.offset - 1

@@ -21,6 +21,7 @@ from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.errors import UnknownTable
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import Became, Stop
+from leasehold.replication.history import HistorySettings
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaSettings
@@ -94,11 +95,11 @@ def plan_of(seed: int) -> Plan:
             delete_every_ms=rng.choice((300, 5_000)),
         ),
     )
-    return Plan(
-        chaos_ms=rng.choice((3_000, 6_000, 10_000)),
-        fault_pause_ms=rng.choice((80, 250, 600)),
-        shape=shape,
-    )
+    chaos_ms, fault_pause_ms = rng.choice((3_000, 6_000, 10_000)), rng.choice((80, 250, 600))
+    # Mostly the past is forgotten as soon as it is past, for which an hour's run has no time.
+    history = HistorySettings(keep_ms=rng.choice((0, 0, 1_000, 24 * 3_600_000)))
+    shape = replace(shape, master=replace(shape.master, history=history))
+    return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
 
 
 class Simulation:
@@ -111,7 +112,7 @@ class Simulation:
         self.scheduler = Scheduler()
         self.weather = Weather()
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
-        self.reference = Reference(self.plan.shape.master.outcomes)
+        self.reference = Reference(self.plan.shape.master.outcomes, self.plan.shape.master.history)
         self.stores = MemoryStores()
         self.answered_offset = -1  # highest offset of a record of which an answer was given
         self.reads = 0

@@ -12,8 +12,10 @@ def element_ids_of(descriptor: Descriptor) -> frozenset[int]:
     return frozenset((*columns, *(index.element_id for index in descriptor.indexes)))
 
 
-def dead_elements(versions: Iterable[Descriptor], min_version: int) -> frozenset[int]:
-    """Ids that only kept versions below `min_version` name.
+def dead_elements(
+    versions: Iterable[Descriptor], min_version: int, collected: frozenset[int]
+) -> frozenset[int]:
+    """Ids that only kept versions below `min_version` name, or none but `collected` ones did.
 
     No operation can run under those versions any more (D5), so from that log position on no node
     reads or writes such a pair; each node removes it physically at its own pace. Element ids are
@@ -22,7 +24,7 @@ def dead_elements(versions: Iterable[Descriptor], min_version: int) -> frozenset
     kept = tuple(versions)
     newest = max((descriptor.version for descriptor in kept), default=0)
     live: set[int] = set()
-    named: set[int] = set()
+    named: set[int] = set(collected)
     for descriptor in kept:
         ids = element_ids_of(descriptor)
         named |= ids

@@ -261,6 +261,12 @@ class ClusterSettings:
         default=15_000,
         parse=integer(1_500, 600_000),
     )
+    history_ms: int = setting(
+        "LEASEHOLD_HISTORY_MS",
+        "how long replaced descriptors stay readable AS OF their time; the same for all nodes",
+        default=24 * 3600 * 1000,
+        parse=integer(0, 366 * 24 * 3600 * 1000),
+    )
     ready_file: Path | None = setting(
         "LEASEHOLD_READY_FILE",
         "file that the process writes once it is ready for work",

@@ -18,16 +18,15 @@ def check_contents(
     held: Contents, subject: bytes, table_id: int, elements: Sequence[int]
 ) -> CheckReport:
     """One table's report; with `elements` only those, as if they were public already."""
-    versions = [
-        from_wire(body) for (t, _), body in sorted(held.descriptors.items()) if t == table_id
-    ]
+    versions = held.versions(table_id)
     data = data_of(held, table_id)
     found: tuple[Violation, ...] = ()
     error = "" if versions else f"there is no table {table_id}"
     if versions:
         newest = versions[-1]
         # Elements of older versions alone are left over on purpose.
-        kept = frozenset().union(*map(element_ids_of, versions)) - element_ids_of(newest)
+        collected = held.collected.get(table_id, frozenset())
+        kept = collected.union(*map(element_ids_of, versions)) - element_ids_of(newest)
         public = as_if_public(newest, elements)
         found = violations(data, public, kept, lambda key: _parents(held, key))
         if elements:

@@ -8,7 +8,7 @@ from typing import Any
 from leasehold.adapters.dead_elements import dead_elements
 from leasehold.model.ports import Row
 from leasehold.model.records import Genids, Key, LogPosition, Outcome
-from leasehold.schema.descriptor import from_wire
+from leasehold.schema.descriptor import Descriptor, from_wire
 
 Entry = tuple[int, int, Key, Key]  # table id, index id, index columns, primary key
 
@@ -27,6 +27,8 @@ class Contents:
     min_versions: dict[int, int] = field(default_factory=dict)
     jobs: dict[int, Any] = field(default_factory=dict)
     ledger_run: str = ""
+    collected: dict[int, frozenset[int]] = field(default_factory=dict)  # ids, by table
+    history_floor: int = 0
     dead: dict[int, frozenset[int]] = field(default_factory=dict)  # worked out from the catalog
 
     def copy(self) -> Contents:
@@ -41,16 +43,24 @@ class Contents:
             dict(self.min_versions),
             dict(self.jobs),
             self.ledger_run,
+            dict(self.collected),
+            self.history_floor,
             dict(self.dead),
         )
 
     def dead_elements(self, table_id: int) -> frozenset[int]:
         dead = self.dead.get(table_id)
         if dead is None:
-            bodies = [b for (t, _), b in sorted(self.descriptors.items()) if t == table_id]
             lowest = self.min_versions.get(table_id, 1)
-            dead = self.dead[table_id] = dead_elements(map(from_wire, bodies), lowest)
+            collected = self.collected.get(table_id, frozenset())
+            dead = dead_elements(self.versions(table_id), lowest, collected)
+            self.dead[table_id] = dead
         return dead
+
+    def versions(self, table_id: int) -> list[Descriptor]:
+        """Kept ones, oldest first."""
+        bodies = [b for (t, _), b in sorted(self.descriptors.items()) if t == table_id]
+        return list(map(from_wire, bodies))
 
     def row(self, table_id: int, key: Key) -> Row | None:
         stamp = self.exists.get((table_id, key))

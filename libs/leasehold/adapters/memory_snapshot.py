@@ -9,6 +9,7 @@ from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.history import History
 from leasehold.schema.states import READABLE
 
 
@@ -32,6 +33,11 @@ class MemorySnapshot:
             if table in descriptor.names:
                 return descriptor
         raise UnknownTable(f"table {table!r} does not exist", table=table)
+
+    def descriptor_at(self, table: str, lsn: int) -> Descriptor:
+        held = self._contents
+        tables = [held.versions(t) for t in sorted({t for t, _ in held.descriptors})]
+        return History(tables, held.history_floor, held.position.lsn).table_at(table, lsn)
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
         row = self._contents.row(descriptor.table_id, key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from leasehold.adapters.dead_elements import element_ids_of
 from leasehold.adapters.memory_check import check_contents
 from leasehold.adapters.memory_contents import Contents
 from leasehold.adapters.memory_snapshot import MemorySnapshot
@@ -27,7 +28,7 @@ from leasehold.model.records import (
     Outcome,
     RowChange,
 )
-from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.key_values import entry_of, key_values
 from leasehold.schema.states import WRITTEN
 
@@ -106,6 +107,13 @@ class MemoryStore:
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
         self._now.descriptors[table_id, version] = body
         self._now.dead.clear()
+
+    def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
+        now = self._now
+        known = element_ids_of(from_wire(now.descriptors.pop((table_id, version))))
+        now.collected[table_id] = now.collected.get(table_id, frozenset()) | known
+        now.history_floor = max(now.history_floor, until_lsn)
+        now.dead.clear()
 
     def put_min_version(self, table_id: int, version: int) -> None:
         self._now.min_versions[table_id] = version

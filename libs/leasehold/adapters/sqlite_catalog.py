@@ -7,7 +7,8 @@ from typing import Any, Final
 import apsw
 import msgpack
 
-from leasehold.adapters.dead_elements import dead_elements
+from leasehold.adapters.dead_elements import dead_elements, element_ids_of
+from leasehold.adapters.sqlite_history import collected_elements, keep_elements, raise_floor
 from leasehold.model.ports import StoredCatalog
 from leasehold.model.records import LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
@@ -77,6 +78,15 @@ class StoredTables:
         )
         self._execute(_CHANGED)
 
+    def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
+        gone = next(d for d in self._versions(table_id) if d.version == version)
+        keep_elements(self._connection, table_id, element_ids_of(gone))
+        self._execute(
+            "DELETE FROM descriptors WHERE table_id = ? AND version = ?", (table_id, version)
+        )
+        raise_floor(self._connection, until_lsn)
+        self._execute(_CHANGED)
+
     def put_min_version(self, table_id: int, version: int) -> None:
         self._execute("INSERT OR REPLACE INTO min_versions VALUES (?, ?)", (table_id, version))
         self._execute(_CHANGED)
@@ -90,7 +100,8 @@ class StoredTables:
     def dead_elements(self, table_id: int) -> frozenset[int]:
         """Ids left over on purpose, as of what this transaction sees."""
         lowest = read_min_versions(self._connection).get(table_id, 1)
-        return dead_elements(self._versions(table_id), lowest)
+        collected = collected_elements(self._connection, table_id)
+        return dead_elements(self._versions(table_id), lowest, collected)
 
     def _versions(self, table_id: int) -> list[Descriptor]:
         bodies = self._connection.execute(

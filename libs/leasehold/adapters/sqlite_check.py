@@ -78,7 +78,8 @@ class TableCheck:
     """The check of one table in the read snapshot that `connection` has open.
 
     `versions` are the kept versions, oldest first; the newest is the schema S of the conditions.
-    An element of an older version alone is a known left-over; one of no version is a finding.
+    An element of an older version alone, or a `collected` one, is a known left-over; one of no
+    version is a finding.
     """
 
     def __init__(
@@ -86,14 +87,15 @@ class TableCheck:
         connection: apsw.Connection,
         versions: Sequence[Descriptor],
         min_version: int,
+        collected: frozenset[int],
         lsn: int,
         findings_max: int = FINDINGS_MAX,
     ) -> None:
         assert versions, "a table has a version"
         self._connection = connection
         self._newest = versions[-1]
-        self._known = frozenset().union(*map(element_ids_of, versions))
-        self._dead = dead_elements(versions, min_version)
+        self._known = collected.union(*map(element_ids_of, versions))
+        self._dead = dead_elements(versions, min_version, collected)
         self._lsn = lsn
         self._findings_max = findings_max
         self._findings: list[Finding] = []

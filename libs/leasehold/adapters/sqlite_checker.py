@@ -97,9 +97,10 @@ def _checked(check: _Check, table_id: int) -> CheckReport:
         versions = snapshot.versions(table_id)
         if not versions:
             return _failed(check.subject, table_id, position, f"there is no table {table_id}")
-        found = TableCheck(
-            snapshot.connection, versions, snapshot.min_version(table_id), position.lsn
-        ).run(check.elements)
+        lowest, collected = snapshot.min_version(table_id), snapshot.collected(table_id)
+        found = TableCheck(snapshot.connection, versions, lowest, collected, position.lsn).run(
+            check.elements
+        )
     except Exception as error:  # noqa: BLE001 - surfaces as the report's error
         return _failed(check.subject, table_id, position, f"{type(error).__name__}: {error}")
     return CheckReport(

@@ -12,12 +12,14 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from leasehold.adapters.sqlite_catalog import read_descriptors, read_min_versions, read_position
+from leasehold.adapters.sqlite_history import collected_elements, history_floor
 from leasehold.adapters.sqlite_layout import column_name, connect
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.history import History
 from leasehold.schema.states import READABLE, State
 
 CONNECTIONS_KEPT_MAX: Final = 16
@@ -165,6 +167,16 @@ class SqliteSnapshot:
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
         """Kept versions of a table, oldest first; () when there is none."""
         return self._catalog().versions.get(table_id, ())
+
+    def collected(self, table_id: int) -> frozenset[int]:
+        """Ids of columns and indexes that only versions no longer kept have named."""
+        return collected_elements(self.connection, table_id)
+
+    def descriptor_at(self, table: str, lsn: int) -> Descriptor:
+        """As it was current at `lsn`. Raises what History.table_at raises."""
+        kept = self._catalog().versions
+        tables = [kept[table_id] for table_id in sorted(kept)]
+        return History(tables, history_floor(self.connection), self.lsn).table_at(table, lsn)
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
         assert self._reader is not None, "the snapshot is closed"

@@ -16,6 +16,7 @@ from leasehold.adapters.sqlite_catalog import StoredTables
 from leasehold.adapters.sqlite_checker import Checker
 from leasehold.adapters.sqlite_counts import RowCounts
 from leasehold.adapters.sqlite_fill import fill_entries
+from leasehold.adapters.sqlite_history import make_history
 from leasehold.adapters.sqlite_layout import (
     WriterLock,
     connect,
@@ -69,6 +70,7 @@ class SqliteStore:
         try:
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
+            make_history(self._connection)
         except BaseException:
             self._lock.close()
             raise
@@ -165,6 +167,10 @@ class SqliteStore:
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
         self._touch_schema()
         self._tables.put_descriptor(table_id, version, body)
+
+    def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
+        self._touch_schema()
+        self._tables.collect_descriptor(table_id, version, until_lsn)
 
     def put_min_version(self, table_id: int, version: int) -> None:
         self._touch_schema()

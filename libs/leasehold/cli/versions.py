@@ -1,6 +1,7 @@
 """`leasehold versions`: what every table is now and was before, for people and in schema languages.
 
 leasehold versions [TABLE] [--follow] [--format text|avro|json-schema]
+leasehold versions TABLE --as-of LSN [--format …]
 leasehold versions diff TABLE FROM TO
 leasehold versions history TABLE
 """
@@ -24,13 +25,14 @@ from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.public_schema import public_diff
 from leasehold.client.public_schema_avro import avro_schema
 from leasehold.client.public_schema_json import json_schema
-from leasehold.client.version_history import TableHistory, history_of
+from leasehold.client.version_history import TableHistory, event_at, history_of
 from leasehold.model.errors import UnknownTable
 from leasehold.schema.descriptor import Descriptor, from_wire
 
 FOLLOW_EVERY_S = 1.0
 USAGE: Final = (
     "leasehold versions [TABLE] [--follow] [--format text|avro|json-schema] [--json]\n"
+    "       leasehold versions TABLE --as-of LSN [--format …] [--json]\n"
     "       leasehold versions diff TABLE FROM TO [--json]\n"
     "       leasehold versions history TABLE [--json]"
 )
@@ -63,12 +65,22 @@ def register(subparsers: Subparsers) -> None:
         default="text",
         help="the public shape as an Avro schema or a JSON Schema, one object per table",
     )
+    parser.add_argument(
+        "--as-of",
+        type=int,
+        metavar="LSN",
+        help="the table that was called TABLE at that LSN, as it was then",
+    )
     parser.set_defaults(refuse=parser.error)
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     if len(args.words) > 1 and (args.follow or args.format != "text"):
         args.refuse("--follow and --format are for the newest versions")
+    if args.as_of is not None:
+        if len(args.words) != 1 or args.follow:
+            args.refuse("--as-of wants one table, and nothing to follow")
+        return _as_of(args, settings, output)
     # The number of words tells the actions apart from tables that are named like them.
     match args.words:
         case [] | [_] as words:
@@ -173,6 +185,13 @@ def _show_change(change: VersionChange, output: Output) -> None:
 
 
 # ------------------------------------------------------------------ before
+
+
+def _as_of(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    events = read_history(settings.kafka, settings.topics)
+    event = event_at(events, args.words[0], args.as_of)
+    _show(ClusterView(), TableView(from_wire(event.body), event), args.format, output)
+    return ExitCode.OK
 
 
 def _history(settings: ClientSettings, table: str) -> TableHistory:

@@ -91,9 +91,9 @@ class Replica:
         self._producer_lock = threading.Lock()
         try:
             self._node = KafkaNode(
-                NodeSettings(cluster.node, candidate=False, serving=True).with_session_ttl(
-                    settings.session_ttl_ms
-                ),
+                NodeSettings(cluster.node, candidate=False, serving=True)
+                .with_session_ttl(settings.session_ttl_ms)
+                .with_history(cluster.history_ms),
                 settings.topics,
                 settings.kafka,
                 settings.redis,
@@ -240,6 +240,15 @@ class Replica:
         """The newest descriptors in this store, by table id."""
         with self.store.open_snapshot() as snapshot:
             return snapshot.tables()
+
+    def descriptor_at(self, table: str, lsn: int) -> Descriptor:
+        """What the table that was called `table` at `lsn` looked like then.
+
+        Raises SnapshotTooOld (72000) for a time whose history is no longer kept, NotCoherent for
+        one that is not here yet, UnknownTable.
+        """
+        with self.store.open_snapshot() as snapshot:
+            return snapshot.descriptor_at(table, lsn)
 
     # ------------------------------------------------------------ transactions
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from leasehold.client.cluster_view import VersionChange
 from leasehold.client.version_diff import ElementChange, diff
-from leasehold.model.errors import StaleVersion, UnknownTable, UnknownVersion
+from leasehold.model.errors import SnapshotTooOld, StaleVersion, UnknownTable, UnknownVersion
 from leasehold.model.records import VersionEvent
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.states import State
@@ -54,18 +54,43 @@ class TableHistory(NamedTuple):
         return tuple(changed)
 
 
+def _histories(events: Iterable[VersionEvent]) -> list[TableHistory]:
+    by_id: dict[int, dict[int, VersionEvent]] = {}
+    for event in events:
+        by_id.setdefault(event.table_id, {})[event.version] = event
+    return [_dense([of_one[v] for v in sorted(of_one)]) for of_one in by_id.values()]
+
+
 def history_of(events: Iterable[VersionEvent], table: str) -> TableHistory:
     """Of the table that has this name now, else of the last one that had it. Raises UnknownTable.
 
     Events may come more than once, as they do when a reader begins again."""
-    by_id: dict[int, dict[int, VersionEvent]] = {}
-    for event in events:
-        by_id.setdefault(event.table_id, {})[event.version] = event
-    histories = [_dense([of_one[v] for v in sorted(of_one)]) for of_one in by_id.values()]
-    named = [h for h in histories if any(table in _names(event) for event in h.events)]
+    named = [h for h in _histories(events) if any(table in _names(event) for event in h.events)]
     if not named:
         raise UnknownTable(f"table {table!r} does not exist, and never did", table=table)
     return max(named, key=lambda h: (table in _names(h.newest), h.newest.table_id))
+
+
+def event_at(events: Iterable[VersionEvent], table: str, lsn: int) -> VersionEvent:
+    """The version of the table that was called `table` at `lsn`, current then.
+
+    Raises UnknownTable, and SnapshotTooOld where what was current then is no longer kept."""
+    begins_later = []
+    for history in _histories(events):
+        then = [event for event in history.events if event.lsn <= lsn]
+        if then and table in _names(then[-1]):
+            return then[-1]
+        oldest = history.events[0]
+        if not then and oldest.version > 1:
+            begins_later.append(oldest)
+    if begins_later:
+        oldest = min(begins_later, key=lambda event: event.lsn)
+        raise SnapshotTooOld(
+            f"versions-history begins at LSN {oldest.lsn:,} for table {oldest.name!r}: what was"
+            f" called {table!r} at LSN {lsn:,} is no longer known",
+            table=table,
+        )
+    raise UnknownTable(f"table {table!r} did not exist at LSN {lsn:,}", table=table)
 
 
 def _names(event: VersionEvent) -> Sequence[str]:

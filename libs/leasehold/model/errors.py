@@ -220,6 +220,12 @@ class GaveUp(Refused):
     sqlstate = "40001"
 
 
+class SnapshotTooOld(Refused):
+    """A time before the history that is still kept."""
+
+    sqlstate = "72000"
+
+
 class NotCoherent(LeaseholdError):
     sqlstate = "57P03"
 

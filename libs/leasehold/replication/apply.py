@@ -17,6 +17,7 @@ from leasehold.model.records import (
     MinVersion,
     TableTruncated,
 )
+from leasehold.replication.history import HistorySettings, collect_history
 from leasehold.replication.outcomes import (
     OutcomeSettings,
     outcome_of_commit,
@@ -67,6 +68,7 @@ def apply_record(
     catalog: Catalog,
     store: StoreWriter,
     settings: OutcomeSettings,
+    history: HistorySettings,
 ) -> bool:
     """A whole Decisions record, inside the store's open transaction; `after` is the position
     behind it. The caller commits with that position. → whether the catalog has changed."""
@@ -81,13 +83,21 @@ def apply_record(
     for refusal in record.refusals:
         if refusal.request_id:
             store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
-    collect(after, store, settings)
+    collect(after, catalog, store, settings, history)
     return changed
 
 
-def collect(after: LogPosition, store: StoreWriter, settings: OutcomeSettings) -> None:
-    """L5: forget outcomes by commit time, at the same log position on every node."""
+def collect(
+    after: LogPosition,
+    catalog: Catalog,
+    store: StoreWriter,
+    settings: OutcomeSettings,
+    history: HistorySettings,
+) -> None:
+    """L5: forget outcomes, and descriptors of the past, by commit time, at the same log position on
+    every node."""
     if after.sequence % COLLECT_EVERY_RECORDS == 0 and after.commit_us:
         store.collect_outcomes(
             after.commit_us - settings.horizon_ms * 1000, settings.collected_per_record_max
         )
+        collect_history(after.commit_us, catalog, store, history)

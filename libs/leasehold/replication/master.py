@@ -48,6 +48,7 @@ from leasehold.replication.effects import (
     Topic,
     Wake,
 )
+from leasehold.replication.history import HistorySettings
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaChanges
@@ -72,6 +73,7 @@ class MasterSettings:
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     outcomes: OutcomeSettings = field(default_factory=OutcomeSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     truncation: TruncationSettings = field(default_factory=TruncationSettings)
     heartbeat_ms: int = 200
     grants_gather_ms: int = 120
@@ -382,7 +384,8 @@ class Master:
             notices += self._notices(commit, lsn)
             self._news.extend((offset, send) for send in self._job_news(commit, lsn))
             lsn += 1
-        collect(after, self._store, self._settings.outcomes)
+        settings = self._settings
+        collect(after, self._catalog, self._store, settings.outcomes, settings.history)
         self._store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._answers.add(answers_of(record, offset, batch.repeats))

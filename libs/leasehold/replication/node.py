@@ -91,6 +91,11 @@ class NodeSettings:
         schema = replace(self.schema, coordinator=replace(coordinator, ledger=ledger))
         return replace(self, schema=schema, leases=HolderLimits.of_ttl(session_ttl_ms))
 
+    def with_history(self, keep_ms: int) -> NodeSettings:
+        """How long the past can be read; see HistorySettings."""
+        master = replace(self.master, history=replace(self.master.history, keep_ms=keep_ms))
+        return replace(self, master=master)
+
 
 class Node:
     """`step` never raises for what comes from outside; a contradiction ends in Stop."""
@@ -250,8 +255,9 @@ class Node:
         if not self._open:
             self._store.begin()
             self._open = True
+        settings = self._settings.master
         changed = apply_record(
-            record, after, self.catalog, self._store, self._settings.master.outcomes
+            record, after, self.catalog, self._store, settings.outcomes, settings.history
         )
         self.position = after
         self._remember_answers(record, offset)

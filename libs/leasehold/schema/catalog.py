@@ -23,6 +23,7 @@ from leasehold.model.records import (
 )
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import ForeignKey
+from leasehold.schema.history import Ended, ended_before
 from leasehold.schema.job import Job, job_from_wire
 from leasehold.schema.states import State
 
@@ -60,7 +61,7 @@ class Catalog:
         """Take one catalog write of the commit `lsn`."""
         match write:
             case DescriptorWrite(body=body):
-                self._put(replace(from_wire(body), modified_us=commit_us))
+                self._put(replace(from_wire(body), modified_us=commit_us, since_lsn=lsn))
             case MinVersion(table_id=table_id, version=version):
                 # D5: the fence only ever rises, and never past the newest version.
                 assert version >= self._min_versions.get(table_id, 0), "D5"
@@ -152,6 +153,22 @@ class Catalog:
     def version(self, table_id: int, version: int) -> Descriptor:
         """A kept version; KeyError is a programmer's error (the log names what it wrote)."""
         return self._versions[table_id][version]
+
+    def ended_before(self, before_us: int) -> list[Ended]:
+        """Versions that may be forgotten: unused (D5), and replaced in commits before that time."""
+        return [
+            ended
+            for table_id in sorted(self._versions)
+            for ended in ended_before(
+                self.versions(table_id), self.min_version(table_id), before_us
+            )
+        ]
+
+    def forget(self, table_id: int, version: int) -> None:
+        """Of a table's versions the oldest, one of `ended_before`."""
+        kept = self._versions[table_id]
+        assert version == min(kept) < self.min_version(table_id), "D5: it may be in use"
+        del kept[version]
 
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
         kept = self._versions[table_id]

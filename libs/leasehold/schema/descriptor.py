@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -77,6 +77,8 @@ class Descriptor:
     """Version `version` of table `table_id`. Immutable; elements in order of their ids.
 
     `modified_us` is the commit time that published it (the seed's ModificationTime), 0 before.
+    `since_lsn` is the LSN of that commit, 0 where it is not known; it says where the version stands
+    and not what it is, so equal versions may differ in it.
     `next_element_id` only grows, over all versions: element ids are never used again.
     """
 
@@ -94,6 +96,7 @@ class Descriptor:
     row_locks: tuple[Lock, ...] = ()
     lock_moves: tuple[LockMove, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    since_lsn: int = field(default=0, compare=False)
 
     @cached_property
     def locks(self) -> tuple[int, ...]:
@@ -222,6 +225,7 @@ class Descriptor:
             checks=moved(self.checks),
             foreign_keys=moved(self.foreign_keys),
             modified_us=0,
+            since_lsn=0,
         )
 
     def to_wire(self) -> dict[str, Any]:
@@ -241,6 +245,7 @@ class Descriptor:
             "locks": [lock_to_wire(k) for k in self.row_locks],
             "lock_moves": [list(move) for move in self.lock_moves],
             "foreign_keys": [foreign_key_to_wire(k) for k in self.foreign_keys],
+            **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
         }
 
 
@@ -261,4 +266,5 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         row_locks=tuple(lock_from_wire(k) for k in body.get("locks", ()) if k),
         lock_moves=tuple(LockMove(*move) for move in body.get("lock_moves", ())),
         foreign_keys=tuple(foreign_key_from_wire(k) for k in body.get("foreign_keys", ())),
+        since_lsn=body.get("since_lsn", 0),
     )

@@ -127,7 +127,7 @@ def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> D
     Element ids are raised for good, whatever becomes of the element. One changer per table (D9)
     is why each edit's `before` must be what stands there.
     """
-    made = replace(descriptor, version=descriptor.version + 1, modified_us=0)
+    made = replace(descriptor, version=descriptor.version + 1, modified_us=0, since_lsn=0)
     for edit in edits:
         made = _table(made, edit, fence) if edit.kind is Kind.TABLE else _one(made, edit)
     return made

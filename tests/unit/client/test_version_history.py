@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.client.version_history import history_of
-from leasehold.model.errors import StaleVersion, UnknownTable, UnknownVersion
+from leasehold.client.version_history import event_at, history_of
+from leasehold.model.errors import SnapshotTooOld, StaleVersion, UnknownTable, UnknownVersion
 from leasehold.model.records import VersionEvent
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
@@ -80,3 +80,17 @@ def test_a_name_is_that_of_the_table_that_has_it_now() -> None:
 def test_a_table_that_never_was() -> None:
     with pytest.raises(UnknownTable, match="'no_such' does not exist"):
         history_of(KEPT, "no_such")
+
+
+def test_as_of_an_lsn_a_table_is_what_had_the_name_then() -> None:
+    at = [event(v)._replace(lsn=10 * v.version) for v in (V4, V5, V6, V7)]
+    assert event_at(at, "flights", 59).version == 5
+    assert event_at(at, "flights", 75).version == 7, "both names resolve"
+    assert event_at(at, "departures", 75).version == 7
+    with pytest.raises(UnknownTable, match="'departures' did not exist at LSN 69"):
+        event_at(at, "departures", 69)
+    with pytest.raises(SnapshotTooOld, match="begins at LSN 40"):
+        event_at(at, "flights", 39)
+    first = [event(replace(V4, version=1))._replace(lsn=40)]
+    with pytest.raises(UnknownTable, match="LSN 39"):
+        event_at(first, "flights", 39)

@@ -115,8 +115,7 @@ def test_roll_back_takes_the_element_out_and_its_id_is_never_used_again() -> Non
     back = replace(job, steps=(job.steps[0], job.steps[0].reversed), step=1)
     removed = next_descriptor(back, catalog)
     catalog.apply(DescriptorWrite(1, 3, removed.to_wire()), 7, 3)
-    numbers = {"version": 3, "next_element_id": 5, "modified_us": 0}
-    assert removed.to_wire() == {**before.to_wire(), **numbers}
+    assert removed == replace(before, version=3, next_element_id=5, modified_us=0)
     (edit,) = job_plan(create_index("i", "t", "a"), catalog).job.current.edits
     assert edit.element_id == 5
 

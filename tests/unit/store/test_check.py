@@ -283,7 +283,9 @@ def test_findings_are_bounded_and_counted(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(store, "DELETE FROM x4_6; DELETE FROM x4_7")
-    bounded = sqlite_check.TableCheck(store._connection, (SHOPS,), 1, 3, findings_max=4).run()
+    bounded = sqlite_check.TableCheck(
+        store._connection, (SHOPS,), 1, frozenset(), 3, findings_max=4
+    ).run()
     assert (bounded.findings_total, len(bounded.findings)) == (6, 4)
 
 

@@ -1,0 +1,71 @@
+"""Descriptors of the past: which one was current at an LSN, and which nobody need keep any more.
+
+A version is current from the LSN of the commit that published it up to the next one's. Under what
+was current at an LSN its rows can be read: the data was consistent with it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
+from leasehold.schema.descriptor import Descriptor
+
+
+class History(NamedTuple):
+    """What is kept as of one moment. `tables`: kept versions of each, oldest first; everything
+    current at `floor_lsn` or later is among them; `newest_lsn`: of the newest commit there is."""
+
+    tables: Iterable[Sequence[Descriptor]]
+    floor_lsn: int
+    newest_lsn: int
+
+    def table_at(self, name: str, lsn: int) -> Descriptor:
+        """The version of the table that was called `name` at `lsn`, current then.
+
+        Raises SnapshotTooOld (72000) below the floor, NotCoherent (57P03) above the newest commit,
+        UnknownTable when no table was called so then.
+        """
+        if lsn < self.floor_lsn:
+            raise SnapshotTooOld(
+                f"the history before LSN {self.floor_lsn:,} is no longer kept, and LSN {lsn:,} was"
+                " asked for; ask for a later one",
+                floor_lsn=self.floor_lsn,
+            )
+        if lsn > self.newest_lsn:
+            raise NotCoherent(
+                f"LSN {lsn:,} lies ahead: {self.newest_lsn:,} is the newest here; wait for it, or"
+                " ask for an earlier one"
+            )
+        for versions in self.tables:
+            found = current_at(versions, lsn)
+            if found is not None and name in found.names:
+                return found
+        raise UnknownTable(f"table {name!r} did not exist at LSN {lsn:,}", table=name)
+
+
+def current_at(versions: Sequence[Descriptor], lsn: int) -> Descriptor | None:
+    """Of one table's versions, oldest first; None when the oldest was published after `lsn`."""
+    then = [descriptor for descriptor in versions if descriptor.since_lsn <= lsn]
+    return then[-1] if then else None
+
+
+class Ended(NamedTuple):
+    """A version that was current for the last time just before `until_lsn`."""
+
+    table_id: int
+    version: int
+    until_lsn: int
+
+
+def ended_before(
+    versions: Sequence[Descriptor], min_version: int, before_us: int
+) -> Iterator[Ended]:
+    """Of one table's versions those that nobody may use (D5) and nobody asks for: another took
+    their place in a commit before that time. The newest is never among them."""
+    for descriptor, after in pairwise(versions):
+        if descriptor.version >= min_version or after.modified_us >= before_us:
+            return
+        yield Ended(descriptor.table_id, descriptor.version, after.since_lsn)
