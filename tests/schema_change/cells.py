@@ -109,7 +109,7 @@ class Cells:
                     continue
                 found.append(below)
             self._accepted[at, low] = tuple(found)
-            together = any(position.used[below].enforces_unique for below in found)
+            together = any(position.used[below].looks_at_others for below in found)
             self._together[at, low] = together
         return self._accepted[at, low]
 

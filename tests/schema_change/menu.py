@@ -19,6 +19,9 @@ UNIQUE: Final = "CREATE UNIQUE INDEX i ON t (a)"
 CHECK: Final = "ALTER TABLE t ADD CONSTRAINT k CHECK (a <> 1)"
 NOT_VALID: Final = f"{CHECK} NOT VALID"
 CONSTRAINT: Final = "ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)"
+# Both sides of it are in one table, so that rows stay alike: b refers to the a of any row.
+FOREIGN: Final = "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (b) REFERENCES t (a)"
+FAMILY: Final[Domain] = {"a": (0, 1), "b": (0, 1, None)}
 
 # What a column c may be, and what writers put there beside its default.
 COLUMNS: Final[dict[str, tuple[int | None, ...]]] = {
@@ -128,6 +131,21 @@ CONSTRAINTS: Final = [
     changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A3),
     changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, NOT_VALID, domain=A3, origin=(TABLE,)),
 ]
+REFERENCES: Final = f"{FOREIGN} NOT VALID"
+FOREIGN_KEYS: Final = [
+    changed(FOREIGN, *(TABLE, CONSTRAINT), domain=FAMILY, may_fail=True),
+    changed(REFERENCES, *(TABLE, CONSTRAINT), domain=FAMILY),
+    changed(
+        "ALTER TABLE t VALIDATE CONSTRAINT f",
+        *(TABLE, CONSTRAINT, REFERENCES),
+        domain=FAMILY,
+        origin=(TABLE, CONSTRAINT, "CREATE INDEX t_b_idx ON t (b)"),
+        may_fail=True,
+    ),
+    changed("ALTER TABLE t DROP CONSTRAINT f", *(TABLE, CONSTRAINT, FOREIGN), domain=FAMILY),
+    changed("ALTER TABLE t RENAME CONSTRAINT f TO v", *(TABLE, CONSTRAINT, FOREIGN), domain=FAMILY),
+    changed("ALTER TABLE t DROP COLUMN b", *(TABLE, CONSTRAINT, FOREIGN), domain=FAMILY),
+]
 DEFAULTS: Final = [
     changed("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5", domain=NULLS),
     changed(
@@ -175,6 +193,6 @@ COMBINED: Final = [
 ADDITIONS: Final = list(additions())
 REMOVALS: Final = list(removals())
 MENU: Final = [
-    *(*INDEXES, *CONSTRAINTS, *DEFAULTS, *RENAMES, *TYPES, *TABLES),
+    *(*INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES, *TABLES),
     *(*ADDITIONS, *REMOVALS, *COMBINED),
 ]

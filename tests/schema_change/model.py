@@ -117,7 +117,7 @@ class Model:
         return ""
 
     def _inconsistent(self, cells: tuple[int, ...], version: Version, dead: frozenset[int]) -> str:
-        for part in (cells,) if version.is_unique else ((cell,) for cell in cells):
+        for part in (cells,) if version.relates_rows else ((cell,) for cell in cells):
             key = part, version, dead
             if key not in self._verdicts:
                 rows = tuple(self.cells.all[number].row for number in part)

@@ -15,8 +15,20 @@ from leasehold.schema.states import State
 from leasehold.schema.tracks import GONE, Stage, Track
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.changes import TABLE, A, Change, changed
-from tests.schema_change.menu import A2, A3, CHECK, INDEX, NULLS, UNIQUE, domain_of, with_c
+from tests.schema_change.changes import TABLE, A, Change, changed, standing
+from tests.schema_change.menu import (
+    A2,
+    A3,
+    CHECK,
+    CONSTRAINT,
+    FAMILY,
+    FOREIGN,
+    INDEX,
+    NULLS,
+    UNIQUE,
+    domain_of,
+    with_c,
+)
 from tests.schema_change.model import Model
 from tests.schema_change.test_menu import STATES_MAX, title
 
@@ -59,6 +71,13 @@ def made_unique(*rise: Stage) -> Change:
 def made_check(rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
     check = Check(NEW, "k", "a <> 1", (A,))
     return changed(CHECK, domain=A3).by(Track(check, True, rise, fall))
+
+
+def made_foreign(*rise: Stage) -> Change:
+    """Over an index that is there already, so that it comes alone."""
+    given = (TABLE, CONSTRAINT, "CREATE INDEX over_b ON t (b)")
+    (foreign,) = standing(*given, FOREIGN).foreign_keys
+    return changed(FOREIGN, *given, domain=FAMILY).by(Track(foreign, True, rise, ()))
 
 
 def added(kind: str, rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
@@ -117,6 +136,8 @@ ORDERS = [
     Order("absent → public", lambda: added(REQUIRED, *AT_ONCE), "condition [12] "),
     Order("absent → public", lambda: added(DEFAULTED, *AT_ONCE), "condition 1 |not its default"),
     Order("absent → public", lambda: made_check(*AT_ONCE), "condition 6 "),
+    Order("absent → public", lambda: made_foreign(PUBLIC), "condition 6 "),
+    Order("not verified", lambda: made_foreign(WRITE_ONLY, PUBLIC), "condition 6 "),
     Order(
         "NOT NULL public at once",
         lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(

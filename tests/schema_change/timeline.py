@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Check, Column, Descriptor, Index
+from leasehold.schema.elements import ForeignKey
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_moves import (
     can_turn_back,
@@ -93,7 +94,8 @@ def unfinished(descriptor: Descriptor) -> list[str]:
                 flags = element.unique_enforced or bool(element.alias)
             case _:
                 flags = False
-        stays = isinstance(element, Check) and element.state is State.WRITE_ONLY  # NOT VALID
+        may_stay = isinstance(element, Check | ForeignKey)  # NOT VALID
+        stays = may_stay and element.state is State.WRITE_ONLY
         if flags or (element.state is not State.PUBLIC and not stays):
             found.append(element.name)
     return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from leasehold.model.errors import Refused
+from leasehold.model.records import Key
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Check, Descriptor, Index
+from leasehold.schema.elements import ForeignKey
 from leasehold.schema.states import READABLE, State
 from leasehold.schema.verification import as_if_public
 from tests.schema_change.versions import Version
@@ -24,11 +26,22 @@ def data_of(rows: tuple[Row, ...]) -> KeyValueData:
     )
 
 
+def parents_in(rows: tuple[Row, ...]) -> Callable[[ForeignKey], set[Key]]:
+    """What the model's foreign keys may refer to: other columns of the same rows."""
+
+    def values(key: ForeignKey) -> set[Key]:
+        found = (tuple(map(row.value, key.parent_columns)) for row in rows if row.exists)
+        return {each for each in found if None not in each}
+
+    return values
+
+
 def verified(
     rows: tuple[Row, ...], newest: Descriptor, elements: tuple[int, ...], dead: Collection[int]
 ) -> tuple[Violation, ...]:
     """What every node finds at VERIFYING: `elements` as if they were public already."""
-    found = violations(data_of(rows), as_if_public(newest, elements), frozenset(dead))
+    table = as_if_public(newest, elements)
+    found = violations(data_of(rows), table, frozenset(dead), parents=parents_in(rows))
     return tuple(v for v in found if v.element_id in elements)
 
 
@@ -39,7 +52,7 @@ def deserved(found: tuple[Violation, ...], newest: Descriptor) -> bool:
     for violation in found:
         element = newest.element(violation.element_id)
         match element:
-            case Index() | Check():
+            case Index() | Check() | ForeignKey():
                 own = violation.condition != 6 or not set(element.columns) <= public
             case _:
                 own = violation.condition != 2 or violation.element_id not in public
@@ -52,7 +65,7 @@ def inconsistent(rows: tuple[Row, ...], version: Version, dead: frozenset[int]) 
     """Why the rows ⊭ `version`, "" when they do. `dead` elements wait for the history horizon."""
     if version.descriptor.state is State.ABSENT and dead:
         return ""  # so does the whole table
-    found = violations(data_of(rows), version.descriptor, dead)
+    found = violations(data_of(rows), version.descriptor, dead, parents=parents_in(rows))
     if not found:
         return ""
     first = found[0]

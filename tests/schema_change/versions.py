@@ -27,13 +27,15 @@ class Version:
         return catalog
 
     @cached_property
-    def enforces_unique(self) -> bool:
-        return bool(self.descriptor.enforced_uniques)
+    def looks_at_others(self) -> bool:
+        """May a write of one row be refused because of another one?"""
+        return bool(self.descriptor.enforced_uniques or self.descriptor.enforced_foreign_keys)
 
     @cached_property
-    def is_unique(self) -> bool:
-        """Does it rely on no two rows being equal somewhere?"""
-        return any(i.unique and i.state in READABLE for i in self.descriptor.indexes)
+    def relates_rows(self) -> bool:
+        """Does it rely on no two rows being equal somewhere, or on one being there for another?"""
+        unique = any(i.unique and i.state in READABLE for i in self.descriptor.indexes)
+        return unique or any(f.state in READABLE for f in self.descriptor.foreign_keys)
 
     @cached_property
     def public(self) -> tuple[Column, ...]:

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from leasehold.model.errors import CheckViolation, DuplicateKey, NotNullViolation, Refused
+from leasehold.model.errors import (
+    CheckViolation,
+    DuplicateKey,
+    ForeignKeyViolation,
+    NotNullViolation,
+    Refused,
+)
 from leasehold.model.records import (
     ChangeKind,
     ChangeRequest,
@@ -73,7 +79,7 @@ class Writers:
     def outcomes(self, row: Row, others: tuple[Row, ...], version: Version) -> tuple[Outcome, ...]:
         """Of every write under `version`. Of writes that name the same columns and come to the
         same row one stands for all."""
-        others = others if version.enforces_unique else ()
+        others = others if version.looks_at_others else ()
         key = row, others, version
         if key not in self._outcomes:
             self._outcomes[key] = tuple(self._tried(row, others, version))
@@ -182,8 +188,11 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
         case DuplicateKey():
             index = table.index(str(said["constraint"]))
             over = [table.by_id[e].name for e in index.columns] if index else []
+        case ForeignKeyViolation():
+            foreign = next(f for f in table.foreign_keys if f.name == said["constraint"])
+            over = [table.by_id[e].name for e in (*foreign.columns, *foreign.parent_columns)]
     hidden = [name for name in over if name not in table.by_name]
-    touched = write.kind is INSERT or {name for name, _ in write.values} & set(over)
+    touched = write.kind is not UPDATE or {name for name, _ in write.values} & set(over)
     if over and not hidden and touched:
         return ""
     why = f", for a column that it can't name: {hidden}" if hidden else ""
