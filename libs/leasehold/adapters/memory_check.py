@@ -7,10 +7,13 @@ from hashlib import blake2b
 
 from leasehold.adapters.dead_elements import element_ids_of
 from leasehold.adapters.memory_contents import Contents
+from leasehold.adapters.repairs import WrongEntry
 from leasehold.model.records import CheckReport, Key
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import ForeignKey
+from leasehold.schema.key_values import entry_of
+from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.verification import as_if_public
 
 
@@ -52,7 +55,24 @@ def check_contents(
         findings=tuple((v.condition, v.element_id, v.key, v.words) for v in found),
         took_ms=0,
         error=error,
+        rows_checksum=b"" if elements else _checksum(held, data._replace(entries=set()), table_id),
     )
+
+
+def wrong_entries(held: Contents, table_id: int) -> list[WrongEntry]:
+    """Entries that are not what an insert of their row would put, and those that rows lack."""
+    newest = held.versions(table_id)[-1]
+    kept = {index.element_id: index.state for index in newest.indexes if index.state in DELETED}
+    there = {(i, values, key) for t, i, values, key in held.entries if t == table_id and i in kept}
+    implied = set()
+    for key in (key for table, key in held.exists if table == table_id):
+        row = held.row(table_id, key)
+        assert row is not None, "it exists"
+        implied |= {(i.element_id, entry_of(i, row.values), key) for i in newest.indexes}
+    lacking = {entry for entry in implied - there if kept.get(entry[0]) in READABLE}
+    found = [WrongEntry(i, key, (*values, *key)) for i, values, key in there - implied]
+    found += [WrongEntry(i, key, None) for i, _, key in lacking]
+    return sorted(found, key=repr)
 
 
 def _parents(held: Contents, key: ForeignKey) -> set[Key]:

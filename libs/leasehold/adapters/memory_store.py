@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leasehold.adapters.dead_elements import element_ids_of
-from leasehold.adapters.memory_check import check_contents
+from leasehold.adapters.memory_check import check_contents, wrong_entries
 from leasehold.adapters.memory_contents import Contents
 from leasehold.adapters.memory_snapshot import MemorySnapshot
+from leasehold.adapters.repairs import Repairs, WrongEntry
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row, StoredCatalog
@@ -29,7 +30,7 @@ from leasehold.model.records import (
     RowChange,
 )
 from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.key_values import entry_of, key_values
+from leasehold.schema.key_values import entries, entry_of, key_values
 from leasehold.schema.states import WRITTEN
 
 
@@ -41,6 +42,7 @@ class MemoryStore:
         self._now = self._committed
         self._savepoints: list[Contents] = []
         self._reports: list[CheckReport] = []
+        self._repairs = Repairs()
 
     @property
     def contents(self) -> Contents:
@@ -245,11 +247,38 @@ class MemoryStore:
         """Left-overs are what models and checks are about; they stay."""
         return False
 
-    def check(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
+    def check(
+        self,
+        subject: bytes,
+        table_ids: Sequence[int],
+        elements: Sequence[int],
+        *,
+        repairs_max: int = 0,
+    ) -> None:
         """At once, by the definition."""
         held = self._committed
         for table_id in table_ids or sorted({t for t, _ in held.descriptors}):
             self._reports.append(check_contents(held, subject, table_id, elements))
+            if repairs_max:
+                wrong = wrong_entries(held, table_id)[:repairs_max]
+                self._repairs.remember(subject, table_id, wrong)
+
+    def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
+        wrong = self._repairs.take(subject, descriptor.table_id, entries_max)
+        before = set(self._now.entries)
+        for each in wrong:
+            self._repair(descriptor, each)
+        return len(before ^ self._now.entries), len(wrong) == entries_max
+
+    def _repair(self, descriptor: Descriptor, wrong: WrongEntry) -> None:
+        now, table, key = self._now, descriptor.table_id, wrong.key
+        row = now.row(table, key)
+        put = entries(descriptor, None, row.values) if row is not None else ()
+        right = next((e.put for e in put if e.index_id == wrong.index_id), None)
+        if wrong.entry is not None:
+            now.entries.discard((table, wrong.index_id, wrong.entry[: -len(key)], key))
+        if right is not None:
+            now.entries.add((table, wrong.index_id, right, key))
 
     def checked(self) -> Sequence[CheckReport]:
         reports, self._reports = self._reports, []

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from leasehold.adapters.dead_elements import dead_elements, element_ids_of
+from leasehold.adapters.repairs import WrongEntry
 from leasehold.adapters.sqlite_checksum import Checksum
 from leasehold.adapters.sqlite_layout import (
     column_name,
@@ -49,8 +50,10 @@ class TableFindings(NamedTuple):
     rows: int
     entries: dict[int, int]
     checksum: bytes
+    rows_checksum: bytes
     findings_total: int
     findings: tuple[Finding, ...]
+    wrong: tuple[WrongEntry, ...]
 
 
 def wrong_value(column: Column, name: str) -> str:
@@ -90,6 +93,7 @@ class TableCheck:
         collected: frozenset[int],
         lsn: int,
         findings_max: int = FINDINGS_MAX,
+        repairs_max: int = 0,
     ) -> None:
         assert versions, "a table has a version"
         self._connection = connection
@@ -99,6 +103,8 @@ class TableCheck:
         self._lsn = lsn
         self._findings_max = findings_max
         self._findings: list[Finding] = []
+        self._repairs_max = repairs_max
+        self._wrong: list[WrongEntry] = []
         self._total = 0
         self._table = table_name(self._newest.table_id)
         self._keys = tuple(column_name(e) for e in self._newest.primary_key)
@@ -123,8 +129,9 @@ class TableCheck:
             for key in self._newest.foreign_keys:
                 if key.state in READABLE:
                     self._foreign_key(key)
-        findings = tuple(self._findings)
-        return TableFindings(rows, self._entries, self._checksum(elements), self._total, findings)
+        rows_sum, whole_sum = self._checksum(elements)
+        found = tuple(self._findings), tuple(self._wrong)
+        return TableFindings(rows, self._entries, whole_sum, rows_sum, self._total, *found)
 
     def _some(self, elements: Sequence[int], rows: int) -> None:
         public = as_if_public(self._newest, elements)
@@ -215,10 +222,12 @@ class TableCheck:
         if orphans:
             words = f"entry of {where} belongs to no row"
             self._report(5, index.element_id, f"{joined} WHERE {gone}", primary, words)
+            self._remember(index, statements, f"{joined} WHERE {gone}")
         if wrong:
             words = f"entry of {where} differs from its row"
             clause = f"{joined} WHERE NOT ({same}) AND NOT {gone}"
             self._report(5, index.element_id, clause, primary, words)
+            self._remember(index, statements, clause)
         # No two entries are equal, so each row agrees with at most one: when as many entries
         # agree as there are rows, none is missing.
         if complete and total - orphans - wrong != rows:
@@ -236,8 +245,26 @@ class TableCheck:
             )
             shown = statements.primary_of_row
             self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
+            self._remember_lacking(index, shown, clause)
         if complete and index.unique:
             self._unique(index, statements)
+
+    def _remember(self, index: Index, statements: EntriesPlan, clause: str) -> None:
+        """Whole entries that are wrong, for a repair."""
+        room, width = self._repairs_max - len(self._wrong), len(statements.keys)
+        if room <= 0:
+            return
+        shown = ", ".join(f"x.{name}" for name in statements.columns)
+        for entry in self._connection.execute(f"SELECT {shown} {clause} LIMIT ?", (room,)):
+            self._wrong.append(WrongEntry(index.element_id, entry[width:], entry))
+
+    def _remember_lacking(self, index: Index, shown: Sequence[str], clause: str) -> None:
+        room = self._repairs_max - len(self._wrong)
+        if room <= 0:
+            return
+        text = f"SELECT {', '.join(shown)} {clause} LIMIT ?"
+        for key in self._connection.execute(text, (room,)):
+            self._wrong.append(WrongEntry(index.element_id, key, None))
 
     def _unique(self, index: Index, statements: EntriesPlan) -> None:
         """Condition 6; a key with a NULL in it equals no other, as in PostgreSQL."""
@@ -322,8 +349,9 @@ class TableCheck:
 
     # ------------------------------------------------------------ results
 
-    def _checksum(self, elements: Sequence[int]) -> bytes:
-        """Over everything live, or over `elements`; dead elements are left out on purpose."""
+    def _checksum(self, elements: Sequence[int]) -> tuple[bytes, bytes]:
+        """Of the rows, and of rows and entries: over everything live, or over `elements`; dead
+        elements are left out on purpose."""
         total = Checksum(self._connection)
         columns = sorted(
             e for e in element_ids(self._physical) if e in self._known and e not in self._dead
@@ -337,11 +365,12 @@ class TableCheck:
             indexes = [e for e in indexes if e in elements]
         if shown and self._physical:
             total.add(self._table, self._keys, shown if elements else [*shown, "lsn"])
+        rows_sum = total.digest()
         for index_id in indexes:
             name = entries_name(self._newest.table_id, index_id)
             parts = physical_columns(self._connection, name)
             total.add(name, parts, parts)
-        return total.digest()
+        return rows_sum, total.digest()
 
     def _one(self, text: str) -> Any:
         return self._connection.execute(text).fetchall()[0]

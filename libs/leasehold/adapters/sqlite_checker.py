@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
+from leasehold.adapters.repairs import Repairs
 from leasehold.adapters.sqlite_check import TableCheck
 from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
 from leasehold.model.records import CheckReport, LogPosition
@@ -23,6 +24,7 @@ class _Check(NamedTuple):
     subject: bytes
     table_ids: tuple[int, ...]
     elements: tuple[int, ...]
+    repairs_max: int
     snapshot: SqliteSnapshot
 
 
@@ -35,13 +37,20 @@ class Checker:
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
+        self.repairs = Repairs()
         self._waiting: SimpleQueue[_Check | None] = SimpleQueue()
         self._finished: deque[CheckReport] = deque()
         self._thread: Thread | None = None
         self._running: apsw.Connection | None = None
         self._closing = Event()
 
-    def start(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
+    def start(
+        self,
+        subject: bytes,
+        table_ids: Sequence[int],
+        elements: Sequence[int],
+        repairs_max: int = 0,
+    ) -> None:
         """Open the snapshot now, check later. `table_ids` empty: every table."""
         snapshot = self._readers.open_snapshot()
         tables = tuple(table_ids) or tuple(d.table_id for d in snapshot.tables())
@@ -54,7 +63,7 @@ class Checker:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="store-check", daemon=True)
             self._thread.start()
-        self._waiting.put(_Check(subject, tables, tuple(elements), snapshot))
+        self._waiting.put(_Check(subject, tables, tuple(elements), repairs_max, snapshot))
 
     def finished(self) -> Sequence[CheckReport]:
         """Reports finished since the last call."""
@@ -82,13 +91,13 @@ class Checker:
                 for table_id in check.table_ids:
                     if self._closing.is_set():
                         break
-                    self._finished.append(_checked(check, table_id))
+                    self._finished.append(_checked(check, table_id, self.repairs))
             finally:
                 self._running = None
                 check.snapshot.close()
 
 
-def _checked(check: _Check, table_id: int) -> CheckReport:
+def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
     began_ns = monotonic_ns()
     position = LogPosition()
     try:
@@ -98,9 +107,16 @@ def _checked(check: _Check, table_id: int) -> CheckReport:
         if not versions:
             return _failed(check.subject, table_id, position, f"there is no table {table_id}")
         lowest, collected = snapshot.min_version(table_id), snapshot.collected(table_id)
-        found = TableCheck(snapshot.connection, versions, lowest, collected, position.lsn).run(
-            check.elements
-        )
+        found = TableCheck(
+            snapshot.connection,
+            versions,
+            lowest,
+            collected,
+            position.lsn,
+            repairs_max=check.repairs_max,
+        ).run(check.elements)
+        if check.repairs_max:
+            repairs.remember(check.subject, table_id, found.wrong)
     except Exception as error:  # noqa: BLE001 - surfaces as the report's error
         return _failed(check.subject, table_id, position, f"{type(error).__name__}: {error}")
     return CheckReport(
@@ -117,6 +133,7 @@ def _checked(check: _Check, table_id: int) -> CheckReport:
         findings_total=found.findings_total,
         findings=found.findings,
         took_ms=(monotonic_ns() - began_ns) // 1_000_000,
+        rows_checksum=found.rows_checksum,
     )
 
 

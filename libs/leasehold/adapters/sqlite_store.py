@@ -30,6 +30,7 @@ from leasehold.adapters.sqlite_layout import (
 from leasehold.adapters.sqlite_outcomes import Outcomes
 from leasehold.adapters.sqlite_plan import WritePlan, entry_key
 from leasehold.adapters.sqlite_removal import Removal
+from leasehold.adapters.sqlite_repair import repair_entry
 from leasehold.adapters.sqlite_snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
@@ -350,8 +351,22 @@ class SqliteStore:
         """A committed row, with LSN and min version of the same snapshot; from any thread."""
         return self._readers.read_once(descriptor, key)
 
-    def check(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
-        self._checker.start(subject, table_ids, elements)
+    def check(
+        self,
+        subject: bytes,
+        table_ids: Sequence[int],
+        elements: Sequence[int],
+        *,
+        repairs_max: int = 0,
+    ) -> None:
+        self._checker.start(subject, table_ids, elements, repairs_max)
+
+    def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
+        assert self._open, "no transaction is open"
+        plan = self._plan(descriptor)
+        wrong = self._checker.repairs.take(subject, descriptor.table_id, entries_max)
+        changed = sum(repair_entry(self._connection, plan, each) for each in wrong)
+        return changed, len(wrong) == entries_max
 
     def checked(self) -> Sequence[CheckReport]:
         return self._checker.finished()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from leasehold.cli.command import Subparsers, add, positive_seconds
 from leasehold.cli.exit_code import ExitCode
@@ -14,6 +14,8 @@ from leasehold.client.barrier import append_barrier
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_report import check_report
 from leasehold.client.cluster_view import ClusterView
+from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.repairs import Proof, proof_of
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import CheckReport
 
@@ -33,6 +35,13 @@ def register(subparsers: Subparsers) -> None:
     )
     parser.add_argument("table", nargs="?", help="only this table")
     parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="then put right, on each node, index entries that its own rows prove wrong: only where"
+        " its rows are those of all other nodes; everything else is listed and left alone",
+    )
+    parser.set_defaults(refuse=parser.error)
+    parser.add_argument(
         "--timeout",
         type=positive_seconds,
         default=120.0,
@@ -42,24 +51,83 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    if args.repair and args.table is None:
+        args.refuse("--repair wants the table that is to be repaired")
     with looking(settings) as (watch, view):
         table_ids = _table_ids(view, args.table)
         if not table_ids:
             if output.as_json:
-                _show((), [], {}, output)
+                _show((), [], {}, None, output)
             else:
                 output.line("no table yet: nothing to check", "dim")
             return ExitCode.OK
         live = live_nodes(view, now_us())
-        subject = append_barrier(settings, EVERY_TABLE if args.table is None else table_ids[0])
-        output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
-        wanted = {(node, table_id) for node in live for table_id in table_ids}
-        watch.wait_for(lambda seen: wanted <= _reported(seen, subject), args.timeout)
-        reports = [report for report in watch.view.checks if report.subject == subject]
         names = {table_id: table.event.name for table_id, table in view.tables.items()}
-    troubles = troubles_of(reports, wanted, names)
-    _show(reports, troubles, names, output)
+        output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
+        look = Look(settings, watch, live, args.table is None, table_ids, args.timeout)
+        reports = look.reports()
+        repaired = None
+        unproven: tuple[str, ...] = ()
+        if args.repair:
+            proof = proof_of(reports)
+            unproven = proof.reasons
+            repaired = _repaired(look, proof, output)
+            if repaired:
+                reports = look.reports()
+    troubles = troubles_of(reports, look.wanted, names)
+    troubles += [f"not repaired: {reason}" for reason in unproven]
+    _show(reports, troubles, names, repaired, output)
     return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
+
+
+class Look(NamedTuple):
+    """What is checked, by whom, and how long it is waited for."""
+
+    settings: ClientSettings
+    watch: ClusterWatch
+    live: list[str]
+    everything: bool
+    table_ids: list[int]
+    timeout_s: float
+
+    @property
+    def wanted(self) -> set[tuple[str, int]]:
+        return {(node, table_id) for node in self.live for table_id in self.table_ids}
+
+    def reports(self) -> list[CheckReport]:
+        """Of every live node, at one log position; of those that came in time."""
+        check = EVERY_TABLE if self.everything else self.table_ids[0]
+        return self._asked(append_barrier(self.settings, check), self.wanted)
+
+    def repair(self, node: str) -> CheckReport | None:
+        """None: the node has not said in time that it is done."""
+        subject = append_barrier(self.settings, self.table_ids[0], node)
+        found = self._asked(subject, {(node, self.table_ids[0])})
+        return next((report for report in found if report.node == node), None)
+
+    def _asked(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
+        self.watch.wait_for(lambda seen: wanted <= _reported(seen, subject), self.timeout_s)
+        return [report for report in self.watch.view.checks if report.subject == subject]
+
+
+def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
+    """Node by node, how many entries were put right."""
+    done = {}
+    for node in proof.nodes:
+        report = look.repair(node)
+        done[node] = report.repaired if report is not None else 0
+        if report is None or report.error:
+            why = report.error if report else "it has not answered in time; check again"
+            output.error(f"node {node} was not repaired: {why}")
+        else:
+            output.note(f"node {node}: {plural(done[node])} put right by its own rows")
+    if not proof.nodes and not proof.reasons:
+        output.note("nothing to repair")
+    return done
+
+
+def plural(entries: int) -> str:
+    return f"{entries:,} index {'entry' if entries == 1 else 'entries'}"
 
 
 def _table_ids(view: ClusterView, name: str | None) -> list[int]:
@@ -117,13 +185,19 @@ def troubles_of(
 
 
 def _show(
-    reports: Sequence[CheckReport], troubles: list[str], names: dict[int, str], output: Output
+    reports: Sequence[CheckReport],
+    troubles: list[str],
+    names: dict[int, str],
+    repaired: dict[str, int] | None,
+    output: Output,
 ) -> None:
+    """`repaired`: by node, None where no repair was asked for."""
     if output.as_json:
         told: list[dict[str, Any]] = [
             {"table": names.get(r.table_id, ""), **check_report(r)} for r in reports
         ]
-        output.json({"reports": told, "troubles": troubles})
+        more = {} if repaired is None else {"repaired": repaired}
+        output.json({"reports": told, "troubles": troubles, **more})
         return
     output.table(
         [

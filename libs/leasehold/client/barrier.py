@@ -12,13 +12,13 @@ from leasehold.model.records import Barrier
 APPEND_TIMEOUT_S: Final = 10.0
 
 
-def append_barrier(settings: ClientSettings, check: int | None) -> bytes:
+def append_barrier(settings: ClientSettings, check: int | None, repair: str = "") -> bytes:
     """Append one and wait until the log has it; its id. `check`: table id, -1 every table, None
-    nothing. Raises BusUnavailable."""
+    nothing; `repair`: the node that is to repair that table. Raises BusUnavailable."""
     from leasehold.adapters.codec import MessagePackCodec
     from leasehold.adapters.kafka_writer import TopicWriter
 
-    barrier = Barrier(new_request_id(), check)
+    barrier = Barrier(new_request_id(), check, repair)
     writer = TopicWriter(settings.kafka, "leasehold-barrier", delivery_timeout_ms=9_000)
     try:
         data = MessagePackCodec().encode(barrier)

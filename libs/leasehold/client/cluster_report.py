@@ -268,4 +268,5 @@ def check_report(check: CheckReport) -> dict[str, Any]:
         "findings": [list(finding) for finding in check.findings],
         "took_ms": check.took_ms,
         "error": check.error,
+        "repaired": check.repaired if check.repaired >= 0 else None,
     }

@@ -139,10 +139,23 @@ class StoreWriter(Protocol):
         names (D5); is there more? Every node does so at its own pace; readers see no difference."""
         ...
 
-    def check(self, subject: bytes, table_ids: Sequence[int], elements: Sequence[int]) -> None:
+    def check(
+        self,
+        subject: bytes,
+        table_ids: Sequence[int],
+        elements: Sequence[int],
+        *,
+        repairs_max: int = 0,
+    ) -> None:
         """Open a read snapshot of what is committed now and check it beside the apply loop; the
         reports (one per table) come out of `checked()`. With `elements` only those elements, as if
-        they were public already; else everything."""
+        they were public already; else everything. With `repairs_max` so many entries that are not
+        as their rows say are remembered for `repair`."""
+        ...
+
+    def repair(self, descriptor: Any, subject: bytes, entries_max: int) -> tuple[int, bool]:
+        """In a transaction: of the entries remembered by a check take the next, and make them what
+        the row has them be *now*, under `descriptor`. → how many changed; are there more?"""
         ...
 
     def checked(self) -> Sequence[CheckReport]:

@@ -284,10 +284,12 @@ class Decisions(NamedTuple):
 
 class Barrier(NamedTuple):
     """Decides nothing and needs no epoch (T6). With `check` = table id (-1: every table) each
-    node that meets it checks its store at exactly this position and reports."""
+    node that meets it checks its store at exactly this position and reports. `repair` names a node
+    that then puts those entries of the table right that its own rows prove wrong."""
 
     id: bytes
     check: int | None = None
+    repair: str = ""
 
 
 LogRecord: TypeAlias = Claim | Decisions | Barrier
@@ -414,7 +416,9 @@ class CheckReport(NamedTuple):
 
     `subject` is the barrier's id, or `b"job:…"` for the verification of a job's element.
     `findings`: (condition 1-7, element id, key, words), at most `findings_max` of them;
-    `findings_total` counts all. `checksum` covers every row and entry at that position.
+    `findings_total` counts all. `checksum` covers every row and entry at that position,
+    `rows_checksum` the rows alone (b"" from an earlier program, and where no row was summed).
+    `repaired`: entries put right afterwards, -1 = no repair was asked for.
     """
 
     subject: bytes
@@ -431,6 +435,8 @@ class CheckReport(NamedTuple):
     findings: tuple[tuple[int, int, Key, str], ...]
     took_ms: int
     error: str = ""
+    rows_checksum: bytes = b""
+    repaired: int = -1
 
 
 Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport

@@ -3,7 +3,9 @@ the verification that always comes before an element goes public)."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from typing import Final
 
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Barrier, CheckReport, Decisions, JobWrite, LogPosition
@@ -12,6 +14,9 @@ from leasehold.schema.job import Job, Phase, Status, job_from_wire
 from leasehold.schema.verification import subject_of
 
 EVERY_TABLE = -1
+REPAIRS_MAX: Final = 10_000
+"""Entries that one command puts right; with more the command is given again."""
+REPAIRED_AT_ONCE_MAX: Final = 200
 
 
 def _verified_jobs(record: Decisions) -> Iterator[Job]:
@@ -28,9 +33,12 @@ def _verified_jobs(record: Decisions) -> Iterator[Job]:
 class Checks:
     """Starts checks on the store and hands out their reports."""
 
-    def __init__(self, store: StoreWriter, *, serving: bool) -> None:
+    def __init__(self, store: StoreWriter, node: str, *, serving: bool) -> None:
         self._store = store
+        self._node = node
         self._serving = serving
+        self._repairs_asked: set[bytes] = set()
+        self._repairing: deque[CheckReport] = deque()  # `repaired`: so many by now
 
     def wanted(self, record: Decisions) -> bool:
         return any(True for _ in _verified_jobs(record))
@@ -44,13 +52,43 @@ class Checks:
             self._store.check(subject_of(job), (job.table_id,), job.current.verifies)
 
     def barrier(self, barrier: Barrier, catalog: Catalog, position: LogPosition) -> None:
-        """Every node, standby and master too, answers a CHECK TABLE."""
+        """Every node, standby and master too, answers a CHECK TABLE; one may be told to repair."""
         assert barrier.check is not None
         tables = tuple(descriptor.table_id for descriptor in catalog.tables())
         if barrier.check != EVERY_TABLE:
             tables = tuple(t for t in tables if t == barrier.check)
-        self._store.check(barrier.id, tables, ())
+        repairs = barrier.repair == self._node and len(tables) == 1
+        if repairs:
+            self._repairs_asked.add(barrier.id)
+        self._store.check(barrier.id, tables, (), repairs_max=REPAIRS_MAX if repairs else 0)
 
-    def finished(self, node: str, incarnation: bytes) -> Iterator[CheckReport]:
-        for report in self._store.checked():
-            yield report._replace(node=node, incarnation=incarnation)
+    def finished(self, incarnation: bytes) -> Iterator[CheckReport]:
+        """Reports to be sent; one of a check with a repair waits until that is done."""
+        for found in self._store.checked():
+            report = found._replace(node=self._node, incarnation=incarnation)
+            if report.subject not in self._repairs_asked:
+                yield report
+                continue
+            self._repairs_asked.discard(report.subject)
+            if report.error:
+                yield report
+            else:
+                self._repairing.append(report._replace(repaired=0))
+
+    @property
+    def repairing(self) -> bool:
+        return bool(self._repairing)
+
+    def repair(self, catalog: Catalog, position: LogPosition) -> CheckReport | None:
+        """A slice of the repair under way, in a transaction of its own at the store's `position`;
+        the report once it is done. Entries are nobody's but this store's: the log has none."""
+        report = self._repairing.popleft()
+        self._store.begin()
+        newest = catalog.newest(report.table_id)
+        changed, more = self._store.repair(newest, report.subject, REPAIRED_AT_ONCE_MAX)
+        self._store.commit(position)
+        report = report._replace(repaired=report.repaired + changed)
+        if not more:
+            return report
+        self._repairing.appendleft(report)
+        return None

@@ -128,7 +128,7 @@ class Node:
             NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
         )
         self.on_catalog_changed: Callable[[], None] = lambda: None
-        self._checks = Checks(store, serving=settings.serving)
+        self._checks = Checks(store, settings.name, serving=settings.serving)
         self._election = Election(settings.election, now.mono_ns, rules.election)
         self._open = False  # applied, not yet committed
         self._pending_grants: list[Grant] = []
@@ -403,6 +403,7 @@ class Node:
         effects: list[Effect] = []
         if self.master is not None:
             if not self.master.in_flight:
+                effects += self._repair(now)
                 effects += self._remove_dead(now)
             effects += self.master.tick(self.position, now)
         else:
@@ -410,10 +411,11 @@ class Node:
             if self._settings.candidate:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
                 effects.append(Wake(self._election.deadline_ns()))
+            effects += self._repair(now)
             effects += self._remove_dead(now)
         if self.agent is not None:
             effects += self.agent.tick(now)
-        for report in self._checks.finished(self._settings.name, self.incarnation):
+        for report in self._checks.finished(self.incarnation):
             effects.append(self._report(report))
         effects += self._acknowledge(now)
         return effects
@@ -426,6 +428,13 @@ class Node:
         pause_ms = REMOVAL_PAUSE_MS if more else REMOVAL_LOOK_MS
         self._removal_ns = now.mono_ns + pause_ms * NS_PER_MS
         return [Wake(self._removal_ns)] if more else []
+
+    def _repair(self, now: Now) -> list[Effect]:
+        """Between two records, a little at a time, as with what is dead."""
+        if not self._checks.repairing:
+            return []
+        done = self._checks.repair(self.catalog, self.position)
+        return [self._report(done)] if done is not None else [Wake(now.mono_ns + NS_PER_MS)]
 
     def _report(self, report: CheckReport) -> Send:
         return Send(Topic.ACKS, 0, self._settings.name.encode(), report, 0)

@@ -1,11 +1,12 @@
-"""`leasehold check` where there is nothing to check."""
+"""`leasehold check` where there is nothing to check, and where something is to be repaired."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,9 @@ from leasehold.cli import check
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_view import ClusterView
+from leasehold.client.cluster_view import ClusterView, TableView
+from leasehold.model.records import CheckReport, VersionEvent
+from leasehold.schema.descriptor import Descriptor
 
 
 @contextmanager
@@ -26,7 +29,73 @@ def test_without_tables_a_program_gets_json_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(check, "looking", _no_tables)
-    args = argparse.Namespace(table=None, timeout=1.0)
+    args = argparse.Namespace(table=None, timeout=1.0, repair=False)
     settings = cast(ClientSettings, None)  # not looked at
     assert check.run(args, settings, Output(as_json=True)) == ExitCode.OK
     assert json.loads(capsys.readouterr().out) == {"reports": [], "troubles": []}
+
+
+class Watch:
+    """Answers each barrier at once: r1 lacks entries until it has repaired them."""
+
+    def __init__(self, *, alike: bool) -> None:
+        self.lacking = 3
+        self.rows = {"r1": b"rows", "r2": b"rows" if alike else b"others"}
+        self.asked: list[str] = []
+        table = Descriptor(1, "t", 1, (), ())
+        event = VersionEvent(1, "t", 1, 1, 1, table.to_wire(), 0, "")
+        self.view = ClusterView(tables={1: TableView(table, event)})
+
+    def append_barrier(self, _settings: object, table: int, repair: str = "") -> bytes:
+        self.asked.append(repair)
+        repaired, subject = -1, bytes([len(self.asked)])
+        if repair == "r1":
+            repaired, self.lacking = self.lacking, 0
+        reports = [
+            CheckReport(
+                subject, node, b"", 5, 5, table, 1, 9, {}, b"%d" % lacking, lacking,
+                ((4, 9, (1,), "lacks"),) * lacking, 1, "", self.rows[node], repaired,
+            )
+            for node, lacking in (("r1", self.lacking), ("r2", 0))
+        ]  # fmt: skip
+        self.view = replace(self.view, checks=(*self.view.checks, *reports))
+        return subject
+
+    def wait_for(self, wanted: Callable[[ClusterView], bool], _timeout_s: float) -> bool:
+        return wanted(self.view)
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, repair: bool) -> int:
+    @contextmanager
+    def looking(_settings: ClientSettings) -> Iterator[tuple[Any, ClusterView]]:
+        yield watch, watch.view
+
+    monkeypatch.setattr(check, "looking", looking)
+    monkeypatch.setattr(check, "append_barrier", watch.append_barrier)
+    monkeypatch.setattr(check, "live_nodes", lambda *_: ["r1", "r2"])
+    args = argparse.Namespace(table="t", timeout=1.0, repair=repair)
+    return check.run(args, cast(ClientSettings, None), Output(as_json=True))
+
+
+def test_a_check_repairs_only_when_told_and_looks_again_after_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Watch(alike=True)
+    assert _run(monkeypatch, watch, repair=False) == ExitCode.NOT_RIGHT
+    assert watch.asked == [""]
+    assert "repaired" not in json.loads(capsys.readouterr().out)
+    assert _run(monkeypatch, watch, repair=True) == ExitCode.OK
+    assert watch.asked == ["", "", "r1", ""]
+    told = json.loads(capsys.readouterr().out)
+    assert (told["repaired"], told["troubles"]) == ({"r1": 3}, [])
+
+
+def test_without_proof_nothing_is_repaired_and_the_check_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Watch(alike=False)
+    assert _run(monkeypatch, watch, repair=True) == ExitCode.NOT_RIGHT
+    assert watch.asked == [""]
+    told = json.loads(capsys.readouterr().out)
+    assert told["repaired"] == {}
+    assert any("its rows are not those of r2" in trouble for trouble in told["troubles"])

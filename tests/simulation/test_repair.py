@@ -1,0 +1,64 @@
+"""A node repairs its entries when it is told to, and only then; while writes go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.client.repairs import proof_of
+from leasehold.model.records import Barrier, CheckReport
+from tests.simulation.stage import Stage
+
+TABLE = 1
+
+
+def checked(stage: Stage, repair: str = "") -> list[CheckReport]:
+    """A check by every node, of which one may repair."""
+    barrier = Barrier(stage.cluster.fresh_id(), TABLE, repair)
+    topics = stage.cluster.topics
+    stage.cluster.bus.append(topics.log.name, 0, b"", stage.codec.encode(barrier))
+
+    def told() -> list[CheckReport]:
+        acks = stage.cluster.bus.read(topics.acks.name, 0, 0)
+        records = (stage.codec.decode(message.value or b"") for message in acks)
+        return [r for r in records if isinstance(r, CheckReport) and r.subject == barrier.id]
+
+    stage.until(lambda: len(told()) == len(stage.cluster.nodes), "every node's report")
+    return told()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    made = Stage()
+    made.settle({"sql": "create index i on t (a)"})
+    made.until(lambda: all(j.status.ended for j in made.reference.catalog.jobs.values()), "i")
+    return made
+
+
+@pytest.mark.parametrize("damaged", ["m1", "m2", "r1"])
+def test_entries_are_put_right_on_the_node_that_is_told(stage: Stage, damaged: str) -> None:
+    store = stage.stores.get(damaged)
+    lost = next(entry for entry in store.contents.entries if entry[3] == (1,))
+    for held in (store._committed, store._now):  # a master has a transaction open
+        held.entries.discard(lost)
+        held.entries.add((*lost[:2], (99,), (7,)))
+    proof = proof_of(checked(stage))
+    assert proof == ((damaged,), ())
+    assert proof_of(checked(stage)).nodes == (damaged,), "looking changes nothing"
+    other = next(name for name in stage.cluster.nodes if name != damaged)
+    assert {r.repaired for r in checked(stage, other)} == {-1, 0}, "nothing to do there"
+    assert proof_of(checked(stage)).nodes == (damaged,)
+    stage.ask(stage.update(2, 22))
+    (done,) = (r for r in checked(stage, damaged) if r.node == damaged)
+    assert done.repaired == 2
+    again = checked(stage)
+    assert {r.findings_total for r in again} == {0}
+    assert len({r.checksum for r in again}) == 1
+    stage.settle(stage.update(1, 12))
+
+
+def test_a_row_that_differs_is_no_repair(stage: Stage) -> None:
+    held = stage.stores.get("r1")._committed
+    held.pairs[TABLE, (1,)] = {**held.pairs[TABLE, (1,)], 2: 1_000}
+    proof = proof_of(checked(stage))
+    assert proof.nodes == ()
+    assert "its rows are not those of" in proof.reasons[0]
