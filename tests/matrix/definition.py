@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +37,7 @@ _KEYS: Final = {
     "statement",
     "states",
     "table",
+    "together",
     "write",
 }
 
@@ -107,6 +108,13 @@ class Definition:
     converted: Mapping[str, str]
     writes: tuple[Write, ...]
     spoilers: tuple[Write, ...] = field(default=())
+    together: tuple[Mapping[str, Any], ...] = field(default=())  # inserted with the statement
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The statement, and in one request with it the rows that are decided under content 0."""
+        sql: dict[str, Any] = {"sql": self.statement}
+        return {**sql, "transaction": inserts(self.together)} if self.together else sql
 
     def filled(self, column: str, content: int) -> Any:
         values = self.fill.get(column)
@@ -154,7 +162,21 @@ def read(name: str) -> Definition:
         item.get("converted", {}),
         tuple(_write(w, outcomes) for w in writes),
         tuple(_write(w, {}) for w in item.get("spoiler", ())),
+        tuple(map(_row, item.get("together", ()))),
     )
+
+
+def inserts(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Operations of a change request."""
+    return [
+        {
+            "table": "m",
+            "op": "insert",
+            "key": {"id": row["id"]},
+            "values": {name: value for name, value in row.items() if name != "id"},
+        }
+        for row in rows
+    ]
 
 
 def _load(name: str) -> dict[str, Any]:

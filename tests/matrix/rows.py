@@ -81,7 +81,7 @@ def _played(definition: Definition, accepted: Iterable[Accepted]) -> Rows:
         filled = {c: definition.filled(c, max(content, 0)) for c in definition.fill}
         return filled | {former.get(c, c): v for c, v in given.items()}
 
-    for row in definition.rows:
+    for row in (*definition.rows, *definition.together):
         rows[row["id"]] = inserted({c: v for c, v in row.items() if c != "id"}, 0)
     for write, shift, content in accepted:
         key, given = write.at(shift), write.given(shift)

@@ -16,7 +16,7 @@ from leasehold.lease.agent_session import HolderLimits
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.ledger_side import LedgerSideSettings
-from tests.matrix.definition import Definition, Write
+from tests.matrix.definition import Definition, Write, inserts
 from tests.matrix.shape import columns_of, content_of
 from tests.simulation.harm import Harm, demand
 from tests.simulation.simulation import MS, SHAPE
@@ -118,15 +118,7 @@ class World(Stage):
     def _made(self) -> None:
         self._accepted({"sql": self.definition.table})
         self.table_id = self.reference.catalog.resolve("m").table_id
-        rows = [
-            {
-                "table": "m",
-                "op": "insert",
-                "key": {"id": row["id"]},
-                "values": {name: value for name, value in row.items() if name != "id"},
-            }
-            for row in self.definition.rows
-        ]
+        rows = inserts(self.definition.rows)
         if rows:
             self._accepted({"transaction": rows})
         for sql in self.definition.setup:
@@ -177,7 +169,7 @@ class World(Stage):
 
     def begin(self) -> None:
         self.job_id = self.reference.catalog.next_job_id()
-        self.expect(self.definition.statement, {"sql": self.definition.statement}, {OK})
+        self.expect(self.definition.statement, self.definition.request, {OK})
 
     def next_place(self) -> Place | None:
         """On to a place where the job has not been yet; None: it has ended."""

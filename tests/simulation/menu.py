@@ -50,9 +50,13 @@ class Menu(SchemaChanger):
             self._ddl(f"create table {name} (id bigint primary key, a int, b text)")
 
     def act(self) -> None:
-        if self.rng.random() < 0.35:
+        way = self.rng.random()
+        if way < 0.35:
             self._number += 1
             self._ddl(self._statement())
+        elif way < 0.42:
+            self._number += 1
+            self._both()
         else:
             self._row()
 
@@ -70,6 +74,37 @@ class Menu(SchemaChanger):
             self._accepted(outcome)
 
         self.client.ask({"sql": sql}, done=done)
+
+    def _both(self) -> None:
+        """Statements and rows in one request: all of it, or nothing."""
+        name = self.rng.choice(NAMES)
+        if self._newest(name) is None:
+            unique = self.rng.choice(("", "unique "))
+            index = f"create {unique}index i{self._number} on {name} (a)"
+            sql = f"create table {name} (id bigint primary key, a int, b text); {index}"
+            rows = [self._new_row(name) for _ in range(3)]
+        elif self.rng.random() < 0.3:
+            sql, rows = f"truncate {name}", [self._new_row(name) for _ in range(2)]
+        else:
+            sql = "; ".join(self._statement() for _ in range(self.rng.choice((1, 1, 2))))
+            rows = [self._fields(self.rng.choice(NAMES)) for _ in range(self.rng.choice((0, 1, 3)))]
+        fields: dict[str, Any] = {"sql": sql}
+        rows = [each for each in rows if each is not None]
+        if rows:
+            fields["transaction"] = rows
+
+        def done(outcome: Outcome) -> None:
+            known = DDL_CODES | ROW_CODES
+            words = f"{fields} was refused with {outcome.code}: {outcome.message}"
+            demand(bool(outcome.lsn) or outcome.code in known, "menu", words)
+            self._accepted(outcome)
+
+        on_conflict = self.rng.choice(("retry", "fail"))
+        self.client.ask({**fields, "on_conflict": on_conflict}, done=done)
+
+    def _new_row(self, name: str) -> dict[str, Any] | None:
+        key = {"id": self.rng.randrange(KEYS)}
+        return {"table": name, "op": "upsert", "key": key, "values": {"a": self.rng.randrange(95)}}
 
     def _newest(self, name: str) -> Descriptor | None:
         catalog = self.sim.reference.catalog
@@ -187,16 +222,20 @@ class Menu(SchemaChanger):
     # ------------------------------------------------------------ rows
 
     def _row(self) -> None:
-        name = self.rng.choice(NAMES)
+        fields = self._fields(self.rng.choice(NAMES))
+        if fields is not None:
+            way = self.rng.choice(("retry", "fail"))
+            self.client.ask({**fields, "on_conflict": way}, done=self._row_done)
+
+    def _fields(self, name: str) -> dict[str, Any] | None:
         table = self._seen_table(name)
         if table is None:
-            return
+            return None
         kind = self.rng.choice(("insert", "insert", "update", "update", "delete", "upsert"))
         fields: dict[str, Any] = {
             "table": name,
             "op": kind,
             "key": {"id": self.rng.randrange(KEYS)},
-            "on_conflict": self.rng.choice(("retry", "fail")),
         }
         if kind != "delete":
             fields["values"] = {
@@ -204,7 +243,7 @@ class Menu(SchemaChanger):
             }
         if self.rng.random() < 0.6:
             fields["schema_version"] = table.version
-        self.client.ask(fields, done=self._row_done)
+        return fields
 
     def _seen_table(self, name: str) -> Descriptor | None:
         """As some coherent replicant shows it now."""

@@ -10,6 +10,7 @@ from leasehold.adapters.memory_snapshot import MemorySnapshot
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.model.records import Outcome
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.script import jobs_in
 from tests.simulation.client import Client
 from tests.simulation.harm import demand
 
@@ -311,11 +312,11 @@ class SchemaChanger(Workload):
         self.client.ask({"sql": statement}, done=self._accepted)
 
     def _accepted(self, outcome: Outcome) -> None:
-        if not outcome.lsn or not outcome.answer or "job" not in outcome.answer:
-            return
-        job = outcome.answer["job"]
-        if job in self.jobs:
-            return
+        for job in jobs_in(outcome.answer) if outcome.lsn else ():
+            if job not in self.jobs:
+                self._begun(job)
+
+    def _begun(self, job: int) -> None:
         self.jobs.append(job)
         fate = self.rng.random()
         if fate < 0.25:

@@ -56,8 +56,8 @@ _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _ACTIONS: Final = ("pause", "resume", "cancel", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    "table": frozenset((*_SHARED, *_OPERATION)),
-    "transaction": frozenset((*_SHARED, "transaction")),
+    "table": frozenset((*_SHARED, *_OPERATION, "sql")),
+    "transaction": frozenset((*_SHARED, "transaction", "sql")),
     "sql": frozenset((*_SHARED, "sql")),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
 }
@@ -90,12 +90,12 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
     fields: dict[str, Any] = {"id": request.id}
     if request.sql is not None:
         fields["sql"] = request.sql
-    elif request.control is not None:
+    if request.control is not None:
         fields |= {"job": request.control.job, "action": request.control.action}
         fields |= request.control.settings
     elif len(request.operations) == 1:
         fields |= _operation_fields(request.operations[0])
-    else:
+    elif request.operations or request.sql is None:
         fields["transaction"] = [_operation_fields(o) for o in request.operations]
     if request.on_conflict is not OnConflict.RETRY:
         fields["on_conflict"] = request.on_conflict.value
@@ -233,16 +233,14 @@ def _request(fields: dict[str, Any]) -> ChangeRequest:
     if not fields.keys() <= _FIELDS[form]:
         _refuse_unknown(fields, _FIELDS[form], "")
     operations: tuple[Operation, ...] = ()
-    sql: str | None = None
     control: JobControl | None = None
     if form == "table":
         operations = (_operation(fields, ""),)
     elif form == "transaction":
         operations = _transaction(fields["transaction"])
-    elif form == "sql":
-        sql = _text(fields["sql"], "sql", REQUEST_BYTES_MAX)
-    else:
+    elif form == "job":
         control = _control(fields)
+    sql = _text(fields["sql"], "sql", REQUEST_BYTES_MAX) if "sql" in fields else None
     get = fields.get
     on_conflict = OnConflict.RETRY
     if "on_conflict" in fields:

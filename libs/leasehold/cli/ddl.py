@@ -15,6 +15,7 @@ from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.model.records import OnConflict, Outcome
 from leasehold.schema.estimate import NOT_KNOWN, total
+from leasehold.schema.script import answers_in, jobs_in
 
 
 def register(subparsers: Subparsers) -> None:
@@ -23,13 +24,17 @@ def register(subparsers: Subparsers) -> None:
         "ddl",
         run,
         "change the schema while everything runs",
-        "CREATE, ALTER and DROP TABLE and INDEX (README.md lists the actions of ALTER TABLE).\n"
+        "CREATE, ALTER and DROP TABLE and INDEX, TRUNCATE (README.md lists all of them).\n"
         "A CREATE TABLE is there at once; other changes are jobs, whose progress is shown until\n"
         "they end. Stopping the command does not stop the job (leasehold jobs cancel N does).\n"
         "A job whose new element or constraint does not hold for every row fails, names rows, and\n"
         "leaves the table as it was.",
     )
-    parser.add_argument("sql", help='the statement, e.g. "CREATE INDEX by_dest ON flights (dest)"')
+    parser.add_argument(
+        "sql",
+        help='the statement, e.g. "CREATE INDEX by_dest ON flights (dest)"; several between'
+        " semicolons are one commit, or refused whole",
+    )
     parser.add_argument(
         "--explain",
         action="store_true",
@@ -57,13 +62,14 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
         _explained(outcome.answer["plan"], output)
         return ExitCode.OK
-    job = _job_of(outcome)
-    if job is None or args.no_wait:
-        _accepted(outcome, job, output)
+    jobs = jobs_in(outcome.answer)
+    if not jobs or args.no_wait:
+        _accepted(outcome, jobs, output)
         return ExitCode.OK
-    output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
+    for job in jobs:
+        output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
     with looking(settings) as (watch, _):
-        return watch_jobs(watch, {job}, output)
+        return watch_jobs(watch, set(jobs), output)
 
 
 def _explained(steps: Sequence[dict[str, Any]], output: Output) -> None:
@@ -94,16 +100,14 @@ def _about(seconds: float) -> str | None:
     return None if seconds == NOT_KNOWN else f"about {span(seconds * 1_000)}"
 
 
-def _job_of(outcome: Outcome) -> int | None:
-    answer = outcome.answer
-    return answer.get("job") if isinstance(answer, dict) else None
-
-
-def _accepted(outcome: Outcome, job: int | None, output: Output) -> None:
+def _accepted(outcome: Outcome, jobs: Sequence[int], output: Output) -> None:
     if output.as_json:
         output.json({"lsn": outcome.lsn, "answer": outcome.answer})
-    elif job is None:
-        notice = outcome.answer.get("notice") if isinstance(outcome.answer, dict) else None
-        output.line(notice or f"done at LSN {outcome.lsn:,}", "green")
-    else:
+        return
+    notices = [each["notice"] for each in answers_in(outcome.answer) if "notice" in each]
+    for notice in notices:
+        output.line(notice, "green")
+    for job in jobs:
         output.line(f"job {job} accepted at LSN {outcome.lsn:,} (leasehold jobs watch {job})")
+    if not notices and not jobs:
+        output.line(f"done at LSN {outcome.lsn:,}", "green")

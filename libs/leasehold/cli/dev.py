@@ -18,6 +18,7 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.dev import Answer, DevDatabase
 from leasehold.client.version_diff import column_words, index_words
 from leasehold.model.errors import ConfigurationError, LeaseholdError, OutcomeUnknown
+from leasehold.schema.script import answers_in, jobs_in
 
 HELP = """\
 Each line is one of
@@ -145,13 +146,12 @@ class DevConsole:
         elif not answer.committed:
             self._output.line(f"refused {outcome.code}: {outcome.message}", "red")
         else:
-            made = outcome.answer or {}
-            words = ", ".join(f"{name} {value}" for name, value in made.items())
+            said = (each.items() for each in answers_in(outcome.answer))
+            words = ", ".join(f"{name} {value}" for each in said for name, value in each)
             rows = f"{outcome.rows_affected} row{'' if outcome.rows_affected == 1 else 's'}"
             self._output.line(f"LSN {outcome.lsn}: {words or rows}", "green")
-        made = outcome.answer if answer.committed and isinstance(outcome.answer, dict) else {}
-        if "job" in made:
-            self._follow(made["job"])
+        for job in jobs_in(outcome.answer) if answer.committed else ():
+            self._follow(job)
 
     def _follow(self, job_id: int) -> None:
         job = self._database.wait_job(job_id)

@@ -36,7 +36,9 @@ def register(subparsers: Subparsers) -> None:
         "FILE holds one JSON object per line, or MessagePack objects one after another:\n\n"
         '  {"table": "flights", "op": "update", "key": {"id": 7}, "values": {"gate": "B4"}}\n'
         '  {"transaction": [ … ], "on_conflict": "fail"}\n'
-        '  {"sql": "CREATE TABLE …"}\n\n'
+        '  {"sql": "CREATE TABLE …; CREATE INDEX …", "transaction": [ … ]}\n\n'
+        "Statements and rows of one object are one commit, or refused whole; either may be left\n"
+        "out.\n"
         "An object without an id gets a fresh one. Exit code 0 only if every request was\n"
         "committed; 4 if the outcome of any is not known (it may have been applied).",
     )

@@ -72,8 +72,10 @@ class OnConflict(StrEnum):
 
 
 class ChangeRequest(NamedTuple):
-    """A validated change request: rows, or DDL, or job control — exactly one of the three.
+    """A validated change request: rows, or DDL, or both, or job control alone.
 
+    `sql`: one or several statements; rows that stand beside it see what it makes (all of it is one
+    commit, or refused whole).
     `attempt` counts from 1 (L5). `give_up` asks to record the final refusal of this attempt.
     `reply_to` is a partition of the results topic, -1 = nobody waits.
     `used` are descriptor versions the transaction used beyond those of its operations (D5).

@@ -18,6 +18,7 @@ from leasehold.model.records import (
     ChangeRequest,
     Chunk,
     Commit,
+    DescriptorWrite,
     Disposition,
     Grant,
     Lane,
@@ -38,8 +39,9 @@ from leasehold.replication.outcomes import (
     outcome_of_refusal,
 )
 from leasehold.schema.catalog import Catalog
+from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import RULES as VERIFY_RULES
-from leasehold.transaction.verify import Decided, RowRefused, VerifyRules, verify
+from leasehold.transaction.verify import Decided, RowReader, RowRefused, VerifyRules, verify
 
 RECORD_BYTES_MAX: Final = 900_000  # below Kafka's default message limit of 1 MiB, with its headers
 HEADER_BYTES: Final = 2_048
@@ -77,6 +79,17 @@ class Repeat(NamedTuple):
     request_id: bytes
     reply_to: int
     outcome: Outcome
+
+
+class Made(NamedTuple):
+    """What the DDL of a request writes beside its rows; the tables `empty` have none yet."""
+
+    writes: tuple[CatalogWrite, ...] = ()
+    answer: Any = None
+    empty: frozenset[int] = frozenset()
+
+
+NOTHING_MADE: Final = Made()
 
 
 class Full(Exception):
@@ -167,14 +180,26 @@ class Batch:
 
     def decide(self, message: LaneMessage, request: ChangeRequest) -> None:
         """Decide the row operations of one request. Raises Full (then it is not decided)."""
+        self._decide(message, request, NOTHING_MADE, self._catalog)
+
+    def decide_with(
+        self, message: LaneMessage, request: ChangeRequest, made: Made, catalog: Catalog
+    ) -> None:
+        """Decide a request that has DDL and rows, which see what it makes; `catalog` as it will be
+        with that. All of it or nothing; closes the batch when it is accepted. Raises Full."""
+        self._decide(message, request, made, catalog)
+
+    def _decide(
+        self, message: LaneMessage, request: ChangeRequest, made: Made, catalog: Catalog
+    ) -> None:
         try:
             decided = verify(
                 request,
-                self._catalog,
-                self._store.row,
+                catalog,
+                self._rows_but(made.empty),
                 self.next_lsn,
                 self._rules,
-                self._store.holders,
+                self._holders_but(made.empty),
             )
         except Refused as error:
             self._refuse(message, request, error, self._disposition(request, error))
@@ -184,9 +209,31 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - see `failed`
             self._refuse(message, request, failed(error), self._final(request))
             return
-        self._accept(message, request, decided)
+        self._accept(message, request, decided, made, catalog)
 
-    def _accept(self, message: LaneMessage, request: ChangeRequest, decided: Decided) -> None:
+    def _rows_but(self, empty: frozenset[int]) -> RowReader:
+        """The store's rows, but those of tables that the request makes or truncates itself."""
+        row = self._store.row
+        if not empty:
+            return row
+        return lambda table, key: None if table.table_id in empty else row(table, key)
+
+    def _holders_but(self, empty: frozenset[int]) -> HolderReader:
+        holders = self._store.holders
+        if not empty:
+            return holders
+        return lambda table, index, values, most: (
+            () if table.table_id in empty else holders(table, index, values, most)
+        )
+
+    def _accept(
+        self,
+        message: LaneMessage,
+        request: ChangeRequest,
+        decided: Decided,
+        made: Made,
+        catalog: Catalog,
+    ) -> None:
         lsn = self.next_lsn
         commit = Commit(
             request.id,
@@ -196,6 +243,8 @@ class Batch:
             decided.changes,
             decided.rows_affected,
             request.reply_to,
+            catalog=made.writes,
+            answer=made.answer,
         )
         packed = self._codec.pack_commit(commit)
         if not self._fits(packed):
@@ -208,10 +257,14 @@ class Batch:
                 self._refuse(message, request, error, self._final(request))
                 return
             raise Full
-        self._apply(commit, decided.before, lsn)
+        for write in made.writes:
+            if isinstance(write, DescriptorWrite):
+                self._store.prepare(catalog.version(write.table_id, write.version))
+        self._apply(commit, decided.before, lsn, catalog)
         self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
         self._add_commit(commit, packed)
         self.passed(message.lane, message.offset)
+        self.closed = bool(made.writes)
 
     def _add_commit(self, commit: Commit, packed: bytes) -> None:
         assert not self.closed, "a commit with catalog writes stands last in its record"
@@ -340,7 +393,7 @@ class Batch:
         if not self._fits(packed) and self._bytes > HEADER_BYTES:
             raise Full
         lsn = self.next_lsn
-        self._apply(commit, (), lsn)
+        self._apply(commit, (), lsn, self._catalog)
         if request is not None and message is not None:
             self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
             self.passed(message.lane, message.offset)
@@ -372,7 +425,7 @@ class Batch:
             packed = self._codec.pack_commit(commit)
             if self._fits(packed):
                 lsn = self.next_lsn
-                self._apply(commit, part.before, lsn)
+                self._apply(commit, part.before, lsn, self._catalog)
                 self._add_commit(commit, packed)
                 self.rows_filled += rows * cost
                 return done + rows
@@ -381,15 +434,17 @@ class Batch:
             rows //= 2
         return done
 
-    def _apply(self, commit: Commit, before: tuple[Row | None, ...], lsn: int) -> None:
+    def _apply(
+        self, commit: Commit, before: tuple[Row | None, ...], lsn: int, catalog: Catalog
+    ) -> None:
         for write in commit.catalog:
             if isinstance(write, TableTruncated):
                 self._store.truncate(write.table_id, lsn)
         for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
-            descriptor = self._catalog.version(change.table_id, change.version)
+            descriptor = catalog.version(change.table_id, change.version)
             self._store.change(descriptor, change, lsn, position, row)
         for fill in commit.entries:
-            self._store.fill_entries(self._catalog.version(fill.table_id, fill.version), fill)
+            self._store.fill_entries(catalog.version(fill.table_id, fill.version), fill)
 
     def passed(self, lane: Lane, offset: int) -> None:
         """A message of a lane that needs no decision of its own, or is wholly decided."""

@@ -130,7 +130,9 @@ class Changefeed:
         lsn = record.first_lsn
         for commit in record.commits:
             for write in commit.catalog:
-                if isinstance(write, TableTruncated):
+                if isinstance(write, DescriptorWrite) and write.version == 1:
+                    publications.append(NewTable(write.table_id))
+                elif isinstance(write, TableTruncated):
                     gone = RowsTruncated(write.table_id, lsn, commit.commit_us)
                     publications.append(TruncationPublication(gone))
             row_images(commit, lsn, publications)
@@ -159,8 +161,6 @@ class Changefeed:
                 urgent |= write.end
         for write in commit.catalog:
             if isinstance(write, DescriptorWrite):
-                if write.version == 1:
-                    publications.append(NewTable(write.table_id))
                 event = self._version_event(write, commit, lsn)
                 key = version_key(write.table_id)
                 publications.append(FeedPublication(Feed.VERSIONS, key, event))

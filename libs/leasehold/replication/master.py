@@ -17,6 +17,7 @@ from leasehold.model.ports import Codec, Now, StoreWriter
 from leasehold.model.records import (
     Ack,
     Acknowledgement,
+    ChangeRequest,
     CheckReport,
     Chunk,
     ChunkDecided,
@@ -33,7 +34,14 @@ from leasehold.model.records import (
 )
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.apply import apply_catalog, collect
-from leasehold.replication.batch import Batch, BatchSettings, Full, LaneMessage, failed
+from leasehold.replication.batch import (
+    Batch,
+    BatchSettings,
+    Full,
+    LaneMessage,
+    Made,
+    failed,
+)
 from leasehold.replication.changefeed import job_key, version_event
 from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
 from leasehold.replication.effects import (
@@ -51,7 +59,7 @@ from leasehold.replication.effects import (
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.replication.schema_changes import SchemaChanges
+from leasehold.replication.schema_changes import Decision, SchemaChanges
 from leasehold.replication.truncation import LogTruncation, TruncationSettings
 from leasehold.schema.catalog import Catalog
 
@@ -275,9 +283,18 @@ class Master:
                     except Exception as error:  # noqa: BLE001 - planning changes nothing
                         batch.refuse(message, request, failed(error))
                     else:
-                        batch.write_catalog(decision.writes, message, request, decision.answer)
+                        self._write(batch, message, request, decision)
             self._requests.popleft()
             taken += 1
+
+    def _write(
+        self, batch: Batch, message: LaneMessage, request: ChangeRequest, decision: Decision
+    ) -> None:
+        writes, answer, catalog, empty = decision
+        if request.operations:
+            batch.decide_with(message, request, Made(writes, answer, empty), catalog)
+        else:
+            batch.write_catalog(writes, message, request, answer)
 
     def _take_chunks(self, batch: Batch, now: Now) -> None:
         rows_max = self._settings.batch.rows_filled_max

@@ -5,10 +5,11 @@ schema (what and why)."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ports import Now
 from leasehold.model.records import (
     CatalogWrite,
@@ -16,10 +17,7 @@ from leasehold.model.records import (
     CheckReport,
     Chunk,
     ChunksEnd,
-    DescriptorWrite,
-    JobWrite,
     LeaseAck,
-    TableTruncated,
 )
 from leasehold.replication.effects import CallLedger, Effect
 from leasehold.replication.effects import Wake as WakeNode
@@ -30,8 +28,9 @@ from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
-from leasehold.schema.plan import CreateTablePlan, JobPlan, TruncatePlan, plan
-from leasehold.sql.ddl import parse_ddl
+from leasehold.schema.plan import JobPlan, plan
+from leasehold.schema.script import Script, answer_of
+from leasehold.sql.ddl import Said, parse_statements
 from leasehold.sql.statements import Explain
 
 
@@ -41,10 +40,13 @@ class SchemaSettings:
 
 
 class Decision(NamedTuple):
-    """What a DDL or job-control request writes, and what its result carries."""
+    """What a DDL or job-control request writes, and what its result carries. Its rows, if it has
+    any, are decided under `catalog`, where the tables `empty` have none yet."""
 
     writes: tuple[CatalogWrite, ...]
-    answer: dict[str, Any]
+    answer: Mapping[str, Any]
+    catalog: Catalog
+    empty: frozenset[int] = frozenset()
 
 
 class SchemaChanges:
@@ -74,35 +76,29 @@ class SchemaChanges:
         if request.control is not None:
             effects = self.coordinator.step(wanted.Controlled(request.control), now)
             (write,) = (effect for effect in effects if isinstance(effect, wanted.Write))
-            return Decision(write.writes, {"job": request.control.job})
+            return Decision(write.writes, {"job": request.control.job}, self._catalog)
         assert request.sql is not None
-        statement = parse_ddl(request.sql)
-        if isinstance(statement, Explain):
-            return Decision((), {"plan": self._explained(statement)})
-        made = plan(
-            statement,
-            self._catalog,
-            sql=request.sql,
-            request_id=request.id,
-            now_us=now.wall_us,
-        )
-        if isinstance(made, CreateTablePlan):
-            descriptor = made.descriptor
-            created = DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire())
-            return Decision((created,), {"table": descriptor.table_id})
-        if isinstance(made, TruncatePlan):
-            writes = tuple(TableTruncated(table.table_id) for table in made.tables)
-            told: dict[str, Any] = {"truncated": tuple(table.name for table in made.tables)}
-            if made.notices:
-                told["notice"] = "; ".join(made.notices)
-            return Decision(writes, told)
-        if isinstance(made, JobPlan):
-            job = replace(made.job, rows=self._rows_about(made.job.table_id))
-            answer: dict[str, Any] = {"job": job.job_id}
-            if made.notices:
-                answer["notice"] = "; ".join(made.notices)
-            return Decision((JobWrite(job.job_id, job.to_wire()),), answer)
-        return Decision((), {"notice": made.notice})
+        said = parse_statements(request.sql)
+        if any(isinstance(each.statement, Explain) for each in said):
+            return self._explain(said, request)
+        script = Script.on(self._catalog)
+        answers = []
+        for statement, sql in said:
+            assert not isinstance(statement, Explain), "looked at before"
+            text = request.sql if len(said) == 1 else sql
+            answers.append(script.take(statement, text, request.id, now.wall_us, self._rows_about))
+        script.refuse_dropped(request.operations)
+        answer = answer_of(tuple(answers))
+        return Decision(script.writes, answer, script.catalog, script.empty)
+
+    def _explain(self, said: tuple[Said, ...], request: ChangeRequest) -> Decision:
+        statement = said[0].statement
+        if len(said) > 1 or request.operations or not isinstance(statement, Explain):
+            raise FeatureNotSupported(
+                "EXPLAIN changes nothing, so it stands alone in its request: without other"
+                " statements and without rows"
+            )
+        return Decision((), {"plan": self._explained(statement)}, self._catalog)
 
     def _explained(self, statement: Explain) -> list[dict[str, Any]]:
         planned = plan(statement.change, self._catalog)

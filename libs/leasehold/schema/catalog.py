@@ -57,6 +57,19 @@ class Catalog:
         catalog.ledger_run = ledger_run
         return catalog
 
+    def ahead(self, writes: Iterable[CatalogWrite]) -> Catalog:
+        """A catalog of its own, with these writes as if they were in the log already."""
+        catalog = Catalog()
+        catalog._versions = {table: dict(kept) for table, kept in self._versions.items()}
+        catalog._newest = dict(self._newest)
+        catalog._names = dict(self._names)
+        catalog._min_versions = dict(self._min_versions)
+        catalog.jobs = dict(self.jobs)
+        catalog.ledger_run = self.ledger_run
+        for write in writes:
+            catalog.apply(write, 0, 0)
+        return catalog
+
     def apply(self, write: CatalogWrite, commit_us: int, lsn: int) -> None:
         """Take one catalog write of the commit `lsn`."""
         match write:

@@ -56,6 +56,7 @@ class CreateTablePlan:
     """Version 1, public at once: nobody can have used a table that was not there."""
 
     descriptor: Descriptor
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

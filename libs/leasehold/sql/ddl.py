@@ -1,4 +1,4 @@
-"""One DDL statement of PostgreSQL's grammar → a frozen statement, or a refusal with a sentence.
+"""DDL statements of PostgreSQL's grammar → frozen statements, or a refusal with a sentence.
 
 CREATE TABLE, DROP TABLE: ddl_table.py. TRUNCATE: ddl_truncate.py. CREATE, DROP and ALTER INDEX:
 ddl_index.py. ALTER TABLE: ddl_alter.py. EXPLAIN [(DDL)] stands before any of them.
@@ -6,14 +6,14 @@ ddl_index.py. ALTER TABLE: ddl_alter.py. EXPLAIN [(DDL)] stands before any of th
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
 from leasehold.sql.ddl_alter import alter_table
 from leasehold.sql.ddl_index import alter_index, create_index, derived_name, drop_index
 from leasehold.sql.ddl_table import create_table, drop_table
 from leasehold.sql.ddl_truncate import truncate
-from leasehold.sql.parse import tokens_of
+from leasehold.sql.parse import position_of_token, statements_of, tokens_of
 from leasehold.sql.reader import Reader
 from leasehold.sql.statements import (
     AddColumn,
@@ -35,12 +35,15 @@ __all__ = [
     "Statement",
     "derived_name",
     "parse_ddl",
+    "parse_statements",
 ]
 
 KNOWN_STATEMENTS: Final = (
     "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
     " ALTER INDEX … RENAME, and EXPLAIN of these"
 )
+
+STATEMENTS_MAX: Final = 100
 
 _TEMPORARY: Final = "temporary and unlogged tables are not supported: every table is replicated"
 _NOT_BUILT: Final = {
@@ -67,7 +70,32 @@ def parse_ddl(text: str) -> Statement:
     known here, OutOfRange for limits, UnknownColumn and DuplicateColumn for a constraint of a new
     table, and what a default raises; `detail["position"]` counts characters from 1.
     """
-    reader = Reader(text, tokens_of(text))
+    return _statement(Reader(text, tokens_of(text)))
+
+
+class Said(NamedTuple):
+    """A statement and its own text."""
+
+    statement: Statement
+    sql: str
+
+
+def parse_statements(text: str) -> tuple[Said, ...]:
+    """The statements in `text`, one or several between semicolons. Raises what `parse_ddl` does;
+    positions count in the whole text."""
+    parts = statements_of(text)
+    if len(parts) > STATEMENTS_MAX:
+        raise OutOfRange(
+            f"the text holds {len(parts)} statements; at most {STATEMENTS_MAX} are read",
+            position=position_of_token(parts[STATEMENTS_MAX][0]),
+        )
+    return tuple(
+        Said(_statement(Reader(text, tokens)), text[int(tokens[0].start) : int(tokens[-1].end) + 1])
+        for tokens in parts
+    )
+
+
+def _statement(reader: Reader) -> Statement:
     statement = _explain(reader) if reader.at("explain") else _change(reader)
     reader.end()
     return statement

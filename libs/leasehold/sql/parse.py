@@ -77,6 +77,33 @@ def tokens_of(text: str, bytes_max: int = STATEMENT_BYTES_MAX) -> list[Token]:
     Raises SyntaxInvalid (position: characters from 1) for an empty text, an open quote, a second
     statement and two commas in a row; OutOfRange above `bytes_max` or NESTING_MAX.
     """
+    first, *others = statements_of(text, bytes_max)
+    if others:
+        raise SyntaxInvalid(
+            "one statement at a time: a second one follows here",
+            position=text.index(";", int(first[-1].end)) + 1,
+        )
+    return first
+
+
+def statements_of(text: str, bytes_max: int = STATEMENT_BYTES_MAX) -> list[list[Token]]:
+    """The tokens of each statement between semicolons, at least one. Raises what `tokens_of` does,
+    but for a second statement."""
+    statements: list[list[Token]] = [[]]
+    for token in _tokens(text, bytes_max):
+        if token.token_type is TokenType.SEMICOLON:
+            statements.append([])
+        else:
+            statements[-1].append(token)
+    statements = [tokens for tokens in statements if tokens]
+    if not statements:
+        raise SyntaxInvalid("the text holds no statement", position=1)
+    for tokens in statements:
+        _check(tokens)
+    return statements
+
+
+def _tokens(text: str, bytes_max: int) -> list[Token]:
     size = len(text.encode(errors="replace"))
     if size > bytes_max:
         raise OutOfRange(f"the text has {size} bytes; at most {bytes_max} are read")
@@ -84,15 +111,9 @@ def tokens_of(text: str, bytes_max: int = STATEMENT_BYTES_MAX) -> list[Token]:
         if character == "\0" or "\ud800" <= character <= "\udfff":
             raise SyntaxInvalid("the text holds a character that is no text", position=place)
     try:
-        tokens = _Tokenizer(dialect=_POSTGRES).tokenize(text)
+        return list(_Tokenizer(dialect=_POSTGRES).tokenize(text))
     except TokenError as error:
         raise SyntaxInvalid("a quote or a comment is not closed", position=len(text)) from error
-    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-        tokens.pop()
-    if not tokens:
-        raise SyntaxInvalid("the text holds no statement", position=1)
-    _check(tokens)
-    return tokens
 
 
 def _check(tokens: list[Token]) -> None:
@@ -105,11 +126,6 @@ def _check(tokens: list[Token]) -> None:
         if depth > NESTING_MAX or signs > SIGNS_MAX:
             raise OutOfRange(
                 f"nested more than {NESTING_MAX} deep", position=position_of_token(token)
-            )
-        if kind is TokenType.SEMICOLON:
-            raise SyntaxInvalid(
-                "one statement at a time: a second one follows here",
-                position=position_of_token(token),
             )
         # sqlglot reads over a missing element; PostgreSQL does not.
         after_comma = before is not None and before.token_type is TokenType.COMMA

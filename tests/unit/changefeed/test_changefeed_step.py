@@ -91,6 +91,19 @@ def test_a_truncation_stands_between_the_images_before_it_and_those_of_its_own_c
     assert rows(told) == expected(log)
 
 
+def test_rows_that_come_with_their_table_find_its_topic() -> None:
+    log = begun()
+    row = RowChange(ChangeKind.INSERT, 2, 1, (7,), {1: 7}, {}, (0,))
+    write = DescriptorWrite(2, 1, descriptor_body(2))
+    log.decide((log.commit((row,), catalog=(write,)),))
+    told = follow(Changefeed(), log)
+    assert told.index(NewTable(2)) < next(
+        n for n, p in enumerate(told) if isinstance(p, RowPublication)
+    )
+    events = [p.record for p in told if isinstance(p, FeedPublication)]
+    assert [(e.table_id, e.version) for e in events if isinstance(e, VersionEvent)][-1] == (2, 1)
+
+
 def test_an_image_names_everything_about_its_row() -> None:
     log = begun()
     first = RowChange(ChangeKind.INSERT, 1, 1, (7,), {1: 7}, {}, (0,))

@@ -101,6 +101,15 @@ def test_several_rows() -> None:
         )
 
 
+def test_sql_and_rows() -> None:
+    rows = [{"table": "t", "op": "insert", "values": {"id": n}} for n in (1, 2)]
+    made = tuple(Operation(OperationKind.INSERT, "t", {}, {"id": n}) for n in (1, 2))
+    for content_type, data in both({"id": ID_TEXT, "sql": "CREATE …", "transaction": rows}):
+        assert decode_request(content_type, data) == ChangeRequest(ID, made, "CREATE …")
+    for content_type, data in both({"id": ID_TEXT, "sql": "CREATE …", **rows[0]}):
+        assert decode_request(content_type, data) == ChangeRequest(ID, made[:1], "CREATE …")
+
+
 def test_sql_and_job_control() -> None:
     for content_type, data in both({"id": ID_TEXT, "sql": "ALTER TABLE t …", "reply_to": 3}):
         assert decode_request(content_type, data) == ChangeRequest(
@@ -166,7 +175,11 @@ def without(name: str) -> dict[str, Any]:
         ({**UPDATE, "used": [1]}, "'used'"),
         ({**UPDATE, "used": {"t": "1"}}, "'used.t'"),
         ({**UPDATE, "tabel": "t"}, "did you mean 'table'"),
-        ({**UPDATE, "sql": "x"}, "'sql' is not a field of this request"),
+        ({**UPDATE, "sql": 7}, "'sql': expected text"),
+        ({**UPDATE, "sql": ""}, "'sql'"),
+        ({"id": ID_TEXT, "sql": "x", "transaction": []}, "0 operations"),
+        ({"id": ID_TEXT, "sql": "x", "job": 7}, "'job' is not a field of this request"),
+        ({"id": ID_TEXT, "sql": "x", "op": "insert"}, "'op' is not a field of this request"),
         ({"id": ID_TEXT, "transactoin": []}, "did you mean 'transaction'"),
         ({"id": ID_TEXT, "transaction": {}}, "'transaction'"),
         ({"id": ID_TEXT, "transaction": []}, "0 operations"),
@@ -339,6 +352,8 @@ def test_one_changed_byte_raises_nothing_else(at: int, byte: int) -> None:
         UPDATED._replace(attempt=3, give_up=True, reply_to=5, used={"u": 1}),
         UPDATED._replace(operations=UPDATED.operations * 2, on_conflict=OnConflict.REPLAY),
         ChangeRequest(ID, sql="CREATE TABLE …"),
+        UPDATED._replace(sql="CREATE TABLE …; CREATE INDEX …"),
+        UPDATED._replace(sql="CREATE TABLE …", operations=UPDATED.operations * 2),
         ChangeRequest(ID, control=JobControl(7, "pause")),
         ChangeRequest(ID, control=JobControl(7, "set", {"chunk_rows": 5})),
     ],

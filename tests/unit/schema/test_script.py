@@ -1,0 +1,175 @@
+"""Several DDL statements in one request: what they come to together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from leasehold.model.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    Refused,
+    TableBusy,
+    UnknownTable,
+)
+from leasehold.model.records import DescriptorWrite, JobWrite, Operation, OperationKind
+from leasehold.model.records import TableTruncated as Truncated
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.script import Script, answer_of
+from leasehold.schema.states import State
+from leasehold.sql.ddl import parse_statements
+from leasehold.sql.statements import Explain
+from tests.unit.schema.test_foreign_keys import TABLES, run
+
+NEW = "CREATE TABLE n (id int PRIMARY KEY, a int, b text)"
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    made = Catalog()
+    for sql in TABLES:
+        run(made, sql)
+    return made
+
+
+def script(catalog: Catalog, sql: str) -> tuple[Script, Any]:
+    taken = Script.on(catalog)
+    answers = []
+    for statement, text in parse_statements(sql):
+        assert not isinstance(statement, Explain)
+        answers.append(taken.take(statement, text, b"id", 7, lambda _: 42))
+    return taken, answer_of(tuple(answers))
+
+
+def made(catalog: Catalog, *sql: str) -> Descriptor:
+    """The one table that the statements make, as the log has it."""
+    taken, _ = script(catalog, "; ".join(sql))
+    (write,) = taken.writes
+    assert isinstance(write, DescriptorWrite)
+    table = from_wire(write.body)
+    assert (table.version, table.table_id) == (write.version, write.table_id) == (1, 3)
+    return table
+
+
+def refused(catalog: Catalog, sql: str) -> Refused:
+    before = catalog.next_job_id(), catalog.next_table_id(), set(catalog.table_names())
+    with pytest.raises(Refused) as caught:
+        script(catalog, sql)
+    assert (catalog.next_job_id(), catalog.next_table_id(), set(catalog.table_names())) == before
+    return caught.value
+
+
+def test_tables_that_refer_to_each_other_are_made_together(catalog: Catalog) -> None:
+    sql = f"{NEW}; CREATE TABLE o (id int PRIMARY KEY, n int REFERENCES n);"
+    taken, answer = script(catalog, sql)
+    assert answer == {"statements": ({"table": 3}, {"table": 4})}
+    first, second = (from_wire(w.body) for w in taken.writes if isinstance(w, DescriptorWrite))
+    assert second.foreign_keys[0].parent == first.table_id
+    assert taken.empty == {3, 4}
+    assert taken.catalog.resolve("o").table_id == 4
+    assert catalog.table_names() == {"p", "c"}, "the catalog of the log is untouched"
+
+
+def test_what_follows_on_a_new_table_is_part_of_its_first_version(catalog: Catalog) -> None:
+    table = made(
+        catalog,
+        NEW,
+        "CREATE UNIQUE INDEX i ON n (a)",
+        "ALTER TABLE n ADD COLUMN c int NOT NULL DEFAULT 7, ADD CHECK (c > a)",
+        "ALTER TABLE n ALTER b SET NOT NULL, ADD FOREIGN KEY (a) REFERENCES p",
+        "ALTER TABLE n ADD LOCK l COVERING (b)",
+        "ALTER TABLE n RENAME b TO z",
+        "ALTER TABLE n RENAME TO m",
+    )
+    assert (table.name, table.alias, table.names) == ("m", "", ("m",))
+    assert {e.state for e in table.elements} == {State.PUBLIC}
+    index = table.index("i")
+    assert index is not None
+    assert (index.unique, index.unique_enforced) == (True, False)
+    assert (table.column("c").default, table.column("c").filled) == (7, False)
+    assert (table.column("z").nullable, table.column("z").alias) == (False, "")
+    assert table.column("z").locks == (table.row_locks[0].element_id,)
+    assert table.lock_moves == (), "no row is older than the lock"
+    assert table.foreign_keys[0].parent == 1
+
+
+def test_what_a_new_table_loses_again_is_not_there(catalog: Catalog) -> None:
+    table = made(catalog, NEW, "CREATE INDEX i ON n (a)", "DROP INDEX i", "ALTER TABLE n DROP b")
+    assert [c.name for c in table.columns] == ["id", "a"]
+    assert table.indexes == ()
+    error = refused(catalog, f"{NEW}; DROP TABLE n")
+    assert isinstance(error, FeatureNotSupported)
+    assert "made and dropped" in error.message
+
+
+def test_jobs_on_different_tables_begin_together(catalog: Catalog) -> None:
+    taken, answer = script(catalog, "CREATE INDEX i ON p (v); ALTER TABLE c ADD COLUMN e int")
+    assert answer == {"statements": ({"job": 1}, {"job": 2})}
+    assert [w.job_id for w in taken.writes if isinstance(w, JobWrite)] == [1, 2]
+    assert [j.sql for j in taken.jobs.values()] == [
+        "CREATE INDEX i ON p (v)",
+        "ALTER TABLE c ADD COLUMN e int",
+    ]
+    assert {j.rows for j in taken.jobs.values()} == {42}
+    assert taken.catalog.newest(1).version == catalog.newest(1).version, "rows see it as it is"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE INDEX i ON p (v); CREATE INDEX j ON p (w)",
+        "ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p; ALTER TABLE p DROP v",
+        "ALTER TABLE p ADD COLUMN e int; TRUNCATE p",
+        f"ALTER TABLE p ADD COLUMN e int; {NEW}; ALTER TABLE n ADD FOREIGN KEY (a) REFERENCES p",
+    ],
+)
+def test_one_change_a_table_that_is_there(catalog: Catalog, sql: str) -> None:
+    error = refused(catalog, sql)
+    assert isinstance(error, FeatureNotSupported)
+    assert "earlier statement of this request" in error.message
+
+
+def test_a_job_of_somebody_else_is_named_as_ever(catalog: Catalog) -> None:
+    running, _ = script(catalog, "CREATE INDEX i ON p (v)")
+    (write,) = running.writes
+    catalog.apply(write, 1, 1)
+    assert isinstance(refused(catalog, f"{NEW}; ALTER TABLE p DROP v"), TableBusy)
+
+
+def test_truncated_and_then_changed(catalog: Catalog) -> None:
+    taken, answer = script(catalog, f"{NEW}; TRUNCATE p, c, n; CREATE INDEX i ON p (v); TRUNCATE c")
+    assert answer["statements"][1] == {"truncated": ("p", "c", "n")}
+    assert [type(w) for w in taken.writes] == [DescriptorWrite, Truncated, Truncated, JobWrite]
+    assert taken.empty == {1, 2, 3}
+    assert taken.jobs[1].rows == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        (f"{NEW}; {NEW}", DuplicateObject),
+        (f"{NEW}; CREATE INDEX i ON n (nothing)", Refused),
+        ("DROP TABLE c; CREATE TABLE c (id int PRIMARY KEY)", DuplicateObject),
+        ("CREATE INDEX n ON p (v); " + NEW, DuplicateObject),
+        ("ALTER TABLE p RENAME TO n; " + NEW, DuplicateObject),
+    ],
+)
+def test_refused_whole(catalog: Catalog, sql: str, error: type[Refused]) -> None:
+    assert isinstance(refused(catalog, sql), error)
+
+
+def test_notices_stand_with_their_statement(catalog: Catalog) -> None:
+    _, answer = script(catalog, "DROP TABLE IF EXISTS x; TRUNCATE p RESTART IDENTITY")
+    first, second = answer["statements"]
+    assert "nothing was done" in first["notice"]
+    assert "nothing to restart" in second["notice"]
+
+
+def test_rows_of_a_table_that_is_dropped(catalog: Catalog) -> None:
+    taken, _ = script(catalog, "DROP TABLE c")
+    row = Operation(OperationKind.INSERT, "c", (1,), {})
+    with pytest.raises(UnknownTable, match="dropped by this very request"):
+        taken.refuse_dropped((row,))
+    taken.refuse_dropped((row._replace(table="p"),))
