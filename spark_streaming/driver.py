@@ -1,7 +1,8 @@
 """The long-lived process of the data pipeline: `python -m spark_streaming.driver`.
 
-It follows the jobs topic, keeps a backfill running for each job that needs one, and keeps the
-retry stream running. All its state is on Kafka and in Spark's checkpoints: kill it at any moment.
+It follows the jobs topic, keeps a backfill or a validation running for each job that needs one, and
+keeps the retry stream running. All its state is on Kafka and in Spark's checkpoints: kill it at any
+moment.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.readiness import announce_ready
 from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.model.topics import Topics
-from leasehold.schema.job import Job
+from leasehold.schema.job import Job, Phase
 from spark_streaming.backfill import Backfill
 from spark_streaming.jobs_reader import JobsReader
 from spark_streaming.progress import ProgressBoard, QueryListener
 from spark_streaming.run_folder import forget_job
+from spark_streaming.run_thread import RunThread
 from spark_streaming.schedule import RunId, decide
 from spark_streaming.session import SparkSettings, start_session, warm_up
+from spark_streaming.validation import Validation
 from spark_streaming.verify_retry import RetryStream
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ BROKER_RETRY_S: Final = 2.0
 
 
 class Driver:
-    """Starts and stops backfills as `schedule.decide` says, until asked to stop."""
+    """Starts and stops runs as `schedule.decide` says, until asked to stop."""
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class Driver:
             attempts_max=settings.attempts_max,
             trigger_ms=settings.trigger_ms,
         )
-        self._running: dict[RunId, Backfill] = {}
+        self._running: dict[RunId, RunThread] = {}
         self._finished: set[RunId] = set()
         self._forgotten: set[int] = set()
         session.streams.addListener(self._listener)
@@ -98,7 +101,7 @@ class Driver:
         """One turn of the loop: what has come from the jobs topic, then what follows from it."""
         self._reader.poll(POLL_S)
         self._retries.turn()
-        for run in [run for run, backfill in self._running.items() if not backfill.alive]:
+        for run in [run for run, thread in self._running.items() if not thread.alive]:
             if self._running.pop(run).finished:
                 self._finished.add(run)
             self._board.drop(run)
@@ -106,9 +109,9 @@ class Driver:
         decision = decide(
             jobs, self._running, self._finished, backfills_max=self._settings.backfills_max
         )
-        for run, backfill in self._running.items():
+        for run, thread in self._running.items():
             if run.job_id in jobs and run not in decision.stop:
-                backfill.gate.follow(jobs[run.job_id].settings)
+                thread.gate.follow(jobs[run.job_id].settings)
         for run in decision.stop:
             self._running[run].stop()
         for run in decision.start:
@@ -117,28 +120,29 @@ class Driver:
             self._forget(job_id)
 
     def close(self) -> None:
-        for backfill in self._running.values():
-            backfill.stop()
+        for thread in self._running.values():
+            thread.stop()
         deadline = time.monotonic() + STOP_S
-        for backfill in self._running.values():
-            backfill.join(max(0.0, deadline - time.monotonic()))
+        for thread in self._running.values():
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._retries.close()
         self._reader.close()
         self._board.close()
 
     def _start(self, run: RunId) -> None:
-        log.info("backfill %s starts", run.name)
-        backfill = Backfill(
+        job = self._reader.jobs[run.job_id]
+        work = Validation if job.phase is Phase.VALIDATING else Backfill
+        log.info("%s %s starts", work.__name__.lower(), run.name)
+        thread = self._running[run] = work(
             self._session,
             self._kafka,
             self._topics,
-            self._reader.jobs[run.job_id],
+            job,
             self._root,
             self._board,
             self._settings.offsets_per_batch,
         )
-        self._running[run] = backfill
-        backfill.start()
+        thread.start()
 
     def _forget(self, job_id: int) -> None:
         if job_id not in self._forgotten:

@@ -1,4 +1,4 @@
-"""What one backfill run keeps on disk beside Spark's checkpoint: counts, and whether it ended."""
+"""What one run keeps on disk beside Spark's checkpoint: counts, and whether it ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Totals(NamedTuple):
 
 
 class RunFolder:
-    """`<root>/<job>-<run>/`: `checkpoint/` is Spark's, `totals.json` and `ended.json` are ours.
+    """`<root>/<job>-<run>/`: `checkpoint/` is Spark's, `totals.json` and `ended.json` are ours;
+    `facts/<micro-batch>/` is what a validation has read so far.
 
     Nothing here decides what the store holds: a lost folder makes a run start from the beginning,
     and chunks that come twice are harmless.
@@ -33,6 +34,12 @@ class RunFolder:
     @property
     def checkpoint(self) -> str:
         return str((self.path / "checkpoint").absolute())
+
+    def facts(self, batch_id: int) -> str:
+        return str((self.path / "facts" / str(batch_id)).absolute())
+
+    def all_facts(self) -> list[str]:
+        return [str(place.absolute()) for place in sorted(self.path.glob("facts/*"))]
 
     def totals_before(self, batch_id: int) -> Totals:
         """Totals of all batches before this one; a batch that Spark replays counts once."""

@@ -1,4 +1,4 @@
-"""Which backfill runs should be running now, given the jobs that are known. PURE.
+"""Which runs of Spark should be running now, given the jobs that are known. PURE.
 
 The decision looks at the newest state of every job and at what runs; it keeps no state of its own,
 so that a restarted driver comes to the same answer from the compacted jobs topic alone.
@@ -13,7 +13,8 @@ from leasehold.schema.job import Job, Phase, Status
 
 
 class RunId(NamedTuple):
-    """One backfill run of one job; its query, checkpoint and folder are named by it."""
+    """One run of one job, a backfill or a validation; its query, checkpoint and folder
+    are named by it."""
 
     job_id: int
     run: int
@@ -32,12 +33,11 @@ class Decision(NamedTuple):
 
 
 def wanted_run(job: Job) -> RunId | None:
-    """The run that this job needs now, if any. A run whose end marker is decided needs nothing."""
-    if job.status is not Status.RUNNING or job.phase is not Phase.BACKFILLING:
+    """The run that this job needs now, if any. A run whose end is decided needs nothing."""
+    if job.status is not Status.RUNNING or job.chunks_ended:
         return None
-    if not job.current.backfill or job.chunks_ended:
-        return None
-    return RunId(job.job_id, job.run)
+    work = {Phase.BACKFILLING: job.current.fills, Phase.VALIDATING: job.current.validates}
+    return RunId(job.job_id, job.run) if work.get(job.phase) else None
 
 
 def decide(

@@ -58,7 +58,7 @@ def chosen(world: World, place: Place) -> list[Disturbance]:
 
 def places_of(step: Step) -> int:
     """How many places the job comes through in a step."""
-    return 2 + 2 * len(step.fills) + bool(step.verifies)
+    return 2 + 2 * len(step.fills) + bool(step.validates) + bool(step.verifies)
 
 
 # ------------------------------------------------------------------ people
@@ -163,12 +163,13 @@ def _healed(write: Write, version: int) -> Callable[[World], None]:
     return act
 
 
+SPARKS: Final = (Phase.BACKFILLING, Phase.VALIDATING)
 EACH_PLACE: Final = (
     Disturbance("pause and resume", _pause),
     Disturbance("cancel", _cancel, turns=True),
     Disturbance("rows", _rows),
     Disturbance("the master crashes", faults.crash_master),
-    Disturbance("Spark crashes", faults.crash_spark, lambda _, p: p.phase is Phase.BACKFILLING),
+    Disturbance("Spark crashes", faults.crash_spark, lambda _, p: p.phase in SPARKS),
     Disturbance("a copy is damaged", faults.damage, faults.damageable),
 )
 EACH_STEP: Final = (

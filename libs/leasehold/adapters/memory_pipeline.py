@@ -1,5 +1,5 @@
-"""Spark's stand-in on the in-memory bus: backfill runs and the retry of conflicts, made of the
-same pure parts (`chunks`, `schedule`, `retry_state`, `recompute`).
+"""Spark's stand-in on the in-memory bus: backfill and validation runs and the retry of conflicts,
+made of the same pure parts (`chunks`, `facts`, `schedule`, `retry_state`, `recompute`).
 
 What Spark keeps in checkpoints survives a crash here too; what it has sent since the last one is
 sent again, and what a dead task had on its way may arrive long after.
@@ -7,7 +7,7 @@ sent again, and what a dead task had on its way may arrive long after.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,11 +15,24 @@ from leasehold.adapters.codec import UNREADABLE, MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
 from leasehold.adapters.request_codec import encode_request
 from leasehold.model.errors import Refused
-from leasehold.model.records import Chunk, ChunksEnd, Conflict, JobEvent
+from leasehold.model.records import Chunk, ChunksEnd, Conflict, Findings, JobEvent, VersionEvent
 from leasehold.model.topics import Topics
-from leasehold.schema.job import Job, job_from_wire
+from leasehold.replication.changefeed import version_key
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.job import Job, Phase, job_from_wire
 from leasehold.transaction.replay import recompute
 from spark_streaming.chunks import Chunker, rows_per_chunk, sorted_columns
+from spark_streaming.facts import (
+    Fact,
+    Teller,
+    counted_by,
+    findings_of,
+    newest,
+    sides_of,
+    suspects,
+    told_of,
+    wanted_of,
+)
 from spark_streaming.retry_state import Arrived, Waiting, step
 from spark_streaming.schedule import RunId, decide
 
@@ -53,17 +66,24 @@ class PipelineHops:
 
 @dataclass(slots=True)
 class _Checkpoint:
-    """What a run has sent for certain: next offset per partition, rows and chunks so far."""
+    """What a run has done for certain: next offset per table and partition, rows and chunks so
+    far; of a validation the newest facts."""
 
-    offsets: dict[int, int] = field(default_factory=dict)
+    offsets: dict[tuple[int, int], int] = field(default_factory=dict)
     rows: int = 0
     chunks: int = 0
+    facts: dict[tuple[int, bool, bytes], Fact] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Run:
+    """`ends`: by table and partition. `descriptor`: what a validation takes the constraints from;
+    `elements`: those."""
+
     job: Job
-    ends: dict[int, int]
+    ends: dict[tuple[int, int], int]
+    descriptor: Descriptor | None = None
+    elements: tuple[int, ...] = ()
     stopped: bool = False
 
 
@@ -118,15 +138,34 @@ class MemoryBackfill:
             self._runs.pop(run).stopped = True
         for run in decision.start:
             job = self._jobs[run.job_id]
-            topic = self._topics.rows(job.table_id)
-            # The job event that starts this run was published after every image up to its fence.
-            ends = {p: self._bus.end(topic.name, p) for p in range(topic.partitions)}
-            state = self._runs[run] = _Run(job, ends)
+            state = self._runs[run] = self._begun(job)
             self._checkpoints.setdefault(run, _Checkpoint())
-            self._later(self._hops.batch_ns(), run, state, self._batch)
+            self._later(self._hops.batch_ns(), run, state, self._next)
         for job_id in decision.forget:
             for run in [run for run in self._checkpoints if run.job_id == job_id]:
                 del self._checkpoints[run]
+
+    def _begun(self, job: Job) -> _Run:
+        # The job event that starts this run was published after every image up to its fence, and
+        # after the version that its step has published.
+        if job.phase is not Phase.VALIDATING:
+            return _Run(job, self._ends({job.table_id}))
+        key = version_key(job.table_id)
+        versions = self._bus.read(self._topics.versions.name, 0, 0)
+        data = next(m.value for m in reversed(versions) if m.key == key)
+        assert data is not None, "a table's versions are never deleted"
+        descriptor = from_wire(CODEC.decode_as(VersionEvent, data).body)
+        elements = told_of(descriptor, job.current.validates)
+        tables = {side.table_id for side in sides_of(descriptor, elements)}
+        return _Run(job, self._ends(tables), descriptor, elements)
+
+    def _ends(self, tables: Collection[int]) -> dict[tuple[int, int], int]:
+        topics = {table_id: self._topics.rows(table_id) for table_id in sorted(tables)}
+        return {
+            (table_id, partition): self._bus.end(topic.name, partition)
+            for table_id, topic in topics.items()
+            for partition in range(topic.partitions)
+        }
 
     def _later(
         self, delay_ns: int, run: RunId, state: _Run, action: Callable[[RunId, _Run], None]
@@ -139,29 +178,71 @@ class MemoryBackfill:
 
         self._scheduler.later(delay_ns, act)
 
-    def _batch(self, run: RunId, state: _Run) -> None:
+    def _next(self, run: RunId, state: _Run) -> None:
+        """The run's next micro-batch."""
         done = self._checkpoints[run]
-        job = state.job
+        after = dict(done.offsets)
+        read: list[tuple[int, list[Message]]] = []
+        for (table_id, partition), end in state.ends.items():
+            first = after.get((table_id, partition), 0)
+            if first >= end:
+                continue
+            last = min(end, first + self._hops.batch_offsets())
+            topic = self._topics.rows(table_id).name
+            read.append((table_id, self._kept(topic, partition, first, last)))
+            after[table_id, partition] = last
+        if state.job.phase is Phase.VALIDATING:
+            self._tell(run, state, read, after)
+        else:
+            self._fill(run, state, [messages for _, messages in read], after)
+
+    def _tell(
+        self,
+        run: RunId,
+        state: _Run,
+        read: list[tuple[int, list[Message]]],
+        after: dict[tuple[int, int], int],
+    ) -> None:
+        """A micro-batch of a validation: facts into the checkpoint, at the end the findings."""
+        done, job, descriptor = self._checkpoints[run], state.job, state.descriptor
+        assert descriptor is not None, "it is a validation"
+        if not read:
+            found = suspects(done.facts.values(), wanted_of(descriptor, state.elements))
+            self._send([findings_of(job, done.rows, len(found), found)], run, state, None)
+            return
+        sides = sides_of(descriptor, state.elements)
+        counted = {(s.element_id, s.parent) for s in counted_by(sides).values()}
+        told: list[Fact] = []
+        for table_id, messages in read:
+            teller = Teller(descriptor, sides, table_id)
+            for message in messages:
+                told += teller.tell(message.key, message.offset, message.value)
+        rows = done.rows + sum(1 for fact in told if fact[:2] in counted)
+        facts = newest([*done.facts.values(), *told])
+        self._send([], run, state, _Checkpoint(after, rows, 0, facts))
+
+    def _fill(
+        self,
+        run: RunId,
+        state: _Run,
+        read: list[list[Message]],
+        after: dict[tuple[int, int], int],
+    ) -> None:
+        """A micro-batch of a backfill: chunks of its images, at the end the marker."""
+        done, job = self._checkpoints[run], state.job
+        if not read:
+            self._send([ChunksEnd(job.job_id, run.run, done.rows, done.chunks)], run, state, None)
+            return
         template = Chunk(
             job.job_id, run.run, job.table_id, job.versions[job.table_id], job.element_id, ()
         )
         settings = job.settings
         rows_max = rows_per_chunk(settings.get("chunk_rows", 0), settings.get("rows_per_second", 0))
         chunks: list[Chunk] = []
-        after = dict(done.offsets)
-        for partition, end in state.ends.items():
-            first = after.get(partition, 0)
-            if first >= end:
-                continue
-            last = min(end, first + self._hops.batch_offsets())
-            kept = self._kept(self._topics.rows(job.table_id).name, partition, first, last)
+        for messages in read:
             chunker = Chunker(template, sorted_columns(job), rows_max)
-            chunks += chunker.take([m.key for m in kept], [m.value for m in kept])
+            chunks += chunker.take([m.key for m in messages], [m.value for m in messages])
             chunks += chunker.rest()
-            after[partition] = last
-        if after == done.offsets:
-            self._send([ChunksEnd(job.job_id, run.run, done.rows, done.chunks)], run, state, None)
-            return
         rows = done.rows + sum(len(chunk.rows) for chunk in chunks)
         self._send(chunks, run, state, _Checkpoint(after, rows, done.chunks + len(chunks)))
 
@@ -177,7 +258,7 @@ class MemoryBackfill:
 
     def _send(
         self,
-        records: list[Chunk] | list[ChunksEnd],
+        records: Sequence[Chunk | ChunksEnd | Findings],
         run: RunId,
         state: _Run,
         after: _Checkpoint | None,
@@ -201,7 +282,7 @@ class MemoryBackfill:
                 self._decide()
             else:
                 self._checkpoints[run] = after
-                self._later(self._hops.batch_ns(), run, state, self._batch)
+                self._later(self._hops.batch_ns(), run, state, self._next)
 
         self._later(at_ns - self._scheduler.now_ns, run, state, arrived)
 

@@ -24,6 +24,8 @@ from leasehold.model.records import (
     DeadLetter,
     Decisions,
     DescriptorWrite,
+    Findings,
+    FindingsDecided,
     HoldingReport,
     JobEvent,
     JobProgress,
@@ -61,6 +63,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     35: RowsTruncated,
     40: Chunk,
     41: ChunksEnd,
+    42: Findings,
     50: LogPosition,
     60: DescriptorWrite,
     61: JobWrite,
@@ -68,6 +71,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     63: LedgerRun,
     64: ChunkDecided,
     65: TableTruncated,
+    66: FindingsDecided,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

@@ -15,7 +15,7 @@ One row of a physical table holds all pairs of a row, so a pair without its row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -274,8 +274,15 @@ class TableCheck:
             f"SELECT {keys} FROM {statements.name} WHERE {full} GROUP BY {keys} HAVING count(*) > 1"
         )
         clause = f"FROM {statements.name} WHERE ({keys}) IN ({twice})"
-        words = f"another row has the same key in unique index {index.name!r}"
-        self._report(6, index.element_id, clause, statements.primary, words)
+        primary = statements.primary
+        names = ", ".join(self._newest.by_id[e].name for e in index.columns)
+
+        def words(values: Key) -> str:
+            shown = ", ".join(repr(value)[:80] for value in values)
+            return f"unique index {index.name!r}: ({names}) = ({shown}) is in another row, too"
+
+        # By value, so that the rows of a duplicate are listed together.
+        self._report(6, index.element_id, clause, (*statements.keys, *primary), words, len(primary))
 
     # ------------------------------------------------------------ foreign keys (6)
 
@@ -381,9 +388,16 @@ class TableCheck:
             self._findings.append((condition, element, key, words))
 
     def _report(
-        self, condition: int, element: int, clause: str, shown: tuple[str, ...], words: str
+        self,
+        condition: int,
+        element: int,
+        clause: str,
+        shown: tuple[str, ...],
+        words: str | Callable[[Key], str],
+        key_width: int | None = None,
     ) -> None:
-        """Count what `clause` selects, and keep the first by key while there is room."""
+        """Count what `clause` selects, and keep the first in order while there is room. The last
+        `key_width` of `shown` are the row's key, `words` may be made of what stands before it."""
         count = self._one(f"SELECT count(*) {clause}")[0]
         self._total += count
         room = self._findings_max - len(self._findings)
@@ -393,4 +407,12 @@ class TableCheck:
         listed = self._connection.execute(
             f"SELECT {columns} {clause} ORDER BY {columns} LIMIT ?", (room,)
         )
-        self._findings.extend((condition, element, tuple(key), words) for key in listed)
+        for row in listed:
+            values, key = _parted(tuple(row), key_width)
+            said = words if isinstance(words, str) else words(values)
+            self._findings.append((condition, element, key, said))
+
+
+def _parted(row: Key, key_width: int | None) -> tuple[Key, Key]:
+    before = 0 if key_width is None else len(row) - key_width
+    return row[:before], row[before:]

@@ -55,7 +55,7 @@ def progress_words(job: dict[str, Any]) -> str:
     words = [f"step {job['step']}/{job['steps']} → {job['to']}: {job['doing']}"]
     if job["attempts"] > 1:
         words.append(f"try {job['attempts']}")
-    if job["phase"] == "backfilling":
+    if job["phase"] in ("backfilling", "validating"):
         words.append(f"{rows_words(job)} rows")
         if job["rows_per_second"]:
             words.append(f"{job['rows_per_second']:,.0f}/s")

@@ -25,6 +25,7 @@ _WORK: Final = {
     Phase.PUBLISHING: "publishing the next version",
     Phase.DRAINING: "waiting until nobody holds the older version",
     Phase.BACKFILLING: "filling rows",
+    Phase.VALIDATING: "looking for rows that break the constraint",
     Phase.VERIFYING: "every coherent node compares rows and element",
     Phase.DONE: "done",
 }
@@ -36,8 +37,9 @@ def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
 
 
 def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dict[str, Any]:
-    """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill under way, `ends_in_s` of the
-    whole job by what recent ones took; None = not known. `attempts`: how often the phase has begun.
+    """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill or validation under way,
+    `ends_in_s` of the whole job by what recent ones took; None = not known. `attempts`: how often
+    the phase has begun.
     `phase_ms`: since when it is in it. `blockers`: whose leases are in the way (`holding_report`).
 
     `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
@@ -48,13 +50,13 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     current = progress if progress is not None and progress.run == job.run else None
     total_rows = job.rows if job.rows >= 0 else view.ends.get(f"rows/{job.table_id}", 0)
     rows = max(job.rows_read, current.rows if current else 0)
-    filling = job.phase is Phase.BACKFILLING and not job.status.ended
-    rate = current.rows_per_second if current and filling else 0.0
+    reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and not job.status.ended
+    rate = current.rows_per_second if current and reading else 0.0
     holders = [
         holding_report(view, holding, job.table, now_us)
         for holding in holders_in_the_way(view, job)
     ]
-    eta_s = _eta_s(job, rows, total_rows, rate, pace) if filling else NOT_KNOWN
+    eta_s = _eta_s(job, rows, total_rows, rate, pace) if reading else NOT_KNOWN
     return {
         "job": job.job_id,
         "sql": job.sql,
@@ -84,6 +86,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "ends_in_s": _known(_ends_in_s(job, eta_s, total_rows, pace)),
         "attempts": _attempts(job),
         "settings": dict(job.settings),
+        "findings_dropped": job.dropped,
         "error": job.error,
         "findings": [
             {
@@ -114,7 +117,8 @@ def _eta_s(job: Job, rows: int, total_rows: int, rate: float, pace: Pace) -> flo
     left, limit = max(0, total_rows - rows), job.settings.get("rows_per_second", 0)
     if rate > 0:
         return left / (min(rate, limit) if limit else rate)
-    return pace.fill.seconds(left, limit)
+    work = pace.fill if job.phase is Phase.BACKFILLING else pace.validate
+    return work.seconds(left, limit)
 
 
 def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
@@ -122,10 +126,14 @@ def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
         return NOT_KNOWN
     step, limit = job.current, job.settings.get("rows_per_second", 0)
     verifying = [pace.verify.seconds(rows)] * bool(step.verifies)
+    validating = [pace.validate.seconds(rows, limit)] * bool(step.validates)
     match job.phase:
         case Phase.BACKFILLING:
             fills_after = len(step.fills) - job.fill - 1
-            in_step = total((eta_s, *[pace.fill.seconds(rows, limit)] * fills_after, *verifying))
+            filling = [pace.fill.seconds(rows, limit)] * fills_after
+            in_step = total((eta_s, *filling, *validating, *verifying))
+        case Phase.VALIDATING:
+            in_step = total((eta_s, *verifying))
         case Phase.VERIFYING:
             in_step = total(verifying)
         case _:
@@ -159,16 +167,19 @@ def _doing(job: Job) -> str:
 
 
 def _fraction(job: Job, rows: int, total: int) -> float:
-    """Steps count alike; within a step publishing, draining, filling and verifying do."""
+    """Steps count alike; within a step publishing, draining and its work do."""
     if job.status is Status.SUCCEEDED:
         return 1.0
     if not job.steps or job.step >= len(job.steps):
         return 0.0
     backfill = job.current.backfill
+    read = min(1.0, rows / total if total else 0.0)
     within = {
         Phase.PUBLISHING: 0.0,
         Phase.DRAINING: 0.05 if backfill else 0.5,
-        Phase.BACKFILLING: 0.1 + 0.8 * min(1.0, rows / total if total else 0.0),
+        Phase.BACKFILLING: 0.1 + 0.8 * read,
+        # Behind a fill it has what that leaves: the bar never goes back.
+        Phase.VALIDATING: 0.9 if backfill else 0.5 + 0.4 * read,
         Phase.VERIFYING: 0.9,
         Phase.DONE: 1.0,
     }[job.phase]

@@ -189,8 +189,27 @@ class TableTruncated(NamedTuple):
     table_id: int
 
 
+class FindingsDecided(NamedTuple):
+    """What became of the findings of a job's validation, which has ended with this: `rows` were
+    looked at, `dropped` findings were no longer true. `words` says which rows break the constraint
+    now, "" when none does; `findings` are the first of them, as in a CheckReport."""
+
+    job_id: int
+    run: int
+    rows: int
+    dropped: int
+    words: str
+    findings: tuple[tuple[int, int, Key, str], ...]
+
+
 CatalogWrite: TypeAlias = (
-    DescriptorWrite | JobWrite | MinVersion | LedgerRun | ChunkDecided | TableTruncated
+    DescriptorWrite
+    | JobWrite
+    | MinVersion
+    | LedgerRun
+    | ChunkDecided
+    | TableTruncated
+    | FindingsDecided
 )
 
 
@@ -551,4 +570,21 @@ class ChunksEnd(NamedTuple):
     chunks: int
 
 
-BackfillMessage: TypeAlias = Chunk | ChunksEnd
+class Findings(NamedTuple):
+    """Ends the run of a validation: rows that seemed to break a constraint when `rows` images had
+    been looked through. Taken only while that job's run is validating (⚠ late findings).
+
+    `found`: (element id of the constraint, primary key), the first of `total`. Whether it is so,
+    and what the row holds, the master sees in its own row.
+    """
+
+    job_id: int
+    run: int
+    table_id: int
+    version: int
+    rows: int
+    total: int
+    found: tuple[tuple[int, Key], ...]
+
+
+BackfillMessage: TypeAlias = Chunk | ChunksEnd | Findings

@@ -11,6 +11,7 @@ from leasehold.model.records import (
     Commit,
     Decisions,
     DescriptorWrite,
+    FindingsDecided,
     JobWrite,
     LedgerRun,
     LogPosition,
@@ -56,7 +57,7 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.put_descriptor(table_id, version, descriptor.to_wire())
         case MinVersion(table_id=table_id, version=version):
             store.put_min_version(table_id, version)
-        case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id):
+        case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
             store.put_job(job_id, catalog.jobs[job_id].to_wire())
         case LedgerRun(run_id=run_id):
             store.put_ledger_run(run_id)

@@ -21,6 +21,7 @@ from leasehold.model.records import (
     Decisions,
     DescriptorWrite,
     Disposition,
+    FindingsDecided,
     JobEvent,
     JobWrite,
     Key,
@@ -156,9 +157,9 @@ class Changefeed:
                 self._jobs[write.job_id] = job_from_wire(write.body)
                 changed[write.job_id] = None
                 urgent = True
-            elif isinstance(write, ChunkDecided) and self._count(write):
+            elif isinstance(write, ChunkDecided | FindingsDecided) and self._count(write):
                 changed[write.job_id] = None
-                urgent |= write.end
+                urgent |= isinstance(write, FindingsDecided) or write.end
         for write in commit.catalog:
             if isinstance(write, DescriptorWrite):
                 event = self._version_event(write, commit, lsn)
@@ -170,16 +171,20 @@ class Changefeed:
             publications.append(FeedPublication(Feed.JOBS, job_key(job_id), state))
         return urgent
 
-    def _count(self, chunk: ChunkDecided) -> bool:
-        job = self._jobs.get(chunk.job_id)
+    def _count(self, work: ChunkDecided | FindingsDecided) -> bool:
+        job = self._jobs.get(work.job_id)
         if job is None:
             raise LogStopped(
-                f"The log counts a chunk of job {chunk.job_id}, which it never began; "
+                f"The log counts work of job {work.job_id}, which it never began; "
                 "the changefeed has missed records or its jobs topic has lost some."
             )
-        if job.run != chunk.run:
+        if job.run != work.run:
             return False  # ⚠ late chunks: another run's rows are not this run's progress
-        self._jobs[chunk.job_id] = job.counted(chunk.rows, chunk.applied, chunk.end)
+        match work:
+            case ChunkDecided(_, _, rows, applied, end):
+                self._jobs[work.job_id] = job.counted(rows, applied, end)
+            case FindingsDecided():
+                self._jobs[work.job_id] = job.validated(work)
         return True
 
     def _version_event(self, write: DescriptorWrite, commit: Commit, lsn: int) -> VersionEvent:

@@ -25,6 +25,7 @@ from leasehold.model.records import (
     Commit,
     Decisions,
     DescriptorWrite,
+    Findings,
     HoldingReport,
     JobEvent,
     JobWrite,
@@ -329,9 +330,13 @@ class Master:
         if isinstance(record, Chunk):
             self._chunk = (message.offset, record, 0)
         else:
-            # Anything but a chunk or an end marker is nobody's request: it is passed over.
+            # Anything but a chunk or the end of a run is nobody's request: it is passed over.
             if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
                 batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
+            elif isinstance(record, Findings):
+                decided = self._changes.confirmed(record, self._store)
+                if decided is not None:
+                    batch.write_catalog((decided,))
             batch.passed(Lane.BACKFILL, message.offset)
         self._chunks.popleft()
         return not batch.closed

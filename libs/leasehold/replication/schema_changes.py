@@ -17,13 +17,16 @@ from leasehold.model.records import (
     CheckReport,
     Chunk,
     ChunksEnd,
+    Findings,
+    FindingsDecided,
     LeaseAck,
 )
 from leasehold.replication.effects import CallLedger, Effect
 from leasehold.replication.effects import Wake as WakeNode
+from leasehold.replication.findings import Reader, confirm
 from leasehold.schema import coordinator_effects as wanted
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.chunk_gate import accept_chunk, accept_end
+from leasehold.schema.chunk_gate import accept_chunk, accept_end, accept_findings
 from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
@@ -113,6 +116,12 @@ class SchemaChanges:
 
     def accepts_end(self, end: ChunksEnd) -> bool:
         return accept_end(self._catalog, end, self._rules)
+
+    def confirmed(self, findings: Findings, store: Reader) -> FindingsDecided | None:
+        """What becomes of findings, by the master's rows; None: they come late."""
+        if not accept_findings(self._catalog, findings, self._rules):
+            return None
+        return confirm(findings, self._catalog, store, self._rules)
 
     # ------------------------------------------------------------ writes for the log
 

@@ -16,6 +16,7 @@ from leasehold.model.records import (
     CatalogWrite,
     ChunkDecided,
     DescriptorWrite,
+    FindingsDecided,
     JobWrite,
     LedgerRun,
     MinVersion,
@@ -93,6 +94,10 @@ class Catalog:
                 job = self.jobs[write.job_id]
                 if job.run == write.run:
                     self.jobs[write.job_id] = job.counted(write.rows, write.applied, write.end)
+            case FindingsDecided():
+                job = self.jobs[write.job_id]
+                if job.run == write.run:
+                    self.jobs[write.job_id] = job.validated(write)
 
     def _put(self, descriptor: Descriptor) -> None:
         versions = self._versions.setdefault(descriptor.table_id, {})

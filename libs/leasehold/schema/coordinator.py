@@ -62,6 +62,7 @@ from leasehold.schema.job_moves import (
     filled,
     published,
     turned_back,
+    validated,
     verified,
     verified_again,
 )
@@ -216,6 +217,8 @@ class Coordinator:
                 return self._drain(job, memory, now)
             case Phase.BACKFILLING:
                 return self._backfill(job, memory, now)
+            case Phase.VALIDATING:
+                return self._validate(job, memory, now)
             case Phase.VERIFYING:
                 return self._verify(job, memory, now)
             case Phase.DONE:
@@ -354,6 +357,14 @@ class Coordinator:
         if not self._rules.verify_before_public:
             return self._write(job, verified(job, now.wall_us))
         return self._write(job, filled(job, now.wall_us))
+
+    def _validate(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        if not job.chunks_ended:
+            memory.waiting = "the validation of the rows there are"
+            return []
+        if job.verdict:
+            return self._write(job, turned_back(job, now.wall_us, job.verdict, job.findings))
+        return self._write(job, validated(job, now.wall_us))
 
     def _verify(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
         asked = memory.verification

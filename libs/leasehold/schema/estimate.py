@@ -35,11 +35,13 @@ class Pace(NamedTuple):
     lease_s: float = NOT_KNOWN
     fill: WorkPace = WorkPace()
     verify: WorkPace = WorkPace()
+    validate: WorkPace = WorkPace()
 
     def step_seconds(self, step: Step, rows: int, limit: int = 0) -> float:
         """A whole step over a table of `rows` rows (-1 = not known); NOT_KNOWN where a part is."""
         parts = [self.lease_s]
         parts += [self.fill.seconds(rows, limit)] * len(step.fills)
+        parts += [self.validate.seconds(rows, limit)] * bool(step.validates)
         parts += [self.verify.seconds(rows)] * bool(step.verifies)
         return total(parts)
 
@@ -61,6 +63,7 @@ def pace_of(jobs: Iterable[Job]) -> Pace:
         median(leases) if leases else NOT_KNOWN,
         _work_pace(free, Phase.BACKFILLING),
         _work_pace(recent, Phase.VERIFYING),
+        _work_pace(free, Phase.VALIDATING),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from leasehold.model.records import FindingsDecided
 from leasehold.schema.edits import Edit, edit_from_wire
 
 
@@ -16,6 +17,7 @@ class Phase(StrEnum):
     PUBLISHING = "publishing"  # intent is in the log; the ledger is asked to publish (D2)
     DRAINING = "draining"  # the descriptor is in the log; leases below it run out (D4)
     BACKFILLING = "backfilling"  # min_version (the fence) is in the log; Spark fills (D5)
+    VALIDATING = "validating"  # Spark looks for rows that break a constraint; the master confirms
     VERIFYING = "verifying"  # every coherent node checks the elements at one position
     DONE = "done"
 
@@ -38,12 +40,14 @@ class Step:
     """One published descriptor version: elements are edited; then, fenced, the work.
 
     `fills`: elements whose pairs the backfill makes for the rows there are, one run each, in this
-    order. `verifies`: element ids that every coherent node then checks as if they were public.
+    order. `validates`: constraints whose rows of before are then looked through. `verifies`:
+    element ids that every coherent node at last checks as if they were public.
     """
 
     edits: tuple[Edit, ...]
     fills: tuple[int, ...] = ()
     verifies: tuple[int, ...] = ()
+    validates: tuple[int, ...] = ()
 
     @property
     def backfill(self) -> bool:
@@ -68,6 +72,8 @@ class Job:
     publication is the point of no return. `fill`: which of the step's fills is running.
     `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
     `needs`: tables that must stay as they are meanwhile (D9).
+    `dropped`: findings of the validation that the master did not confirm; `verdict`: which rows
+    break the constraint, in words.
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
     the times of every step. `rows`: the table's when the job was made, -1 where it was not counted.
     `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
@@ -95,6 +101,8 @@ class Job:
     chunks_ended: bool = False
     error: str = ""
     findings: tuple[Any, ...] = ()
+    dropped: int = 0
+    verdict: str = ""
     settings: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[int, ...] = ()
     created_us: int = 0
@@ -136,6 +144,17 @@ class Job:
             chunks_ended=self.chunks_ended or end,
         )
 
+    def validated(self, decided: FindingsDecided) -> Job:
+        """After the decided findings of the job's run."""
+        return replace(
+            self,
+            rows_read=decided.rows,
+            chunks_ended=True,
+            dropped=decided.dropped,
+            verdict=decided.words,
+            findings=decided.findings,
+        )
+
     def to_wire(self) -> dict[str, Any]:
         return {
             "id": self.job_id,
@@ -146,7 +165,12 @@ class Job:
             "kind": self.kind,
             "subject": self.subject,
             "steps": [
-                [[edit.to_wire() for edit in s.edits], list(s.fills), list(s.verifies)]
+                [
+                    [edit.to_wire() for edit in s.edits],
+                    list(s.fills),
+                    list(s.verifies),
+                    list(s.validates),
+                ]
                 for s in self.steps
             ],
             "point": self.point,
@@ -162,6 +186,8 @@ class Job:
             "chunks_ended": self.chunks_ended,
             "error": self.error,
             "findings": [list(f) for f in self.findings],
+            "dropped": self.dropped,
+            "verdict": self.verdict,
             "settings": dict(self.settings),
             "needs": list(self.needs),
             "created_us": self.created_us,
@@ -180,8 +206,9 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         kind=body["kind"],
         subject=body["subject"],
         steps=tuple(
-            Step(tuple(map(edit_from_wire, edits)), tuple(fills), tuple(verifies))
-            for edits, fills, verifies in body["steps"]
+            # A step of an older writer has no list of constraints to validate.
+            Step(tuple(map(edit_from_wire, edits)), *map(tuple, work))
+            for edits, *work in body["steps"]
         ),
         point=body["point"],
         step=body["step"],
@@ -196,6 +223,8 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         chunks_ended=body["chunks_ended"],
         error=body["error"],
         findings=tuple(tuple(f) for f in body["findings"]),
+        dropped=body.get("dropped", 0),
+        verdict=body.get("verdict", ""),
         settings=body["settings"],
         needs=tuple(body.get("needs", ())),
         created_us=body["created_us"],

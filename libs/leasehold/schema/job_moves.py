@@ -1,8 +1,8 @@
 """Where a job goes next: pure functions Job → Job, one per thing that can have happened.
 
-    PUBLISHING ─published─▶ DRAINING ─fenced─▶ [BACKFILLING …] ─filled─▶ [VERIFYING] ─verified─▶
-         ▲                                                                                     │
-         └────────────────────────────── next step ◀───────────────────────────────────────────┘
+    PUBLISHING ─published─▶ DRAINING ─fenced─▶ [BACKFILLING …] ─filled─▶ [VALIDATING] ─validated─┐
+         ▲                                                                                       │
+         └─────────────── next step ◀─────────────────────────────── verified ─ [VERIFYING] ◀────┘
 
 A roll-back is more steps: `turned_back` cuts the steps not taken and puts the reverse ones behind
 those taken, so that every step, forth or back, is published, drained and fenced by the same code.
@@ -38,32 +38,41 @@ def fenced(job: Job, now_us: int) -> Job:
     """The step's `min_version` goes into the log with this (D5): its work, or the next step."""
     assert job.phase is Phase.DRAINING, job.phase
     job = replace(job, fence_lsn=FENCE_HERE)
-    if job.status is Status.ROLLING_BACK or not (job.current.fills or job.current.verifies):
+    if job.status is Status.ROLLING_BACK:
         return _next_step(job, now_us)
     if job.current.fills:
-        return _filling(job, 0, now_us)
-    return marked(replace(job, phase=Phase.VERIFYING, run=job.run + 1), now_us)
+        return _running(replace(job, phase=Phase.BACKFILLING, fill=0), now_us)
+    if job.current.validates or not job.current.verifies:
+        return _filled(job, now_us)
+    return _filled(replace(job, run=job.run + 1), now_us)
 
 
-def _filling(job: Job, fill: int, now_us: int) -> Job:
-    """The next run begins, of the step's fill number `fill`."""
-    filling = replace(
-        job,
-        phase=Phase.BACKFILLING,
-        fill=fill,
-        run=job.run + 1,
-        rows_read=0,
-        rows_applied=0,
-        chunks_ended=False,
-    )
-    return marked(filling, now_us)
+def _running(job: Job, now_us: int) -> Job:
+    """Spark's next run begins, of the phase that the job is in."""
+    begun = replace(job, run=job.run + 1, rows_read=0, rows_applied=0, chunks_ended=False)
+    return marked(begun, now_us)
 
 
 def filled(job: Job, now_us: int) -> Job:
-    """The end marker of the run was decided: the next fill, or verification."""
+    """The end marker of the run was decided: the next fill, or what comes after the last."""
     assert job.phase is Phase.BACKFILLING, job.phase
     if job.fill + 1 < len(job.current.fills):
-        return _filling(job, job.fill + 1, now_us)
+        return _running(replace(job, fill=job.fill + 1), now_us)
+    return _filled(job, now_us)
+
+
+def _filled(job: Job, now_us: int) -> Job:
+    if job.current.validates:
+        return _running(replace(job, phase=Phase.VALIDATING, dropped=0, verdict=""), now_us)
+    if job.current.verifies or job.current.fills:
+        return marked(replace(job, phase=Phase.VERIFYING), now_us)
+    return _next_step(job, now_us)
+
+
+def validated(job: Job, now_us: int) -> Job:
+    """No row breaks the step's constraints, as far as Spark and the master have seen: the nodes'
+    word is the last one."""
+    assert job.phase is Phase.VALIDATING, job.phase
     return marked(replace(job, phase=Phase.VERIFYING), now_us)
 
 

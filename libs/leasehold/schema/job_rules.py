@@ -17,6 +17,7 @@ class JobRules:
     drain_before_fence: bool = True  # D4, D5: users of v are cut off while they hold leases
     fence_before_next: bool = True  # D5: a write under v is accepted when v+2 is out
     chunk_names_run: bool = True  # a late chunk of an earlier run counts for this one
+    findings_confirmed: bool = True  # a job fails for a row that was mended, or never was so
     verify_before_public: bool = True  # an element goes public with pairs missing
 
 

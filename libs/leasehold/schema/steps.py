@@ -86,6 +86,7 @@ def _step(
 ) -> Step:
     fills: list[tuple[Kind, int]] = []
     verifies: list[int] = []
+    validates: list[int] = []
     for track in tracks:
         stages, place = (track.rise, number) if number < commit else (track.fall, number - commit)
         if place >= len(stages):
@@ -96,6 +97,8 @@ def _step(
             fills.append(track.name)
         if stage.verify:
             verifies.append(track.name[1])
+        if stage.validate:
+            validates.append(track.name[1])
     edits = [_edit(name, each) for name, each in sorted(standing.items(), key=lambda i: i[0][1])]
     # Columns first: an index over a new column is filled from its pairs.
     fills.sort(key=lambda name: (name[0] is not Kind.COLUMN, name[1]))
@@ -103,6 +106,7 @@ def _step(
         tuple(edit for edit in edits if edit is not None),
         tuple(element_id for _, element_id in fills),
         tuple(dict.fromkeys(verifies)),
+        tuple(dict.fromkeys(validates)),
     )
 
 

@@ -36,12 +36,18 @@ NEVER = 1 << 30
 class Stage(NamedTuple):
     """What one step does to an element: fields that change, None to take it out. After the fence
     its pairs are filled (`fill`), and every node checks it as if it were public (`verify`).
-    `enforces`: from here on writes are refused that break the constraint."""
+    `enforces`: from here on writes are refused that break the constraint. `validate`: the rows of
+    before are looked through for what breaks it, ahead of the nodes' check."""
 
     change: Mapping[str, Any] | None
     fill: bool = False
     verify: bool = False
     enforces: bool = False
+    validate: bool = False
+
+
+def _enforced(change: Mapping[str, Any]) -> Stage:
+    return Stage(change, verify=True, enforces=True, validate=True)
 
 
 def _at(state: State, **fields: Any) -> Stage:
@@ -150,7 +156,7 @@ def add_index(index: Index, *, unique: bool) -> Track:
     filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
     if not unique:
         return Track(index, True, (_DELETE_ONLY, filling), (_PUBLIC,))
-    enforced = Stage({"unique_enforced": True}, verify=True, enforces=True)
+    enforced = _enforced({"unique_enforced": True})
     public = _at(State.PUBLIC, unique=True, unique_enforced=False)
     return Track(index, True, (_DELETE_ONLY, filling, enforced), (public,))
 
@@ -165,7 +171,7 @@ def add_check(check: Constraint, *, not_valid: bool) -> Track:
     """absent → write-only → validated → public; NOT VALID stays write-only."""
     if not_valid:
         return Track(check, True, fall=(_WRITE_ONLY,))
-    enforced = Stage({"state": State.WRITE_ONLY}, verify=True, enforces=True)
+    enforced = _enforced({"state": State.WRITE_ONLY})
     return Track(check, True, (enforced,), (_PUBLIC,))
 
 
@@ -175,7 +181,7 @@ def behind(track: Track, index: Track) -> Track:
 
 
 def validate_check(check: Constraint) -> Track:
-    return Track(check, rise=(Stage({}, verify=True),), fall=(_PUBLIC,))
+    return Track(check, rise=(Stage({}, verify=True, validate=True),), fall=(_PUBLIC,))
 
 
 def drop_check(check: Constraint) -> Track:
@@ -184,7 +190,7 @@ def drop_check(check: Constraint) -> Track:
 
 
 def set_not_null(column: Column) -> Track:
-    enforced = Stage({"not_null_enforced": True}, verify=True, enforces=True)
+    enforced = _enforced({"not_null_enforced": True})
     return Track(
         column, rise=(enforced,), fall=(Stage({"nullable": False, "not_null_enforced": False}),)
     )

@@ -7,7 +7,7 @@ its deletes are checked by every foreign key that some version in use of another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from leasehold.model.errors import ForeignKeyViolation
@@ -39,7 +39,7 @@ def check_references(rows: Rows, catalog: Catalog, read: RowReader, holders: Hol
                 _check_parent(row, child_id, key, rows, catalog, read, holders)
 
 
-def _values(image: Image | None, columns: Iterable[int]) -> Key | None:
+def values_of(image: Image | None, columns: Iterable[int]) -> Key | None:
     """None where a value is NULL, or there is no row."""
     if image is None:
         return None
@@ -55,8 +55,8 @@ def _check_child(
     read: RowReader,
     holders: HolderReader,
 ) -> None:
-    values = _values(row.image, key.columns)
-    before = None if row.before is None else _values(row.before.values, key.columns)
+    values = values_of(row.image, key.columns)
+    before = None if row.before is None else values_of(row.before.values, key.columns)
     if values is None or values == before:
         return
     parent = catalog.newest(key.parent)
@@ -81,8 +81,8 @@ def _check_parent(
     holders: HolderReader,
 ) -> None:
     assert row.before is not None
-    values = _values(row.before.values, key.parent_columns)
-    if values is None or values == _values(row.image, key.parent_columns):
+    values = values_of(row.before.values, key.parent_columns)
+    if values is None or values == values_of(row.image, key.parent_columns):
         return
     parent, child = row.descriptor, catalog.newest(child_id)
     if not _found(child, key.columns, key.index, values, rows, read, holders):
@@ -106,16 +106,39 @@ def _found(
 ) -> bool:
     """Will a row of `table` have `values` in `columns` after the request? By index, 0 = by key."""
     for (table_id, _), row in rows.items():
-        if table_id == table.table_id and _values(row.image, columns) == values:
+        if table_id == table.table_id and values_of(row.image, columns) == values:
             return True
-    if index_id:
-        found = holders(table, index_id, values, len(rows) + 1)
-    else:
-        by_column = dict(zip(columns, values, strict=True))
-        key = tuple(by_column[column] for column in table.primary_key)
-        found = [] if read(table, key) is None else [key]
+    found = _keys(table, columns, index_id, values, len(rows) + 1, read, holders)
     # Rows that the request touches were looked at above, as it leaves them.
     return any((table.table_id, tuple(key)) not in rows for key in found)
+
+
+def row_referred_to(
+    table: Descriptor,
+    columns: tuple[int, ...],
+    index_id: int,
+    values: Key,
+    read: RowReader,
+    holders: HolderReader,
+) -> bool:
+    """Has a row of `table` these `values` in `columns` now? By index, 0 = by key."""
+    return bool(_keys(table, columns, index_id, values, 1, read, holders))
+
+
+def _keys(
+    table: Descriptor,
+    columns: tuple[int, ...],
+    index_id: int,
+    values: Key,
+    rows_max: int,
+    read: RowReader,
+    holders: HolderReader,
+) -> Sequence[Key]:
+    if index_id:
+        return holders(table, index_id, values, rows_max)
+    by_column = dict(zip(columns, values, strict=True))
+    key = tuple(by_column[column] for column in table.primary_key)
+    return [] if read(table, key) is None else [key]
 
 
 def _words(table: Descriptor, columns: tuple[int, ...], values: Key) -> str:

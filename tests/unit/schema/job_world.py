@@ -25,11 +25,13 @@ from leasehold.model.records import (
     ChunkDecided,
     ChunksEnd,
     DescriptorWrite,
+    Findings,
+    FindingsDecided,
     JobControl,
     JobWrite,
 )
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.chunk_gate import accept_chunk, accept_end
+from leasehold.schema.chunk_gate import accept_chunk, accept_end, accept_findings
 from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema.coordinator_effects import (
     Call,
@@ -85,6 +87,7 @@ class World:
         self.reports: list[CheckReport] = []
         self.late_chunks: list[Chunk] = []
         self.findings: dict[str, int] = {}  # node → differences it will report
+        self.broken: str = ""  # what a validation finds, in the master's words
         self.node_errors: dict[str, int] = {}  # node → how often it will fail to check
         self.published: list[tuple[int, Publish]] = []
         self.settings = CoordinatorSettings(
@@ -228,6 +231,20 @@ class World:
                 return True
         return False
 
+    def perform_findings(self) -> bool:
+        """Spark's findings on a job that is being validated, decided."""
+        for job in self.catalog.jobs.values():
+            if job.phase is not Phase.VALIDATING or job.status is not Status.RUNNING:
+                continue
+            version = job.versions[job.table_id]
+            findings = Findings(job.job_id, job.run, job.table_id, version, 3, 0, ())
+            if accept_findings(self.catalog, findings, self.rules):
+                (element_id, *_) = job.current.validates
+                named = ((6, element_id, (7,), self.broken),) if self.broken else ()
+                self.append(FindingsDecided(job.job_id, job.run, 3, 0, self.broken, named))
+                return True
+        return False
+
     def perform_agent(self) -> bool:
         if not self.agents or not self.ledger_up:
             return False
@@ -253,6 +270,7 @@ class World:
             self.perform_call,
             self.perform_report,
             self.perform_fill,
+            self.perform_findings,
             self.perform_agent,
             self.perform_stray,
         ]
@@ -271,7 +289,12 @@ class World:
 
     def calm(self) -> bool:
         """Whatever is due is done at once, in order, without agents; False when nothing is due."""
-        return self.perform_call() or self.perform_write() or self.perform_report()
+        return (
+            self.perform_call()
+            or self.perform_write()
+            or self.perform_report()
+            or self.perform_findings()
+        )
 
     def until(self, reached: Any, steps: int = 2_000) -> None:
         """Calm work, time passing where nothing is due, until `reached()`."""

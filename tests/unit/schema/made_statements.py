@@ -10,7 +10,7 @@ from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Phase
-from leasehold.schema.job_moves import fenced, filled, published, verified
+from leasehold.schema.job_moves import fenced, filled, published, validated, verified
 from leasehold.schema.plan import CreateTablePlan, JobPlan, next_descriptor, plan
 from leasehold.schema.types import parse_type
 from leasehold.sql.statements import (
@@ -103,6 +103,8 @@ def advance(catalog: Catalog, job: Job) -> Job:
             job = fenced(job, 9)
         case Phase.BACKFILLING:
             job = filled(job, 9)
+        case Phase.VALIDATING:
+            job = validated(job, 9)
         case Phase.VERIFYING:
             job = verified(job, 9)
         case Phase.DONE:

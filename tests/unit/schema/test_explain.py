@@ -127,7 +127,9 @@ def test_each_step_says_whom_it_waits_for() -> None:
     assert filling.waits_for.endswith(
         "version 4 to end; the backfill of the rows there are; every coherent node to verify"
     )
-    assert enforced.waits_for.endswith("version 5 to end; every coherent node to verify")
+    assert enforced.waits_for.endswith(
+        "version 5 to end; the rows there are to be looked through; every coherent node to verify"
+    )
     assert last.waits_for == "leases below version 5 to end; leases below version 6 to end"
 
 

@@ -40,7 +40,12 @@ def test_a_constraint_is_verified_without_a_fill(change: Change) -> None:
     assert not world.perform_fill()
     world.settle()
     assert world.job().status is Status.SUCCEEDED
-    assert phases(world.job()) == [(0, "draining"), (0, "verifying"), (1, "draining")]
+    assert phases(world.job()) == [
+        (0, "draining"),
+        (0, "validating"),
+        (0, "verifying"),
+        (1, "draining"),
+    ]
 
 
 def test_validation_of_a_constraint_publishes_an_unchanged_version_first() -> None:

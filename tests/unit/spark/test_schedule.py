@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.job import Job, Phase, Status, Step
 from spark_streaming.run_folder import RunFolder, Totals, forget_job
 from spark_streaming.schedule import Decision, RunId, decide, wanted_run
 from tests.unit.schema.made_job import index_job
@@ -38,6 +39,15 @@ def test_only_a_running_backfill_step_wants_a_run(fields: dict[str, Any]) -> Non
     assert wanted_run(job(1)) == RunId(1, 1)
     assert wanted_run(job(1, **fields)) is None
     assert decided(job(1, **fields), running=[RunId(1, 1)]).stop == (RunId(1, 1),)
+
+
+def test_a_validation_is_a_run_too() -> None:
+    step = Step((), (), (9,), (9,))
+    validating = job(1, steps=(step,), step=0, phase=Phase.VALIDATING, run=3)
+    assert wanted_run(validating) == RunId(1, 3)
+    assert wanted_run(replace(validating, chunks_ended=True)) is None
+    assert wanted_run(replace(validating, status=Status.PAUSED)) is None
+    assert wanted_run(job(1, phase=Phase.VALIDATING)) is None, "nothing to validate"
 
 
 def test_starts_oldest_first_up_to_the_bound() -> None:

@@ -194,7 +194,10 @@ def test_a_broken_unique_index_names_every_row_concerned(store: SqliteStore) -> 
         store, "UPDATE t4 SET c3 = 'one'; UPDATE x4_6 SET k0 = 'one'; UPDATE x4_7 SET k1 = 'one'"
     )
     keys = {("a", 1), ("a", 2), ("b", 3)}
-    assert found(check(store)) == {(6, BY_NAME, key) for key in keys}
+    report = check(store)
+    assert found(report) == {(6, BY_NAME, key) for key in keys}
+    words = "unique index 'by_name': (name) = ('one') is in another row, too"
+    assert {said for _, _, _, said in report.findings} == {words}
     assert {(c, e) for c, e, _ in by_definition(store)} == {(6, BY_NAME)}
 
 

@@ -1,0 +1,196 @@
+"""Row images → facts about constraints → findings. PURE of Spark and Kafka.
+
+A fact is what one image says to one constraint, as bytes: of a unique index its entry, of a foreign
+key the values that a child refers to or a parent offers, of a CHECK or a NOT NULL that the row
+breaks it. None says nothing: a NULL in the key, a row that is as it should be, a row that is gone.
+Of each key only the newest fact counts. Then:
+
+    UNIQUE              the rows of a value that more than one row has
+    FOREIGN KEY         the rows of a value that no parent has
+    CHECK, NOT NULL     every row that says so
+
+What an image says is computed by the functions that decide writes (`entry_of`, `condition_of`), so
+that Spark means by a constraint what the master means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import msgpack
+
+from leasehold.adapters.codec import restore_row_key
+from leasehold.model.records import Findings, Image, Key
+from leasehold.schema.checking import breaks, condition_of
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.elements import Check, ForeignKey, Index
+from leasehold.schema.job import Job
+from leasehold.schema.key_values import entry_of
+from leasehold.transaction.references import values_of
+from spark_streaming.chunks import CHUNK_BYTES_MAX, key_lsn_values
+
+FINDINGS_MAX: Final = 1_000
+"""Findings that a job is told of: the master looks each one up between two users' requests."""
+BROKEN: Final = b"\x01"
+
+Say: TypeAlias = Callable[[Image], bytes | None]
+
+
+class Side(NamedTuple):
+    """A constraint as it looks at one table's rows; `parent`: at those that a key refers to."""
+
+    element_id: int
+    parent: bool
+    table_id: int
+
+
+class Fact(NamedTuple):
+    """`row`: the record key of the row; `place`: where its image stands on the partition that all
+    images of the row are on, so that the highest one is the newest."""
+
+    element_id: int
+    parent: bool
+    row: bytes
+    place: int
+    value: bytes | None
+
+
+class Wanted(NamedTuple):
+    """Elements of a validation by how their facts are judged."""
+
+    uniques: tuple[int, ...]
+    references: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+def told_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...]:
+    """Those of `elements` that a version event tells all of. A long expression may have been left
+    out of one: the constraint is then left to the nodes' check."""
+    found = []
+    for element_id in elements:
+        element = descriptor.element(element_id)
+        if not (isinstance(element, Check) and not element.expression):
+            found.append(element_id)
+    return tuple(found)
+
+
+def sides_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[Side, ...]:
+    """Which tables' rows have to be read for the constraints, and for which of them."""
+    found = []
+    for element_id in elements:
+        found.append(Side(element_id, False, descriptor.table_id))
+        element = descriptor.element(element_id)
+        if isinstance(element, ForeignKey):
+            found.append(Side(element_id, True, element.parent))
+    return tuple(found)
+
+
+def wanted_of(descriptor: Descriptor, elements: Sequence[int]) -> Wanted:
+    kinds = {e: type(descriptor.element(e)) for e in elements}
+    return Wanted(
+        tuple(e for e in elements if kinds[e] is Index),
+        tuple(e for e in elements if kinds[e] is ForeignKey),
+        tuple(e for e in elements if kinds[e] not in (Index, ForeignKey)),
+    )
+
+
+def say_of(descriptor: Descriptor, side: Side) -> Say:
+    """A function from an image to what it says. Compile once: it may be a compiled expression."""
+    match descriptor.element(side.element_id):
+        case Index() as index:
+            return lambda image: _value(entry_of(index, image))
+        case ForeignKey() as key:
+            columns = key.parent_columns if side.parent else key.columns
+            return lambda image: _value(values_of(image, columns))
+        case Check() as check:
+            holds = condition_of(descriptor, check)
+            return lambda image: BROKEN if breaks(holds, image) else None
+        case Column(element_id=element_id):
+            return lambda image: BROKEN if image.get(element_id) is None else None
+    raise AssertionError(f"element {side.element_id} of {descriptor.name!r} is no constraint")
+
+
+def _value(values: Key | None) -> bytes | None:
+    """Equal bytes for values that the store finds equal; None where a NULL makes it equal none."""
+    if values is None or None in values:
+        return None
+    # 0.0 and -0.0 are one value in two forms.
+    plain = [value + 0.0 if type(value) is float else value for value in values]
+    packed: bytes = msgpack.packb(plain)
+    return packed
+
+
+class Teller:
+    """Tells the facts of one table's records; one per process, since it compiles what is kept."""
+
+    def __init__(self, descriptor: Descriptor, sides: Iterable[Side], table_id: int) -> None:
+        self._says = [
+            (side.element_id, side.parent, say_of(descriptor, side))
+            for side in sides
+            if side.table_id == table_id
+        ]
+
+    def tell(self, row: bytes, place: int, image: bytes | None) -> Iterator[Fact]:
+        """Of one record of the rows topic, a tombstone too: its row is gone, and says nothing.
+        Raises MalformedRequest for an image that is none."""
+        values = None if image is None else key_lsn_values(image)[2]
+        for element_id, parent, say in self._says:
+            yield Fact(element_id, parent, row, place, None if values is None else say(values))
+
+
+# ------------------------------------------------------------------ findings
+
+
+def newest(facts: Iterable[Fact]) -> dict[tuple[int, bool, bytes], Fact]:
+    found: dict[tuple[int, bool, bytes], Fact] = {}
+    for fact in facts:
+        known = found.get(fact[:3])
+        if known is None or known.place < fact.place:
+            found[fact[:3]] = fact
+    return found
+
+
+def suspects(facts: Iterable[Fact], wanted: Wanted) -> list[tuple[int, bytes]]:
+    """(element id, record key) of rows that seem to break a constraint, those of one value
+    together: in memory what `validation.py` asks of Spark."""
+    rows: dict[tuple[int, bytes], list[bytes]] = {}
+    offered: set[tuple[int, bytes]] = set()
+    for fact in newest(facts).values():
+        if fact.value is None:
+            continue
+        if fact.parent:
+            offered.add((fact.element_id, fact.value))
+        else:
+            rows.setdefault((fact.element_id, fact.value), []).append(fact.row)
+    found = []
+    for (element_id, value), having in sorted(rows.items()):
+        if element_id in wanted.uniques and len(having) < 2:
+            continue
+        if element_id in wanted.references and (element_id, value) in offered:
+            continue
+        found += [(element_id, row) for row in sorted(having)]
+    return found
+
+
+def findings_of(job: Job, rows: int, total: int, first: Iterable[tuple[int, bytes]]) -> Findings:
+    """The record that ends a job's run: the first of `total` suspects, bounded in number and
+    bytes. `rows`: images that were looked at."""
+    found: list[tuple[int, Key]] = []
+    size = 0
+    for element_id, row in first:
+        size += len(row) + 8
+        if len(found) >= FINDINGS_MAX or size > CHUNK_BYTES_MAX:
+            break
+        found.append((element_id, restore_row_key(row)))
+    version = job.versions[job.table_id]
+    return Findings(job.job_id, job.run, job.table_id, version, rows, total, tuple(found))
+
+
+def counted_by(sides: Iterable[Side]) -> Mapping[int, Side]:
+    """Table id → the side whose facts are counted, so that an image that several look at counts
+    once."""
+    found: dict[int, Side] = {}
+    for side in sides:
+        found.setdefault(side.table_id, side)
+    return found

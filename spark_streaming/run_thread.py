@@ -1,0 +1,95 @@
+"""A thread that brings one run of a job to its end, whatever the run does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.schema.job import Job
+from spark_streaming.gate import Gate, RunStopped
+from spark_streaming.progress import ProgressBoard
+from spark_streaming.schedule import RunId
+
+log: Final = logging.getLogger(__name__)
+
+RETRY_LEAST_MS: Final = 1_000
+RETRY_MOST_MS: Final = 30_000
+METADATA_MS: Final = 10_000
+
+
+class RunThread(ABC):
+    """Through failures of Spark and Kafka, or until its gate is closed (pause, cancel, end of the
+    job, end of the process). `finished`: its end is on the lane."""
+
+    def __init__(self, job: Job, board: ProgressBoard, work: str) -> None:
+        """`work` names what the run does, for people."""
+        self.run = RunId(job.job_id, job.run)
+        self.gate = Gate(job.settings)
+        self.finished = False
+        self._board = board
+        self._words = work
+        self._thread = threading.Thread(
+            target=self._work, name=f"{work}-{self.run.name}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Ask it to end after what is in hand; what is unsent comes again with the next start."""
+        self.gate.close()
+
+    def join(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+
+    @abstractmethod
+    def _attempt(self) -> None:
+        """From the checkpoint to the acknowledged end. Raises RunStopped when closed."""
+
+    def _work(self) -> None:
+        pause_ms = RETRY_LEAST_MS
+        while not self.gate.is_closed():
+            try:
+                self._attempt()
+                self.finished = True
+                return
+            except RunStopped:
+                break
+            except (PySparkException, Py4JError, LeaseholdError, OSError) as error:
+                if self.gate.is_closed():
+                    break
+                words = str(error).splitlines()[0][:300]
+                log.error(
+                    "%s %s failed and starts again in %d ms: %s",
+                    self._words,
+                    self.run.name,
+                    pause_ms,
+                    words,
+                )
+                self._board.phase(self.run, f"failing: {words}")
+                self.gate.wait_closed(pause_ms / 1000)
+                pause_ms = min(2 * pause_ms, RETRY_MOST_MS)
+        log.info("%s %s stopped; it goes on from its checkpoint", self._words, self.run.name)
+        self._board.phase(self.run, "stopped")
+
+
+def topics_there(kafka: KafkaSettings) -> frozenset[str]:
+    """Raises BusUnavailable."""
+    try:
+        known = AdminClient(kafka.librdkafka()).list_topics(timeout=METADATA_MS / 1000)
+    except KafkaException as error:
+        raise BusUnavailable(f"Kafka does not tell its topics: {error}.") from error
+    return frozenset(known.topics)

@@ -1,0 +1,250 @@
+"""One validation run: row images → facts about constraints → findings on the backfill lane.
+
+Two passes. The first is a query like a backfill's, checkpointed and behind the job's gate: what
+each image says to the constraints goes to files, one folder per micro-batch. The second compares
+them, newest per row: it reads files alone, so a run that is killed in it just does it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_compacted import read_compacted
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.records import VersionEvent
+from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import version_key
+from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.job import Job
+from spark_streaming.arrow_bytes import bytes_of
+from spark_streaming.facts import (
+    FINDINGS_MAX,
+    Side,
+    Teller,
+    Wanted,
+    counted_by,
+    findings_of,
+    sides_of,
+    told_of,
+    wanted_of,
+)
+from spark_streaming.gate import RunStopped
+from spark_streaming.lane import Lane
+from spark_streaming.progress import ProgressBoard, query_name
+from spark_streaming.rows_query import RowsQuery
+from spark_streaming.run_folder import RunFolder, Totals
+from spark_streaming.run_thread import RunThread, topics_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log: Final = logging.getLogger(__name__)
+
+FACTS: Final = "element int, parent boolean, row binary, place long, value binary"
+CLIENT: Final = "leasehold-spark-versions"
+
+
+class Validation(RunThread):
+    """Brings one run of a validation to its findings, which end it; be there none."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        kafka: KafkaSettings,
+        topics: Topics,
+        job: Job,
+        root: Path,
+        board: ProgressBoard,
+        offsets_per_batch: int,
+    ) -> None:
+        super().__init__(job, board, "validation")
+        self._session = session
+        self._kafka = kafka
+        self._topics = topics
+        self._job = job
+        self._folder = RunFolder(root, self.run)
+        self._offsets_per_batch = offsets_per_batch
+        self._codec = MessagePackCodec()
+
+    def _attempt(self) -> None:
+        """From the checkpoint to the acknowledged findings. Raises RunStopped when closed."""
+        if self._folder.ended() is not None:
+            return  # they are on the lane, and the job has yet to hear of it
+        started_ns = time.monotonic_ns()
+        descriptor = self._descriptor()
+        elements = told_of(descriptor, self._job.current.validates)
+        sides = sides_of(descriptor, elements)
+        self._board.count(self.run, self._folder.totals())
+        self._board.phase(self.run, "validating")
+        # As for a backfill: every image up to the fence is there, and no topic means no rows.
+        there = topics_there(self._kafka)
+        tables = {self._topics.rows(side.table_id).name: side.table_id for side in sides}
+        sources = {topic: table for topic, table in tables.items() if topic in there}
+        if descriptor.table_id in sources.values():
+            self._query(descriptor, sides, sources).read()
+        totals = self._folder.totals()
+        self._board.phase(self.run, "comparing")
+        total, first = self._suspects(wanted_of(descriptor, elements))
+        if self.gate.is_closed():
+            raise RunStopped
+        lane = Lane(self._kafka, self._topics.backfill.name)
+        findings = findings_of(self._job, totals.rows, total, first)
+        # They may be sent twice (killed before it was noted here); the master takes the first.
+        lane.send(self._codec.encode(findings))
+        lane.flush()
+        self._folder.end(Totals(totals.rows, totals.chunks))
+        self._board.phase(self.run, "ended")
+        log.info(
+            "validation %s ended: %d rows, %d findings, %.1f s since this start",
+            self.run.name,
+            totals.rows,
+            total,
+            (time.monotonic_ns() - started_ns) / 1e9,
+        )
+
+    def _descriptor(self) -> Descriptor:
+        """The table as the job's step has published it: that event was before the job's.
+        Raises RunStopped when the table has moved on, BusUnavailable."""
+        wanted = self._job.versions[self._job.table_id]
+        newest = read_compacted(
+            self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed
+        )
+        data = newest.get(version_key(self._job.table_id))
+        event = None if data is None else self._codec.decode_as(VersionEvent, data)
+        if event is None or event.version < wanted:
+            raise BusUnavailable(
+                f"version {wanted} of table {self._job.table!r} is not on"
+                f" {self._topics.versions.name} yet"
+            )
+        if event.version > wanted:
+            raise RunStopped
+        return from_wire(event.body)
+
+    # ------------------------------------------------------------ images → facts
+
+    def _query(
+        self, descriptor: Descriptor, sides: Sequence[Side], sources: Mapping[str, int]
+    ) -> RowsQuery:
+        tell = converter(descriptor, sides, sources)
+        counted = [
+            (side.element_id, side.parent)
+            for table, side in counted_by(sides).items()
+            if table in sources.values()
+        ]
+
+        def keep(frame: DataFrame, batch_id: int) -> None:
+            self._keep(frame.mapInArrow(tell, FACTS), counted, batch_id)
+
+        return RowsQuery(
+            self._session,
+            self._kafka,
+            tuple(sources),
+            name=query_name(self._topics.database, self.run),
+            checkpoint=self._folder.checkpoint,
+            gate=self.gate,
+            offsets_per_batch=self._offsets_per_batch,
+            handle=keep,
+        )
+
+    def _keep(self, facts: DataFrame, counted: Sequence[tuple[int, bool]], batch_id: int) -> None:
+        """One micro-batch, written over what a killed one has left of it. Reading is what costs
+        here, so that the batch passes the gate when its images are counted."""
+        before = totals = self._folder.totals_before(batch_id)
+        place = self._folder.facts(batch_id)
+        facts.write.mode("overwrite").parquet(place)
+        kept = facts.sparkSession.read.schema(FACTS).parquet(place)
+        by_side = kept.groupBy("element", "parent").count().collect()
+        left = sum(count for element, parent, count in by_side if (element, parent) in counted)
+        while left:
+            rows = min(left, self.gate.rows_per_chunk)
+            self.gate.wait_turn(rows)
+            left -= rows
+            totals = Totals(totals.rows + rows, totals.chunks)
+            self._board.count(self.run, totals)
+        self._folder.count(batch_id, before, totals)
+
+    # ------------------------------------------------------------ facts → findings
+
+    def _suspects(self, wanted: Wanted) -> tuple[int, list[tuple[int, bytes]]]:
+        places = self._folder.all_facts()
+        if not places:
+            return 0, []
+        return suspects(self._session.read.schema(FACTS).parquet(*places), wanted, FINDINGS_MAX)
+
+
+def suspects(facts: DataFrame, wanted: Wanted, most: int) -> tuple[int, list[tuple[int, bytes]]]:
+    """How many rows seem to break a constraint, and the first of them: what `facts.suspects` does
+    in memory."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as f
+
+    newest = (
+        facts.groupBy("element", "parent", "row")
+        .agg(f.max_by("value", "place").alias("value"))
+        .where("value IS NOT NULL")
+        .persist(StorageLevel.DISK_ONLY)
+    )
+    rows = newest.where("NOT parent").select("element", "value", "row")
+    same = ["element", "value"]
+
+    def of(elements: Sequence[int]) -> DataFrame:
+        return rows.where(f.col("element").isin(*elements))
+
+    parts = []
+    if wanted.uniques:
+        twice = of(wanted.uniques).groupBy(same).count().where("count > 1").select(same)
+        parts.append(of(wanted.uniques).join(twice, same, "left_semi"))
+    if wanted.references:
+        offered = newest.where("parent").select(same)
+        parts.append(of(wanted.references).join(offered, same, "left_anti"))
+    if wanted.others:
+        parts.append(of(wanted.others))
+    found = reduce(lambda one, other: one.unionByName(other), parts).persist(StorageLevel.DISK_ONLY)
+    try:
+        total = found.count()
+        first = found.orderBy("element", "value", "row").limit(most).collect()
+    finally:
+        found.unpersist()
+        newest.unpersist()
+    return total, [(row["element"], bytes(row["row"])) for row in first]
+
+
+def converter(
+    descriptor: Descriptor, sides: Sequence[Side], sources: Mapping[str, int]
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function that Python workers run over one partition: (topic, partition, offset, key,
+    value) → facts. `sources`: topic → table id."""
+
+    def convert(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        kinds = (pa.int32(), pa.bool_(), pa.binary(), pa.int64(), pa.binary())
+        names = ("element", "parent", "row", "place", "value")
+        tellers = {
+            topic: Teller(descriptor, sides, table_id) for topic, table_id in sources.items()
+        }
+        for batch in batches:
+            records = zip(
+                batch.column(0).to_pylist(),
+                batch.column(2).to_pylist(),
+                bytes_of(batch.column(3)),
+                bytes_of(batch.column(4)),
+                strict=True,
+            )
+            facts = [
+                fact
+                for topic, offset, key, image in records
+                for fact in tellers[topic].tell(key, offset, image)
+            ]
+            columns = zip(*facts, strict=True) if facts else ((),) * len(names)
+            arrays = [pa.array(list(c), k) for c, k in zip(columns, kinds, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, names)
+
+    return convert
