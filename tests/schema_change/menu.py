@@ -188,6 +188,7 @@ COMBINED: Final = [
         ("DROP CONSTRAINT u, ADD CONSTRAINT v UNIQUE (a)", (CONSTRAINT,), A2, False),
         ("DROP CONSTRAINT k, ADD CONSTRAINT u UNIQUE (a)", (CHECK,), {"a": (0, 2)}, True),
         ("ADD CONSTRAINT u UNIQUE (a), ADD CONSTRAINT k CHECK (a <> 1)", (), A3, True),
+        ("ALTER COLUMN a SET NOT NULL, ADD CONSTRAINT u UNIQUE (a)", (), NULLS, True),
     ]
 ]
 ADDITIONS: Final = list(additions())

@@ -2,9 +2,10 @@
 
 What is real: the plan (`plan`, `steps_of`) and the descriptors of its steps (`next_descriptor`),
 where the job goes (`job_moves`), the decision on each request (`verify`, with D5 inside), the pairs
-it touches (`key_values`), the decision on each chunk (`accept_chunk`, `slice_chunk`), what
-verification finds (`as_if_public`), and d ⊨ S (`violations`). What the model adds is the world
-around them: who holds which version, which requests and chunks are still on their way.
+it touches (`key_values`), the decision on each chunk (`accept_chunk`, `slice_chunk`) and on
+findings (`accept_findings`, `confirm`), what verification finds (`as_if_public`), and d ⊨ S
+(`violations`). What the model adds is the world around them: who holds which version, which
+requests, chunks and findings are still on their way.
 
 Requests on their way are not listed in the state. A writer may have prepared any number of them at
 any version while it was in use, and each may be decided at any later moment; so "can be decided
@@ -25,6 +26,7 @@ from leasehold.schema.job import Phase, Status
 from leasehold.schema.states import READABLE, State
 from tests.schema_change.cells import Cells
 from tests.schema_change.changes import Change
+from tests.schema_change.findings import accepts, verdict
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.timeline import Position, Timeline
 from tests.schema_change.verdict import deserved, inconsistent, names_harm, torn, verified
@@ -95,7 +97,8 @@ class Model:
         position = self.timeline.all[at]
         if (at, held, low) not in self._places:
             names = names_harm(position.versions, low, position.catalog(low))
-            self._places[at, held, low] = names or self.timeline.harm(at) or self._cut_off(world)
+            harms = names or self.timeline.harm(at) or self._cut_off(world)
+            self._places[at, held, low] = harms or self._late(world)
         self.reached[position.words] += 1
         if self._places[at, held, low]:
             return self._places[at, held, low]
@@ -115,6 +118,14 @@ class Model:
             if below not in accepted and version.descriptor.names:
                 return f"a version that somebody holds is refused: {version.words}"
         return ""
+
+    def _late(self, world: World) -> str:
+        """Findings of a run count while it is under way, and never again."""
+        position = self.position(world)
+        now = position.job.run if position.job.phase is Phase.VALIDATING else 0
+        taken = {run.number for run in position.looks if accepts(position, run, world.low)}
+        taken -= {now} if position.job.status is Status.RUNNING else set()
+        return f"late findings of run {min(taken)} are taken" if taken else ""
 
     def _inconsistent(self, cells: tuple[int, ...], version: Version, dead: frozenset[int]) -> str:
         for part in (cells,) if version.relates_rows else ((cell,) for cell in cells):
@@ -169,6 +180,9 @@ class Model:
                 if not any(self.cells.all[number].todo for number in world.cells):
                     words = "every chunk of the run is decided, the end marker too"
                     yield words, self._go(world, "filled")
+            case Phase.VALIDATING:
+                yield "Spark finds nothing", self._go(world, "validated")
+                yield self._confirmed(world)
             case Phase.VERIFYING:
                 yield self._verified(world)
             case Phase.DONE:
@@ -220,6 +234,18 @@ class Model:
         if self.rules.two_versions:
             words, after = f"{words}; min_version is in the log", after._replace(low=0)
         return words, after
+
+    def _confirmed(self, world: World) -> tuple[str, World]:
+        """Spark names every row, by whatever images it has met."""
+        position, rows = self.position(world), self.rows_of(world)
+        words = verdict(position, rows, world.low, self.rules)
+        if not words:
+            return "the master confirms no finding", self._go(world, "validated")
+        found = verified(rows, position.newest, position.job.current.validates, position.dead)
+        if not any(violation.condition in (2, 6) for violation in found):
+            harm = f"the job is to fail for rows that are as they should be: {words}"
+            return "findings", world._replace(harm=harm)
+        return f"the master confirms: {words}", self._go(world, "refuted")
 
     def _verified(self, world: World) -> tuple[str, World]:
         """Every node compares the step's elements with what its rows imply."""

@@ -19,6 +19,7 @@ class Rules:
     own_row: bool = True  # V3: a chunk's entry is derived from the node's row, not from its image
     fill_newer: bool = True  # P12: a row written since its image was read is filled all the same
     truncate_whole: bool = True  # TRUNCATE takes entries of an index on its way too
+    confirm: bool = True  # a finding counts by the row of now, not by the image that it was made of
     verify: bool = True  # count and content are compared before public
 
 

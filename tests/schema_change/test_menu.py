@@ -43,6 +43,8 @@ def test_the_plan_keeps_consistency(change: Change, model_line: AddLine) -> None
     assert {"succeeded", "cancelled"} <= ends, "the model did not come where the rules matter"
     filled = any(step.fills for step in change.job.steps)
     assert filled == any("backfilling" in place for place in ends)
+    validates = any(step.validates for step in change.job.steps)
+    assert validates == any("validating" in place for place in ends)
     assert change.may_fail == ("failed" in ends)
 
 

@@ -49,6 +49,7 @@ def catalog(change: Change, version: int, *, drained: bool) -> Catalog:
             Phase.PUBLISHING: "publish",
             Phase.DRAINING: "fence",
             Phase.BACKFILLING: "filled",
+            Phase.VALIDATING: "validated",
             Phase.VERIFYING: "verified",
         }
         at = timeline.moved(at, moves[position.job.phase])

@@ -18,6 +18,7 @@ from leasehold.schema.job_moves import (
     filled,
     published,
     turned_back,
+    validated,
     verified,
 )
 from leasehold.schema.plan import next_descriptor
@@ -29,7 +30,7 @@ JOB: Final = 1
 
 
 class Run(NamedTuple):
-    """A run of the backfill that has begun: its chunks may arrive at any time from now on."""
+    """A run that has begun: its chunks, or its findings, may arrive at any time from now on."""
 
     number: int
     element_id: int
@@ -38,12 +39,14 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Position:
-    """`versions`: all that were published, oldest first. `cleaned`: dead elements are removed."""
+    """`versions`: all that were published, oldest first. `runs` of the backfill, `looks` of the
+    validation. `cleaned`: dead elements are removed."""
 
     job: Job
     versions: tuple[Descriptor, ...]
     runs: tuple[Run, ...] = ()
     cleaned: bool = False
+    looks: tuple[Run, ...] = ()
 
     @property
     def newest(self) -> Descriptor:
@@ -115,7 +118,8 @@ class Timeline:
     def _intern(self, position: Position) -> int:
         job = position.job
         place = (job.phase, job.status, job.step, job.fill, job.run, bool(job.error))
-        key = (*place, len(job.steps), position.used, position.runs, position.cleaned)
+        begun = position.runs, position.looks
+        key = (*place, len(job.steps), position.used, *begun, position.cleaned)
         if key not in self._numbers:
             self._numbers[key] = len(self.all)
             self.all.append(position)
@@ -136,9 +140,12 @@ class Timeline:
             assert made.version == job.versions[1], "D2"
             versions = (*versions, made)
         job = replace(_MOVES[move](job), marks=(), fence_lsn=0)
+        looks = position.looks
         if job.phase is Phase.BACKFILLING and job.run != position.job.run:
             runs = (*runs, Run(job.run, job.element_id, versions[-1].version))
-        return Position(job, versions, runs)
+        if job.phase is Phase.VALIDATING and job.run != position.job.run:
+            looks = (*looks, Run(job.run, 0, versions[-1].version))
+        return Position(job, versions, runs, looks=looks)
 
     def harm(self, at: int) -> str:
         """What is wrong with how the job has ended, "" when nothing is."""
@@ -161,6 +168,7 @@ _MOVES: Final[dict[str, Callable[[Job], Job]]] = {
     "publish": lambda job: published(job, 0),
     "fence": lambda job: fenced(job, 0),
     "filled": lambda job: filled(job.counted(0, 0, True), 0),
+    "validated": lambda job: validated(job, 0),
     "verified": lambda job: verified(job, 0),
     "cancel": lambda job: turned_back(job, 0),
     "refuted": lambda job: turned_back(job, 0, "verification found differences"),

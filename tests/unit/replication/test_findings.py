@@ -102,7 +102,8 @@ BROKEN: list[tuple[int, dict[int, Any], str]] = [
     (BY_INDEX, {2: "y", 3: 5}, "foreign key 'g': (a) = ('y') is not in table 'parent'"),
     (REQUIRED, {2: "x"}, "column 'b' is NULL"),
 ]
-WHOLE = {(CHILD, 2): {2: "x", 3: 5}, (PARENT, 5): {2: "x"}}
+Rows = Mapping[tuple[int, int], Mapping[int, Any]]
+WHOLE: Rows = {(CHILD, 2): {2: "x", 3: 5}, (PARENT, 5): {2: "x"}}
 
 
 @pytest.mark.parametrize(("element", "values", "words"), BROKEN)
