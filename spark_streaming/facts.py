@@ -3,7 +3,7 @@
 A fact is what one image says to one constraint, as bytes: of a unique index its entry, of a foreign
 key the values that a child refers to or a parent offers, of a CHECK or a NOT NULL that the row
 breaks it. None says nothing: a NULL in the key, a row that is as it should be, a row that is gone.
-Of each key only the newest fact counts. Then:
+Of each key only the newest fact counts, and none from before a truncation. Then:
 
     UNIQUE              the rows of a value that more than one row has
     FOREIGN KEY         the rows of a value that no parent has
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgpack
 
-from leasehold.adapters.codec import restore_row_key
+from leasehold.adapters.codec import restore_row_key, row_key
 from leasehold.model.records import Findings, Image, Key
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.descriptor import Column, Descriptor
@@ -33,7 +33,10 @@ from spark_streaming.chunks import CHUNK_BYTES_MAX, key_lsn_values
 FINDINGS_MAX: Final = 1_000
 """Findings that a job is told of: the master looks each one up between two users' requests."""
 BROKEN: Final = b"\x01"
+TRUNCATION: Final = row_key(())
+"""The key of the record that says that all rows before it on its partition are gone."""
 
+About: TypeAlias = tuple[int, bool, int, bytes]
 Say: TypeAlias = Callable[[Image], bytes | None]
 
 
@@ -46,14 +49,20 @@ class Side(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """`row`: the record key of the row; `place`: where its image stands on the partition that all
-    images of the row are on, so that the highest one is the newest."""
+    """`row`: the record key of the row, TRUNCATION for all rows of the table; `place`: where its
+    image stands on the partition that all images of the row are on, so that the highest one is the
+    newest."""
 
     element_id: int
     parent: bool
+    partition: int
     row: bytes
     place: int
     value: bytes | None
+
+    @property
+    def about(self) -> About:
+        return self[:4]
 
 
 class Wanted(NamedTuple):
@@ -131,23 +140,25 @@ class Teller:
             if side.table_id == table_id
         ]
 
-    def tell(self, row: bytes, place: int, image: bytes | None) -> Iterator[Fact]:
-        """Of one record of the rows topic, a tombstone too: its row is gone, and says nothing.
-        Raises MalformedRequest for an image that is none."""
-        values = None if image is None else key_lsn_values(image)[2]
+    def tell(self, row: bytes, partition: int, place: int, image: bytes | None) -> Iterator[Fact]:
+        """Of one record of the rows topic, a tombstone or truncation too: what is gone says
+        nothing. Raises MalformedRequest for an image that is none."""
+        gone = image is None or row == TRUNCATION
+        values: Image = {} if gone or image is None else key_lsn_values(image)[2]
         for element_id, parent, say in self._says:
-            yield Fact(element_id, parent, row, place, None if values is None else say(values))
+            value = None if gone else say(values)
+            yield Fact(element_id, parent, partition, row, place, value)
 
 
 # ------------------------------------------------------------------ findings
 
 
-def newest(facts: Iterable[Fact]) -> dict[tuple[int, bool, bytes], Fact]:
-    found: dict[tuple[int, bool, bytes], Fact] = {}
+def newest(facts: Iterable[Fact]) -> dict[About, Fact]:
+    found: dict[About, Fact] = {}
     for fact in facts:
-        known = found.get(fact[:3])
+        known = found.get(fact.about)
         if known is None or known.place < fact.place:
-            found[fact[:3]] = fact
+            found[fact.about] = fact
     return found
 
 
@@ -156,8 +167,10 @@ def suspects(facts: Iterable[Fact], wanted: Wanted) -> list[tuple[int, bytes]]:
     together: in memory what `validation.py` asks of Spark."""
     rows: dict[tuple[int, bytes], list[bytes]] = {}
     offered: set[tuple[int, bytes]] = set()
-    for fact in newest(facts).values():
-        if fact.value is None:
+    known = newest(facts)
+    for fact in known.values():
+        cut = known.get((*fact[:3], TRUNCATION))
+        if fact.value is None or (cut is not None and fact.place < cut.place):
             continue
         if fact.parent:
             offered.add((fact.element_id, fact.value))

@@ -26,6 +26,7 @@ from leasehold.schema.job import Job
 from spark_streaming.arrow_bytes import bytes_of
 from spark_streaming.facts import (
     FINDINGS_MAX,
+    TRUNCATION,
     Side,
     Teller,
     Wanted,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger(__name__)
 
-FACTS: Final = "element int, parent boolean, row binary, place long, value binary"
+FACTS: Final = "element int, parent boolean, partition int, row binary, place long, value binary"
 CLIENT: Final = "leasehold-spark-versions"
 
 
@@ -185,10 +186,15 @@ def suspects(facts: DataFrame, wanted: Wanted, most: int) -> tuple[int, list[tup
     from pyspark import StorageLevel
     from pyspark.sql import functions as f
 
+    where = ["element", "parent", "partition"]
+    truncated = facts.where(f.col("row") == f.lit(TRUNCATION)).groupBy(where)
+    cuts = f.broadcast(truncated.agg(f.max("place").alias("cut")))
     newest = (
-        facts.groupBy("element", "parent", "row")
-        .agg(f.max_by("value", "place").alias("value"))
+        facts.groupBy(*where, "row")
+        .agg(f.max_by("value", "place").alias("value"), f.max("place").alias("place"))
         .where("value IS NOT NULL")
+        .join(cuts, where, "left")
+        .where("cut IS NULL OR place > cut")
         .persist(StorageLevel.DISK_ONLY)
     )
     rows = newest.where("NOT parent").select("element", "value", "row")
@@ -225,14 +231,15 @@ def converter(
     def convert(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        kinds = (pa.int32(), pa.bool_(), pa.binary(), pa.int64(), pa.binary())
-        names = ("element", "parent", "row", "place", "value")
+        kinds = (pa.int32(), pa.bool_(), pa.int32(), pa.binary(), pa.int64(), pa.binary())
+        names = ("element", "parent", "partition", "row", "place", "value")
         tellers = {
             topic: Teller(descriptor, sides, table_id) for topic, table_id in sources.items()
         }
         for batch in batches:
             records = zip(
                 batch.column(0).to_pylist(),
+                batch.column(1).to_pylist(),
                 batch.column(2).to_pylist(),
                 bytes_of(batch.column(3)),
                 bytes_of(batch.column(4)),
@@ -240,8 +247,8 @@ def converter(
             )
             facts = [
                 fact
-                for topic, offset, key, image in records
-                for fact in tellers[topic].tell(key, offset, image)
+                for topic, partition, offset, key, image in records
+                for fact in tellers[topic].tell(key, partition, offset, image)
             ]
             columns = zip(*facts, strict=True) if facts else ((),) * len(names)
             arrays = [pa.array(list(c), k) for c, k in zip(columns, kinds, strict=True)]

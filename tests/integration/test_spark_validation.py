@@ -11,7 +11,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold.adapters.codec import row_key
 from leasehold.client.public_schema import encode_event
-from leasehold.model.records import Findings, JobProgress, RowImage, VersionEvent
+from leasehold.model.records import Findings, JobProgress, RowImage, RowsTruncated, VersionEvent
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
@@ -163,6 +163,22 @@ def test_a_table_without_images_has_no_findings(pipeline: Pipeline) -> None:
     publish_table(pipeline, 3)
     pipeline.publish_job(validation_job(3))
     assert found(pipeline, 3) == Findings(3, 1, 3, 3, 0, 0, ())
+
+
+def test_rows_from_before_a_truncation_are_gone(pipeline: Pipeline) -> None:
+    pipeline.publish_images(5, range(100))
+    publish_table(pipeline, 5)
+    topic = pipeline.topics.rows(5)
+    for number in range(40):
+        publish_row(pipeline, 5, number, {3: "same"})
+    for partition in range(topic.partitions):
+        gone = CODEC.encode(RowsTruncated(5, 3, 1))
+        pipeline.produce(topic.name, row_key(()), gone, partition)
+    for number in range(38, 41):
+        publish_row(pipeline, 5, number, {3: "same"})
+    pipeline.flush()
+    pipeline.publish_job(validation_job(5, (UNIQUE,)))
+    assert set(found(pipeline, 5).found) == {(UNIQUE, key(number)) for number in range(38, 41)}
 
 
 def test_paused_killed_and_started_again(pipeline: Pipeline) -> None:

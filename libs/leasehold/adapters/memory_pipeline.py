@@ -23,6 +23,7 @@ from leasehold.schema.job import Job, Phase, job_from_wire
 from leasehold.transaction.replay import recompute
 from spark_streaming.chunks import Chunker, rows_per_chunk, sorted_columns
 from spark_streaming.facts import (
+    About,
     Fact,
     Teller,
     counted_by,
@@ -72,7 +73,7 @@ class _Checkpoint:
     offsets: dict[tuple[int, int], int] = field(default_factory=dict)
     rows: int = 0
     chunks: int = 0
-    facts: dict[tuple[int, bool, bytes], Fact] = field(default_factory=dict)
+    facts: dict[About, Fact] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -182,14 +183,14 @@ class MemoryBackfill:
         """The run's next micro-batch."""
         done = self._checkpoints[run]
         after = dict(done.offsets)
-        read: list[tuple[int, list[Message]]] = []
+        read: list[tuple[tuple[int, int], list[Message]]] = []
         for (table_id, partition), end in state.ends.items():
             first = after.get((table_id, partition), 0)
             if first >= end:
                 continue
             last = min(end, first + self._hops.batch_offsets())
             topic = self._topics.rows(table_id).name
-            read.append((table_id, self._kept(topic, partition, first, last)))
+            read.append(((table_id, partition), self._kept(topic, partition, first, last)))
             after[table_id, partition] = last
         if state.job.phase is Phase.VALIDATING:
             self._tell(run, state, read, after)
@@ -200,7 +201,7 @@ class MemoryBackfill:
         self,
         run: RunId,
         state: _Run,
-        read: list[tuple[int, list[Message]]],
+        read: list[tuple[tuple[int, int], list[Message]]],
         after: dict[tuple[int, int], int],
     ) -> None:
         """A micro-batch of a validation: facts into the checkpoint, at the end the findings."""
@@ -213,10 +214,10 @@ class MemoryBackfill:
         sides = sides_of(descriptor, state.elements)
         counted = {(s.element_id, s.parent) for s in counted_by(sides).values()}
         told: list[Fact] = []
-        for table_id, messages in read:
+        for (table_id, partition), messages in read:
             teller = Teller(descriptor, sides, table_id)
             for message in messages:
-                told += teller.tell(message.key, message.offset, message.value)
+                told += teller.tell(message.key, partition, message.offset, message.value)
         rows = done.rows + sum(1 for fact in told if fact[:2] in counted)
         facts = newest([*done.facts.values(), *told])
         self._send([], run, state, _Checkpoint(after, rows, 0, facts))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import RowImage
+from leasehold.model.records import RowImage, RowsTruncated
 from leasehold.schema.consistency import KeyValueData, violations
 from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
 from leasehold.schema.types import Type
@@ -21,6 +21,7 @@ from leasehold.schema.verification import as_if_public
 from spark_streaming.facts import (
     BROKEN,
     FINDINGS_MAX,
+    TRUNCATION,
     Fact,
     Side,
     Teller,
@@ -77,7 +78,14 @@ class Topic:
         self._tell(table_id, key, None)
 
     def _tell(self, table_id: int, key: int, value: bytes | None) -> None:
-        self.facts += self.tellers[table_id].tell(row_key((key,)), next(self.places), value)
+        row = row_key((key,))
+        self.facts += self.tellers[table_id].tell(row, key % 2, next(self.places), value)
+
+    def truncated(self, table_id: int = 1) -> None:
+        for partition in (0, 1):
+            value = CODEC.encode(RowsTruncated(table_id, 1, 1))
+            place = next(self.places)
+            self.facts += self.tellers[table_id].tell(TRUNCATION, partition, place, value)
 
     def found(self, element_id: int) -> list[int]:
         given = reversed(self.facts)  # their order in files says nothing
@@ -121,6 +129,22 @@ def test_rows_that_never_coexisted_are_no_duplicates() -> None:
     assert topic.found(UNIQUE) == [2, 3]
 
 
+def test_what_stood_before_a_truncation_is_gone() -> None:
+    topic = Topic()
+    topic.row(1, 1.0, 5)
+    topic.row(2, 1.0, 5)
+    topic.parent(5)
+    assert (topic.found(UNIQUE), topic.found(REFERENCE)) == ([1, 2], [])
+    topic.truncated()
+    assert topic.found(UNIQUE) == []
+    topic.row(2, 1.0, 5)
+    assert topic.found(UNIQUE) == []
+    topic.truncated(PARENT)
+    assert topic.found(REFERENCE) == [2]
+    topic.row(4, 1.0, 5)
+    assert topic.found(UNIQUE) == [2, 4]
+
+
 def test_a_reference_is_looked_up_among_the_parents_that_are_left() -> None:
     topic = Topic()
     topic.row(1, None, 20)
@@ -136,7 +160,7 @@ def test_a_check_that_cannot_be_computed_is_broken() -> None:
     table = replace(TABLE, checks=(Check(CHECK, "c", "b / (b - 1) > 0", (3,)),))
     teller = Teller(table, (Side(CHECK, False, 1),), 1)
     for b, value in ((1, BROKEN), (3, None)):
-        (fact,) = teller.tell(b"row", 0, image(1, 1, {3: b}))
+        (fact,) = teller.tell(b"row", 0, 0, image(1, 1, {3: b}))
         assert fact.value == value
 
 
@@ -206,4 +230,4 @@ def test_findings_are_bounded_in_number_and_bytes() -> None:
 
 def test_foreign_bytes_are_named_as_such() -> None:
     with pytest.raises(MalformedRequest, match="no row image"):
-        list(Teller(TABLE, SIDES, 1).tell(b"row", 0, b"\xc1"))
+        list(Teller(TABLE, SIDES, 1).tell(b"row", 0, 0, b"\xc1"))
