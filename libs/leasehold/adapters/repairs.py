@@ -11,7 +11,7 @@ from leasehold.model.records import Key
 
 class WrongEntry(NamedTuple):
     """An entry that is not as its row says, or (`entry` None) one that the row lacks. `entry` is
-    what lies in the store: index columns, then `key`, the primary one."""
+    what lies in the store: index columns, `key` (the primary one), then what else it carries."""
 
     index_id: int
     key: Key

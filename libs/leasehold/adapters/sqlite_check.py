@@ -251,12 +251,12 @@ class TableCheck:
 
     def _remember(self, index: Index, statements: EntriesPlan, clause: str) -> None:
         """Whole entries that are wrong, for a repair."""
-        room, width = self._repairs_max - len(self._wrong), len(statements.keys)
+        room = self._repairs_max - len(self._wrong)
         if room <= 0:
             return
-        shown = ", ".join(f"x.{name}" for name in statements.columns)
-        for entry in self._connection.execute(f"SELECT {shown} {clause} LIMIT ?", (room,)):
-            self._wrong.append(WrongEntry(index.element_id, entry[width:], entry))
+        first, end = len(statements.keys), len(statements.columns)
+        for entry in self._connection.execute(f"SELECT x.* {clause} LIMIT ?", (room,)):
+            self._wrong.append(WrongEntry(index.element_id, entry[first:end], entry))
 
     def _remember_lacking(self, index: Index, shown: Sequence[str], clause: str) -> None:
         room = self._repairs_max - len(self._wrong)

@@ -19,7 +19,7 @@ def repair_entry(connection: apsw.Connection, plan: WritePlan, wrong: WrongEntry
     right = _right_entry(connection, plan, wrong)
     changed = 0
     if wrong.entry is not None and not _same(wrong.entry, right):
-        connection.execute(statements.remove, wrong.entry)
+        connection.execute(statements.remove, wrong.entry[: len(statements.columns)])
         changed += connection.changes()
     if right is not None:
         connection.execute(statements.put, right)
