@@ -101,7 +101,8 @@ def _work_words(told: dict[str, Any]) -> str:
     ]
     others = told["users"] - len(named)
     if others > 0:
-        said.append(f"{others} {'other users' if named else 'users without a name'}")
+        users = "user" if others == 1 else "users"
+        said.append(f"{others} other {users}" if named else f"{others} {users} without a name")
     return f"; in use by {', '.join(said)}" if said else ""
 
 

@@ -38,8 +38,8 @@ def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
 
 def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dict[str, Any]:
     """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill or validation under way,
-    `ends_in_s` of the whole job by what recent ones took; None = not known. `attempts`: how often
-    the phase has begun.
+    `ends_in_s` of the whole job by what recent ones took; None = not known, as while it waits for
+    a person or somebody's lease. `attempts`: how often the phase has begun.
     `phase_ms`: since when it is in it. `blockers`: whose leases are in the way (`holding_report`).
 
     `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
@@ -83,7 +83,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "rows_total": max(total_rows, rows) if total_rows else 0,
         "rows_per_second": rate,
         "eta_s": _known(eta_s),
-        "ends_in_s": _known(_ends_in_s(job, eta_s, total_rows, pace)),
+        "ends_in_s": None if holders else _known(_ends_in_s(job, eta_s, total_rows, pace)),
         "attempts": _attempts(job),
         "settings": dict(job.settings),
         "findings_dropped": job.dropped,
@@ -122,7 +122,7 @@ def _eta_s(job: Job, rows: int, total_rows: int, rate: float, pace: Pace) -> flo
 
 
 def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
-    if job.status.ended or job.status is Status.PAUSED or job.postponed:
+    if job.status.ended or _waits_for_somebody(job):
         return NOT_KNOWN
     step, limit = job.current, job.settings.get("rows_per_second", 0)
     verifying = [pace.verify.seconds(rows)] * bool(step.verifies)
@@ -139,6 +139,13 @@ def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
         case _:
             in_step = pace.step_seconds(step, rows, limit)
     return seconds_left(job, pace, rows, in_step)
+
+
+def _waits_for_somebody(job: Job) -> bool:
+    """Now, or before it can end: how long a person takes nobody knows."""
+    before_point = job.step <= job.point and job.status is Status.RUNNING
+    postponed = bool(job.settings.get("postpone")) and before_point
+    return job.status is Status.PAUSED or postponed
 
 
 def _attempts(job: Job) -> int:
@@ -200,8 +207,8 @@ def waits_for(
         return [f"a person paused it (leasehold jobs resume {job.job_id})"]
     if job.phase is Phase.VERIFYING:
         return _unverified(view, job, now_us)
-    if job.phase is Phase.BACKFILLING:
-        return _unfilled(view, job, now_us)
+    if job.phase in (Phase.BACKFILLING, Phase.VALIDATING):
+        return _unread(view, job, now_us)
     if job.postponed:
         return [f"a person postponed it (leasehold jobs complete {job.job_id})"]
     if "ledger" in view.unreachable:
@@ -226,17 +233,19 @@ def _unverified(view: ClusterView, job: Job, now_us: int) -> list[str]:
     return found
 
 
-def _unfilled(view: ClusterView, job: Job, now_us: int) -> list[str]:
+def _unread(view: ClusterView, job: Job, now_us: int) -> list[str]:
     """Spark writes its progress every few seconds."""
     progress = view.progress.get(job.job_id)
     heard = progress is not None and progress.run == job.run
     silent_ms = _phase_ms(job, now_us)
     if heard and progress is not None:
         silent_ms = min(silent_ms, max(0, now_us - progress.sent_us) // 1_000)
-    if job.chunks_ended or silent_ms <= SPARK_SILENT_SAID_MS:
+    filling = job.phase is Phase.BACKFILLING
+    if (filling and job.chunks_ended) or silent_ms <= SPARK_SILENT_SAID_MS:
         return []
     words = "has stopped telling of" if heard else "has not begun"
-    return [f"Spark {words} run {job.run} of the backfill, for {seconds_words(silent_ms)}"]
+    work = "backfill" if filling else "validation"
+    return [f"Spark {words} run {job.run} of the {work}, for {seconds_words(silent_ms)}"]
 
 
 def _phase_ms(job: Job, now_us: int) -> int:

@@ -207,6 +207,12 @@ def test_rows_and_time_left_by_what_the_job_counted_and_recent_ones_took() -> No
     _, told = report(seen(earlier, job(**filling)), NOW)["jobs"]
     # 1,000 rows/s to fill, 2,000 to verify, and a second for the leases of the step after.
     assert (told["eta_s"], told["ends_in_s"]) == (10.0, 10.0 + 5.0 + 1.0)
+    _, told = report(seen(earlier, job(**filling, settings={"postpone": 1})), NOW)["jobs"]
+    assert (told["eta_s"], told["ends_in_s"]) == (10.0, None), "a person may take for ever"
+    held = ledger({1: (Holding(1, 2, 77, "pricing"),)})
+    draining = job(phase=Phase.DRAINING, versions={1: 3}, rows=10)
+    assert report(seen(earlier, draining), NOW)["jobs"][1]["ends_in_s"] is not None
+    assert report(seen(earlier, draining, held), NOW)["jobs"][1]["ends_in_s"] is None
     again = tuple((1, Phase.VERIFYING.value, at) for at in range(3))
     (told,) = report(seen(job(step=1, phase=Phase.VERIFYING, marks=again)), NOW)["jobs"]
     assert told["attempts"] == 3
@@ -322,6 +328,9 @@ def test_a_backfill_and_a_verification_say_who_is_silent() -> None:
     (words,) = report(seen(filling, progress), late)["jobs"][0]["waits_for"]
     assert "has stopped telling of run 1 of the backfill, for 19.0 s" in words
     assert report(seen(filling, progress), NOW)["jobs"][0]["waits_for"] == []
+    validating = job(phase=Phase.VALIDATING, **at)
+    (words,) = report(seen(validating), late)["jobs"][0]["waits_for"]
+    assert "has not begun run 1 of the validation" in words
     verifying = job(phase=Phase.VERIFYING, **at)
     (words,) = report(seen(verifying, ack("r1"), ack("r2", coherent=False)), late)["jobs"][0][
         "waits_for"
