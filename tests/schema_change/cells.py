@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from leasehold.model.errors import Refused
 from leasehold.model.records import OperationKind
 from leasehold.schema.states import READABLE
-from tests.schema_change.chunks import accepts, fill
+from tests.schema_change.chunks import accepts, after_fill, fill
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import Timeline
 from tests.schema_change.versions import Version
@@ -71,19 +71,21 @@ class Cells:
                 # Who writes at a version that nobody should hold any more harms but himself.
                 harm = outcome.harm or lost(cell.row, outcome, made, versions[: held + 1])
                 harm = harm if below <= held else ""
-                after = self._after(cell, outcome.row)
+                number = self._timeline.all[at].versions[-1 - below].version
+                after = self._after(cell, outcome.row, number)
                 if not harm and (after == cell or after in known):
                     continue
                 known.add(after)
                 words = f"row {words_of(cell.row, made.descriptor)}: {outcome.write.words}"
                 yield Move(f"{words}, made under {made.words}", self.number(after), harm)
 
-    def _after(self, cell: Cell, row: Row) -> Cell:
+    def _after(self, cell: Cell, row: Row, made: int) -> Cell:
         seen = cell.seen
         if not self._rules.own_row and row.exists:
             seen = tuple(sorted({*seen, row.pairs}, key=repr))
         newer = not self._rules.fill_newer
-        return Cell(row, cell.todo and row.exists, newer, seen)
+        todo = cell.todo and row.exists
+        return Cell(row, todo, newer, seen, (), self._timeline.made(row, made))
 
     def truncated(self, cell: int, version: Version) -> int:
         """The cell after a TRUNCATE: nothing is left of its row, whoever may see it."""
@@ -92,7 +94,7 @@ class Cells:
             known = version.descriptor.indexes
             public = {i.element_id for i in known if i.state in READABLE}
             row = Row(entries=tuple(e for e in before.row.entries if e[0] not in public))
-        return self.number(self._after(before, row))
+        return self.number(self._after(before, row, 0))
 
     def accepted(self, at: int, low: int) -> tuple[int, ...]:
         """How far below the newest the versions are whose requests the master still takes, by
@@ -147,12 +149,14 @@ class Cells:
                 row = cell.row
                 if not cell.newer:
                     row = fill(row, made, run.element_id, seen)
-                if row == cell.row and todo == cell.todo:
+                told = self._timeline.made(row, run.version)
+                filled = after_fill(cell, row, made, run, told)._replace(todo=todo)
+                if filled == cell:
                     continue
                 stale = "" if seen is None else f", computed from an image {seen}"
                 words = f"row {words_of(cell.row, made.descriptor)}: a chunk of run {run.number}"
-                after = self.number(cell._replace(row=row, todo=todo))
-                yield Move(f"{words} arrives{stale}", after, self._shown(cell.row, row, world))
+                harm = self._shown(cell.row, row, world)
+                yield Move(f"{words} arrives{stale}", self.number(filled), harm)
 
     def _shown(self, before: Row, after: Row, world: World) -> str:
         """Harm of a chunk that changes what readers see."""

@@ -8,12 +8,13 @@ from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Chunk
 from leasehold.replication.fill import slice_chunk
 from leasehold.schema.chunk_gate import accept_chunk
-from leasehold.schema.descriptor import Index
-from leasehold.schema.key_values import entry_of
+from leasehold.schema.descriptor import Column, Index
+from leasehold.schema.key_values import entries, entry_of
+from leasehold.schema.missing import filled
 from tests.schema_change.timeline import JOB, Position, Run
 from tests.schema_change.versions import Version
-from tests.schema_change.world import ID, OneRow, Row, make_row
-from tests.schema_change.writers import KEY, applied
+from tests.schema_change.world import ID, Cell, OneRow, Row, make_row
+from tests.schema_change.writers import KEY, applied, with_entries
 
 
 def accepts(position: Position, run: Run, low: int) -> bool:
@@ -29,13 +30,34 @@ def fill(row: Row, version: Version, element_id: int, seen: Any = None) -> Row:
     chunk = Chunk(JOB, 1, 1, table.version, element_id, (((KEY,), 1),))
     store = cast(StoreWriter, OneRow(row.stored(KEY)))
     part = slice_chunk(chunk, 0, 1, version.catalog, store)
-    if part.entries and row.exists:
-        index = table.element(element_id)
-        assert isinstance(index, Index)
-        image = {ID: KEY, **dict(row.pairs if seen is None else seen)}
-        entries = {*row.entries, (element_id, entry_of(index, image))}
-        return make_row(True, dict(row.pairs), entries)
+    if part.fills and row.exists:
+        return _by_key(row, version, element_id, seen)
     for change in part.changes:
         assert change.image is not None
         row = applied(row, table, change.kind, {element_id: change.image[element_id]})
     return row
+
+
+def _by_key(row: Row, version: Version, element_id: int, seen: Any) -> Row:
+    table = version.descriptor
+    element = table.element(element_id)
+    image = {ID: KEY, **dict(row.pairs if seen is None else seen)}
+    if isinstance(element, Index):
+        return make_row(
+            True, dict(row.pairs), {*row.entries, (element_id, entry_of(element, image))}
+        )
+    assert isinstance(element, Column)
+    after = filled(element, image)
+    if after is None:
+        return row
+    return make_row(True, dict(after), with_entries(row, entries(table, image, after)))
+
+
+def after_fill(cell: Cell, row: Row, version: Version, run: Run, made: int) -> Cell:
+    """The cell with `row` as a chunk has left it: filled by key, its last image is older; else the
+    chunk has made one, under the version that is `made` to readers."""
+    if row.pairs == cell.row.pairs:
+        return cell._replace(row=row)
+    if run.element_id in version.descriptor.missing:
+        return cell._replace(row=row, lacks=tuple(sorted({*cell.lacks, run.element_id})))
+    return cell._replace(row=row, lacks=(), made=made)

@@ -29,7 +29,7 @@ from tests.schema_change.changes import Change
 from tests.schema_change.findings import accepts, verdict
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.timeline import Position, Timeline
-from tests.schema_change.verdict import deserved, inconsistent, names_harm, torn, verified
+from tests.schema_change.verdict import deserved, inconsistent, misread, names_harm, torn, verified
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Cell, Row, World, without, words_of
 from tests.schema_change.writers import Writers
@@ -53,6 +53,7 @@ class Model:
         self.writers = Writers(self.change.domain, self.rules)
         self.cells = Cells(self.timeline, self.writers, self.rules)
         self._verdicts: dict[tuple[object, ...], str] = {}
+        self._readings: dict[tuple[int, Version], str] = {}
         self._places: dict[tuple[int, int, int], str] = {}
         self._checks: dict[tuple[tuple[int, ...], int], str] = {}
 
@@ -86,7 +87,15 @@ class Model:
     def world(self, rows: tuple[Row, ...]) -> World:
         """The job's first state with these rows."""
         keep = not self.rules.own_row
-        cells = [Cell(row, seen=(row.pairs,) if keep and row.exists else ()) for row in rows]
+        first = self.change.base.version
+        cells = [
+            Cell(
+                row,
+                seen=(row.pairs,) if keep and row.exists else (),
+                made=self.timeline.made(row, first),
+            )
+            for row in rows
+        ]
         return World(tuple(sorted(map(self.cells.number, cells))), 0)
 
     # ------------------------------------------------------------ invariant
@@ -105,6 +114,7 @@ class Model:
         for version in position.used[: held + 1]:
             if not self.public_only or self._is_public(version):
                 found = self._inconsistent(cells, version, position.dead)
+                found = found or ("" if harm else self._misread(cells, version))
                 if found:
                     return found
         if held and not self.public_only:
@@ -135,6 +145,16 @@ class Model:
                 self._verdicts[key] = inconsistent(rows, version, dead)
             if self._verdicts[key]:
                 return self._verdicts[key]
+        return ""
+
+    def _misread(self, cells: tuple[int, ...], version: Version) -> str:
+        """Does a subscriber that leases `version` see other values in the rows' last images?"""
+        for number in cells:
+            key = number, version
+            if key not in self._readings:
+                self._readings[key] = misread(self.cells.all[number], version, self.rules)
+            if self._readings[key]:
+                return self._readings[key]
         return ""
 
     def _is_public(self, version: Version) -> bool:
@@ -276,9 +296,12 @@ class Model:
     def _cleaned(self, world: World) -> tuple[str, World]:
         position = self.position(world)
         absent = position.newest.state is State.ABSENT
-        rows = self.rows_of(world)
-        kept = [Row() if absent else without(row, position.dead) for row in rows]
-        cells = tuple(sorted(self.cells.number(Cell(row)) for row in kept))
+        old = [self.cells.all[number] for number in world.cells]
+        kept = [
+            Cell() if absent else Cell(without(c.row, position.dead), lacks=c.lacks, made=c.made)
+            for c in old
+        ]
+        cells = tuple(sorted(map(self.cells.number, kept)))
         after = self._go(world, "clean")
         return "history horizon: what is dead is removed", after._replace(cells=cells)
 

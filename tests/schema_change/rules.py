@@ -20,6 +20,8 @@ class Rules:
     fill_newer: bool = True  # P12: a row written since its image was read is filled all the same
     truncate_whole: bool = True  # TRUNCATE takes entries of an index on its way too
     confirm: bool = True  # a finding counts by the row of now, not by the image that it was made of
+    completed: bool = True  # a reader of images puts what a fill by key has put without one
+    older_alone: bool = True  # … into those of versions before the fill: later ones tell NULLs
     verify: bool = True  # count and content are compared before public
 
 

@@ -7,11 +7,19 @@ from typing import cast
 
 import pytest
 
+from leasehold.adapters.memory_store import MemoryStore
 from leasehold.model.errors import Refused, UnknownColumn
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row as StoredRow
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import ChangeRequest, Chunk, Operation, OperationKind
+from leasehold.model.records import (
+    ChangeKind,
+    ChangeRequest,
+    Chunk,
+    Operation,
+    OperationKind,
+    RowChange,
+)
 from leasehold.replication.fill import slice_chunk
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.job import Phase
@@ -181,20 +189,21 @@ def test_a_column_backfill_fails_no_writer() -> None:
     read one of the filled rows would be refused for a schema change."""
     known = catalog(ADD_REQUIRED, V3, drained=True)
     newest = known.newest(1)
-    seen = StoredRow({ID: 0, A: 0, B: 0}, {0: genid(1, 0)}, 1)
     chunk = Chunk(1, 1, 1, newest.version, E, (((0,), 1),))
-    part = slice_chunk(chunk, 0, 1, known, cast(StoreWriter, OneRow(seen)))
-    (filled,) = part.changes
-    assert filled.image is not None
-    assert filled.locks == ()
+    part = slice_chunk(chunk, 0, 1, known, cast(StoreWriter, OneRow(None)))
+    assert (part.changes, len(part.fills)) == ((), 1), "by key: nobody's row is written anew"
+    store = MemoryStore()
+    store.begin()
+    was = {ID: 0, A: 0, B: 0}
+    one = known.version(1, 1)
+    store.change(one, RowChange(ChangeKind.INSERT, 1, 1, (0,), was, {}, (0,)), 1, 0, None)
+    assert store.fill(newest, part.fills[0]) == 1
+    filled = store.row(newest, (0,))
+    assert filled == StoredRow({**was, E: 7}, {0: genid(1, 0)}, 1)
 
-    def after(locks: tuple[int, ...]) -> StoredRow:
-        assert filled.image is not None
-        genids = {**seen.genids, **{lock: genid(2, 0) for lock in locks}}
-        return StoredRow(filled.image, genids, 2)
-
+    assert filled is not None
     update = Operation(OperationKind.UPDATE, "t", (0,), {"a": 1}, expect=genid(1, 0))
-    kept = verify_one(update, known, after(filled.locks), 3)
+    kept = verify_one(update, known, filled, 3)
     assert kept.changes[0].image == {ID: 0, A: 1, B: 0, E: 7}
     with pytest.raises(RowRefused):
-        verify_one(update, known, after(newest.locks), 3)
+        verify_one(update, known, filled._replace(genids={0: genid(2, 0)}), 3)

@@ -25,6 +25,7 @@ from leasehold.schema.plan import next_descriptor
 from leasehold.schema.states import State
 from tests.schema_change.changes import Change
 from tests.schema_change.versions import Version, version_of
+from tests.schema_change.world import Row
 
 JOB: Final = 1
 
@@ -157,6 +158,25 @@ class Timeline:
             return "" if same else f"{position.words}: the descriptor is not as it was before"
         left = unfinished(position.newest)
         return f"succeeded, yet left unfinished: {', '.join(left)}" if left else ""
+
+    @cached_property
+    def filled_by_key(self) -> dict[int, int]:
+        """Columns whose values the job puts without images → the version that says so."""
+        numbered = enumerate(self._change.job.steps, start=self._change.base.version + 1)
+        found: dict[int, int] = {}
+        for version, step in numbered:
+            for edit in step.edits:
+                if (edit.after or {}).get("missing"):
+                    found.setdefault(edit.element_id, version)
+        return found
+
+    def made(self, row: Row, version: int) -> int:
+        """`version` of a row's last image as far as it matters to readers: the newest that means
+        the same; 0 where the image tells all that is filled by key."""
+        if not row.exists or all(row.value(e) is not None for e in self.filled_by_key):
+            return 0
+        later = [below for below in self.filled_by_key.values() if version < below]
+        return min(later) - 1 if later else max(self.filled_by_key.values())
 
     @property
     def elements(self) -> frozenset[int]:

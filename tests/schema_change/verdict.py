@@ -10,10 +10,12 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Check, Descriptor, Index
 from leasehold.schema.elements import ForeignKey
+from leasehold.schema.missing import completed
 from leasehold.schema.states import READABLE, State
 from leasehold.schema.verification import as_if_public
+from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
-from tests.schema_change.world import Row
+from tests.schema_change.world import Cell, Row
 
 
 def data_of(rows: tuple[Row, ...]) -> KeyValueData:
@@ -73,6 +75,20 @@ def inconsistent(rows: tuple[Row, ...], version: Version, dead: frozenset[int]) 
         f"version with {version.words}: condition {first.condition} ({first.anomaly} anomaly)"
         f": {first.words}"
     )
+
+
+def misread(cell: Cell, version: Version, rules: Rules = EVERY_RULE) -> str:
+    """What a reader of images at `version` takes the row for, if it is not that; "" if it is."""
+    if not cell.row.exists or not cell.made:
+        return ""
+    pairs = {e: value for e, value in cell.row.pairs if e not in cell.lacks}
+    made = cell.made if rules.older_alone else 0
+    seen = completed(version.descriptor, made, pairs) if rules.completed else pairs
+    for column in version.public:
+        true, found = cell.row.value(column.element_id), seen.get(column.element_id)
+        if true != found:
+            return f"column {column.name!r} is {true}, a reader of images sees {found}"
+    return ""
 
 
 def torn(rows: tuple[Row, ...], used: tuple[Version, ...]) -> str:

@@ -32,12 +32,16 @@ class Row(NamedTuple):
 class Cell(NamedTuple):
     """A row, and what is on its way to it. `todo`: the running backfill has yet to deliver its
     chunk; `newer`: written since that run began; `seen`: pairs of older images. The latter two
-    stay empty where the rules make them irrelevant."""
+    stay empty where the rules make them irrelevant. `lacks`: elements whose pairs the row's last
+    image has not, for a chunk put them by key; `made`: the version it was made under (0 where
+    the image tells all)."""
 
-    row: Row
+    row: Row = Row()
     todo: bool = False
     newer: bool = False
     seen: tuple[Any, ...] = ()
+    lacks: tuple[int, ...] = ()
+    made: int = 0
 
 
 class World(NamedTuple):

@@ -6,7 +6,7 @@ its version does not show it, or when a write changes what it did not name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ from leasehold.model.records import (
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.key_values import key_values
+from leasehold.schema.key_values import EntryChange, key_values
 from leasehold.schema.states import READABLE
 from leasehold.transaction.verify import VerifyRules, verify
 from tests.schema_change.changes import Domain
@@ -164,10 +164,17 @@ def applied(
         put = {e: value for e, value in put.items() if e in changed}
         new = [e for e in new if e.remove is not None]
     pairs = {e: value for e, value in known.items() if e not in result.delete} | put
-    removed = {(e.index_id, e.remove) for e in result.entries}
-    entries = {e for e in row.entries if e not in removed}
-    entries |= {(e.index_id, e.put) for e in new if e.put is not None}
-    return make_row(result.exists, pairs, entries)
+    kept = with_entries(row, [e._replace(put=None) for e in result.entries])
+    put_entries = {(e.index_id, e.put) for e in new if e.put is not None}
+    return make_row(result.exists, pairs, kept | put_entries)
+
+
+def with_entries(row: Row, changes: Iterable[EntryChange]) -> set[tuple[int, Any]]:
+    """The row's entries after those changes."""
+    changes = tuple(changes)
+    removed = {(e.index_id, e.remove) for e in changes}
+    kept = {e for e in row.entries if e not in removed}
+    return kept | {(e.index_id, e.put) for e in changes if e.put is not None}
 
 
 # ------------------------------------------------------------------ harm to writers

@@ -12,6 +12,7 @@ from leasehold.adapters.memory import Message
 from leasehold.adapters.memory_check import check_contents
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.model.records import Key, RowImage, RowsTruncated, VersionEvent
+from leasehold.schema.missing import completed
 from tests.simulation.harm import demand
 from tests.simulation.menu import demand_ended_well
 
@@ -84,7 +85,8 @@ def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
             row, image = held.row(table, key), images[key]
             assert row is not None, "it exists"
             dead = held.dead_elements(table)
-            pairs = {e: v for e, v in image.values.items() if v is not None and e not in dead}
+            told = completed(descriptor, image.version, image.values)
+            pairs = {e: v for e, v in told.items() if v is not None and e not in dead}
             demand(
                 (dict(image.genids), image.lsn, pairs) == (row.genids, row.lsn, row.values),
                 "changefeed",

@@ -9,6 +9,7 @@ from leasehold.replication.effects import Stop
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import ReplicationRules
+from leasehold.schema.elements import MISSING_BYTES_MAX
 from leasehold.schema.job import Phase, Status
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS
@@ -205,13 +206,14 @@ def an_end_marker_of_another_run(rules: ReplicationRules) -> None:
 
 
 def a_writer_sees_a_row_before_it_is_filled(rules: ReplicationRules) -> None:
-    """⚠ chunks: the new column's value is written, and nobody gets a verify error from it."""
+    """⚠ chunks: the new column's value is written, by an image since it is long, and nobody gets a
+    verify error from it."""
     stage = Stage(rules)
-    seen = stage.genid(1)
-    stage.settle({"sql": "alter table t add column b bigint not null default 7"})
+    seen, long = stage.genid(1), "b" * (MISSING_BYTES_MAX + 1)
+    stage.settle({"sql": f"alter table t add column b text not null default '{long}'"})
     stage.until(lambda: stage.job(1).status.ended, "the job's end")
     b = stage.reference.catalog.newest(1).by_name["b"].element_id
-    assert stage.row(1)[b] == 7, "it is filled"
+    assert stage.row(1)[b] == long, "it is filled"
     outcome = stage.settle(stage.update(1, 11, expect=seen, on_conflict="fail"))
     demand(bool(outcome.lsn), "⚠ chunks", f"a schema change refuses a writer: {outcome.message}")
 

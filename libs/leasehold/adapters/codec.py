@@ -38,7 +38,7 @@ from leasehold.model.records import (
     Claim,
     Commit,
     Decisions,
-    EntriesFill,
+    Fill,
     Grant,
     LogRecord,
     Refusal,
@@ -55,7 +55,7 @@ RecordT = TypeVar("RecordT")
 
 _KINDS: Final[Mapping[int, ChangeKind]] = {int(kind): kind for kind in ChangeKind}
 _CATALOG: Final = restorer(CatalogWrite)
-_FILL: Final = record_restorer(EntriesFill)
+_FILL: Final = record_restorer(Fill)
 _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
@@ -238,7 +238,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
 def _commit(fields: Any) -> Commit:
     if len(fields) != _COMMIT_FIELDS:
         fields = completed(Commit, fields)
-    request_id, attempt, at_us, versions, changes, rows, reply_to, entries, catalog, answer = fields
+    request_id, attempt, at_us, versions, changes, rows, reply_to, fills, catalog, answer = fields
     restored: tuple[Any, ...] = (
         request_id,
         attempt,
@@ -255,7 +255,7 @@ def _commit(fields: Any) -> Commit:
         ),
         rows,
         reply_to,
-        tuple([_FILL(fill) for fill in entries]) if entries else (),
+        tuple([_FILL(fill) for fill in fills]) if fills else (),
         tuple([_CATALOG(write) for write in catalog]) if catalog else (),
         answer,
     )

@@ -7,7 +7,7 @@ must be plainly what `schema.key_values` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from leasehold.adapters.dead_elements import element_ids_of
@@ -21,7 +21,7 @@ from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import (
     ChangeKind,
     CheckReport,
-    EntriesFill,
+    Fill,
     Genids,
     Image,
     Key,
@@ -29,8 +29,9 @@ from leasehold.model.records import (
     Outcome,
     RowChange,
 )
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.key_values import entries, entry_of, key_values
+from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.schema.key_values import EntryChange, entries, entry_of, key_values
+from leasehold.schema.missing import filled
 from leasehold.schema.states import WRITTEN
 
 
@@ -197,11 +198,7 @@ class MemoryStore:
             now.exists[table, key] = (genids, lsn)
         else:
             now.exists.pop((table, key), None)
-        for entry in done.entries:
-            if entry.remove is not None:
-                now.entries.discard((table, entry.index_id, entry.remove, key))
-            if entry.put is not None:
-                now.entries.add((table, entry.index_id, entry.put, key))
+        self._change_entries(table, key, done.entries)
 
     def truncate(self, table_id: int, lsn: int) -> None:
         now = self._now
@@ -209,16 +206,33 @@ class MemoryStore:
         now.pairs = {row: pairs for row, pairs in now.pairs.items() if row[0] != table_id}
         now.entries = {entry for entry in now.entries if entry[0] != table_id}
 
-    def fill_entries(self, descriptor: Descriptor, fill: EntriesFill) -> int:
-        index = next(i for i in descriptor.indexes if i.element_id == fill.index_id)
-        assert index.state in WRITTEN, f"index {index.name!r} takes no entries in this version"
-        before = len(self._now.entries)
+    def fill(self, descriptor: Descriptor, fill: Fill) -> int:
+        element = descriptor.element(fill.element_id)
+        assert isinstance(element, Column | Index), f"no element {fill.element_id} to be filled"
+        assert element.state in WRITTEN, f"{element.name!r} takes no pairs in this version"
+        now, table, done = self._now, descriptor.table_id, 0
         for key in fill.keys:
-            row = self._now.row(descriptor.table_id, key)
-            if row is not None:
-                entry = (descriptor.table_id, index.element_id, entry_of(index, row.values), key)
-                self._now.entries.add(entry)
-        return len(self._now.entries) - before
+            row = now.row(table, key)
+            if row is None:
+                continue
+            if isinstance(element, Index):
+                entry = (table, element.element_id, entry_of(element, row.values), key)
+                done += entry not in now.entries
+                now.entries.add(entry)
+                continue
+            image = filled(element, row.values)
+            if image is not None:
+                now.pairs[table, key] = {**now.pairs[table, key], **image}
+                self._change_entries(table, key, entries(descriptor, row.values, image))
+                done += 1
+        return done
+
+    def _change_entries(self, table: int, key: Key, changes: Iterable[EntryChange]) -> None:
+        for entry in changes:
+            if entry.remove is not None:
+                self._now.entries.discard((table, entry.index_id, entry.remove, key))
+            if entry.put is not None:
+                self._now.entries.add((table, entry.index_id, entry.put, key))
 
     # ------------------------------------------------------------ outcomes
 

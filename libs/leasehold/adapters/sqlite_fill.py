@@ -1,16 +1,41 @@
-"""Index entries of many rows at once, by set-wise SQL."""
+"""Pairs of many rows at once, by set-wise SQL: index entries, and values of a new column."""
 
 # ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import apsw
 
+from leasehold.adapters.sqlite_layout import column_name
 from leasehold.adapters.sqlite_plan import EntriesPlan, WritePlan
-from leasehold.model.records import Key
+from leasehold.model.records import Image, Key
+from leasehold.schema.descriptor import Column
+from leasehold.schema.missing import filled
+
+ChangeEntries = Callable[[WritePlan, Key, Image | None, Image | None], None]
+
+
+class _Wanted(NamedTuple):
+    """Keys as a table that statements can name, its columns, and what is to be bound for it."""
+
+    table: str
+    columns: tuple[str, ...]
+    bindings: tuple[object, ...]
+
+
+def _wanted(connection: apsw.Connection, plan: WritePlan, keys: Sequence[Key]) -> _Wanted:
+    """Single integer keys travel as one array; others through a temporary table, because JSON has
+    no bytes and no exact floats."""
+    if len(plan.key_ids) == 1 and all(type(key[0]) is int for key in keys):
+        return _Wanted(
+            "carray(?)", ("value",), (apsw.carray(array("q", [key[0] for key in keys])),)
+        )
+    width = len(plan.key_ids)
+    return _Wanted(_load_keys(connection, keys, width), tuple(f"p{n}" for n in range(width)), ())
 
 
 def fill_entries(
@@ -18,27 +43,63 @@ def fill_entries(
 ) -> int:
     """Put the missing entries of the rows named by `keys`, from the rows; count those put.
 
-    Single integer keys travel as one array; others through a temporary table, because JSON has
-    no bytes and no exact floats. Sorting by entry before putting keeps B-tree writes local.
+    Sorting by entry before putting keeps B-tree writes local.
     """
     if not keys:
         return 0
+    wanted = _wanted(connection, plan, keys)
     shown = ", ".join((*entries.from_row, *entries.primary_of_row))
     order = ", ".join(str(n + 1) for n in range(len(entries.columns)))
-    bindings: tuple[object, ...] = ()
-    if len(plan.key_ids) == 1 and all(type(key[0]) is int for key in keys):
-        wanted = "carray(?) AS wanted"
-        match = f"t.{plan.key_names[0]} = wanted.value"
-        bindings = (apsw.carray(array("q", [key[0] for key in keys])),)
-    else:
-        wanted = _load_keys(connection, keys, len(plan.key_ids)) + " AS wanted"
-        match = " AND ".join(f"t.{name} = wanted.p{n}" for n, name in enumerate(plan.key_names))
+    named = zip(plan.key_names, wanted.columns, strict=True)
+    match = " AND ".join(f"t.{name} = wanted.{column}" for name, column in named)
     connection.execute(
-        f"INSERT OR IGNORE INTO {entries.name} SELECT {shown}"
-        f" FROM {wanted} CROSS JOIN {plan.name} AS t ON {match} ORDER BY {order}",
-        bindings,
+        f"INSERT OR IGNORE INTO {entries.name} SELECT {shown} FROM {wanted.table} AS wanted"
+        f" CROSS JOIN {plan.name} AS t ON {match} ORDER BY {order}",
+        wanted.bindings,
     )
     return connection.changes()
+
+
+def fill_column(
+    connection: apsw.Connection, plan: WritePlan, column: Column, keys: Sequence[Key]
+) -> int:
+    """Put a column's value into those rows that lack the pair, and nothing else of them."""
+    assert column.missing is not None, column
+    if not keys:
+        return 0
+    wanted = _wanted(connection, plan, keys)
+    own = column_name(column.element_id)
+    # IN: the keys are looked up in their order, which is the order that rows lie in.
+    connection.execute(
+        f"UPDATE {plan.name} SET {own} = ? WHERE ({', '.join(plan.key_names)}) IN"
+        f" (SELECT {', '.join(wanted.columns)} FROM {wanted.table}) AND {own} IS NULL",
+        (column.missing.value, *wanted.bindings),
+    )
+    return connection.changes()
+
+
+def fill_indexed(
+    connection: apsw.Connection,
+    plan: WritePlan,
+    column: Column,
+    keys: Sequence[Key],
+    change_entries: ChangeEntries,
+) -> int:
+    """The same where an index of this version is over the column: a row's entries go with it."""
+    own = column_name(column.element_id)
+    update = f"UPDATE {plan.name} SET {own} = ? WHERE {plan.where_key}"
+    done = 0
+    for key in dict.fromkeys(keys):
+        found: list[tuple[Any, ...]] = connection.execute(plan.get_indexed, key).fetchall()
+        if not found:
+            continue
+        before = dict(zip(plan.indexed_ids, found[0], strict=True))
+        after = filled(column, before)
+        if after is not None:
+            connection.execute(update, (after[column.element_id], *key))
+            change_entries(plan, key, before, after)
+            done += 1
+    return done
 
 
 def _load_keys(connection: apsw.Connection, keys: Sequence[Key], width: int) -> str:

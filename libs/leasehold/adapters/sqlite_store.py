@@ -15,7 +15,7 @@ import apsw
 from leasehold.adapters.sqlite_catalog import StoredTables
 from leasehold.adapters.sqlite_checker import Checker
 from leasehold.adapters.sqlite_counts import RowCounts
-from leasehold.adapters.sqlite_fill import fill_entries
+from leasehold.adapters.sqlite_fill import fill_column, fill_entries, fill_indexed
 from leasehold.adapters.sqlite_history import make_history
 from leasehold.adapters.sqlite_layout import (
     WriterLock,
@@ -38,14 +38,14 @@ from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import (
     ChangeKind,
     CheckReport,
-    EntriesFill,
+    Fill,
     Image,
     Key,
     LogPosition,
     Outcome,
     RowChange,
 )
-from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.key_values import entries
 
 CACHE_MB: Final = 64
@@ -325,10 +325,14 @@ class SqliteStore:
         for descriptor in self._tables.versions_in_use(table_id):
             make_physical(self._connection, descriptor)
 
-    def fill_entries(self, descriptor: Descriptor, fill: EntriesFill) -> int:
-        statements = self._plan(descriptor).entries.get(fill.index_id)
-        assert statements is not None, f"version {descriptor.version} has no such index"
-        return fill_entries(self._connection, self._plan(descriptor), statements, fill.keys)
+    def fill(self, descriptor: Descriptor, fill: Fill) -> int:
+        plan, element = self._plan(descriptor), descriptor.element(fill.element_id)
+        assert element is not None, f"version {descriptor.version} has no such element"
+        if not isinstance(element, Column):
+            return fill_entries(self._connection, plan, plan.entries[element.element_id], fill.keys)
+        if element.element_id not in plan.indexed_ids:
+            return fill_column(self._connection, plan, element, fill.keys)
+        return fill_indexed(self._connection, plan, element, fill.keys, self._change_entries)
 
     # ------------------------------------------------------------ outcomes
 

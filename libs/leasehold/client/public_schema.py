@@ -141,12 +141,16 @@ def before_event(event: VersionEvent) -> Descriptor | None:
     if event.version == 1:
         return None
     body = {**event.body, "version": event.version - 1}
-    for kind, element_id, was, _is_now in event.edits:
+    for kind, element_id, was, _ in event.edits:
         if kind == Kind.TABLE:
             body |= was
             continue
         place = _PLACES[Kind(kind)]
         others = [element for element in body.get(place, ()) if element["id"] != element_id]
+        if was is not None and was.get("missing"):
+            # An edit doesn't number the version that it makes; the element as it stands does.
+            is_now = next((e for e in body[place] if e["id"] == element_id), was)
+            was = {**was, "missing": is_now.get("missing") or was["missing"]}
         body[place] = sorted(others if was is None else [*others, was], key=lambda e: e["id"])
     return from_wire(body)
 
@@ -159,14 +163,16 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
             assert element is not None, wire
             told = {"id": wire["id"], "kind": kind.value, **wire}
             if kind is Kind.COLUMN:
-                told["default"] = _told_default(wire)
+                told["default"] = _told_value(wire, wire["default"])
+                below, value = wire.get("missing") or (0, None)
+                missing = {"below": below, "value": _told_value(wire, value)}
+                told["missing"] = missing if below else None
             told["definition"] = element_words(descriptor, element)
             elements.append(told)
     return elements
 
 
-def _told_default(wire: Mapping[str, Any]) -> Any:
-    value = wire["default"]
+def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
     if not has_form(value):
         return str(value)
     return to_json(Type(wire["type"], wire["length"]), value)
@@ -224,15 +230,18 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
             continue
         wire = {name: value for name, value in element.items() if name not in _TOLD_BESIDE}
         if kind is Kind.COLUMN:
-            wire["default"] = _stored_default(wire)
+            wire["default"] = _stored_value(wire, wire["default"])
+            missing = wire.get("missing")
+            if missing:
+                wire["missing"] = [missing["below"], _stored_value(wire, missing["value"])]
         elif wire.get("expression", "") is None:
             wire["expression"] = ""
         found.append(wire)
     return found
 
 
-def _stored_default(wire: Mapping[str, Any]) -> Any:
-    value, kind = wire["default"], Type(wire["type"], wire["length"])
+def _stored_value(wire: Mapping[str, Any], value: Any) -> Any:
+    kind = Type(wire["type"], wire["length"])
     if kind.name == "double precision" and isinstance(value, str):
         return float(value)
     return to_storage(kind)(value)

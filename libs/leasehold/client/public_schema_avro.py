@@ -112,9 +112,10 @@ def _type_and_default(column: Column) -> dict[str, Any]:
     """A field's default is what a reader shows for data older than the column. It belongs to the
     first type of a union: hence null stands second where old rows show something else."""
     plain = _TYPES[column.type.name]
-    if column.default is None or not has_form(column.default):
+    shown = column.default if column.missing is None else column.missing.value
+    if shown is None or not has_form(shown):
         return {"type": ["null", plain], "default": None} if column.nullable else {"type": plain}
-    default = _default(column.type, column.default)
+    default = _default(column.type, shown)
     return {"type": [plain, "null"] if column.nullable else plain, "default": default}
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from leasehold.model.records import Image, Key, RowImage, RowsTruncated
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
+from leasehold.schema.missing import completed
 from leasehold.schema.types import from_storage, to_json
 
 
@@ -49,7 +50,7 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowE
     """The row that a reader holding `descriptor` sees.
 
     Elements that are not public at that version are not there for it; a public column whose pair
-    the image lacks is NULL.
+    the image lacks is NULL, or what every row got that had been written before the column came.
     """
     named = {
         column.name: from_storage(column.type, value)
@@ -58,9 +59,10 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowE
     if image is None:
         return RowEvent(descriptor.name, named, None, 0, descriptor.version, 0, 0)
     assert image.table_id == descriptor.table_id, (image.table_id, descriptor.table_id)
+    pairs = completed(descriptor, image.version, image.values)
     values = {
         column.name: from_storage(column.type, value)
-        for column, value in public_pairs(descriptor, key, image.values)
+        for column, value in public_pairs(descriptor, key, pairs)
     }
     return RowEvent(
         descriptor.name,

@@ -13,7 +13,7 @@ from leasehold.model.records import (
     ChangeRequest,
     CheckReport,
     Commit,
-    EntriesFill,
+    Fill,
     Genids,
     Image,
     Key,
@@ -113,8 +113,9 @@ class StoreWriter(Protocol):
         transactions (`remove_dead`); readers with an older snapshot go on seeing them."""
         ...
 
-    def fill_entries(self, descriptor: Any, fill: EntriesFill) -> int:
-        """Put the missing entries of the named rows from the rows themselves; count those put."""
+    def fill(self, descriptor: Any, fill: Fill) -> int:
+        """Put the missing entries, or pairs, of the named rows from the rows themselves and the
+        descriptor; count those put. A row that gets a pair keeps its genids and its image LSN."""
         ...
 
     def outcome(self, request_id: bytes) -> Outcome | None: ...

@@ -107,7 +107,7 @@ class ChangeKind(IntEnum):
     INSERT = 1
     UPDATE = 2
     DELETE = 3
-    FILL = 4  # column values written by a backfill: an image of its own, genids unchanged
+    FILL = 4  # a backfill's column values that images must tell: genids unchanged
 
 
 class RowChange(NamedTuple):
@@ -131,16 +131,17 @@ class RowChange(NamedTuple):
     carried: Mapping[int, int] = {}
 
 
-class EntriesFill(NamedTuple):
-    """A decided chunk of index entries: each node derives them from its own rows.
+class Fill(NamedTuple):
+    """A decided chunk of rows that get an element's pair, each node by its own row: an index entry,
+    or the value of a column that is `missing` there.
 
-    Rows of `keys` that are gone or whose entry is there already change nothing, so a chunk that
-    arrives twice is harmless.
+    Rows of `keys` that are gone or have the pair already stay as they are, so a chunk that arrives
+    twice is harmless. It is no image: genids and the LSN of a row's last image stay.
     """
 
     table_id: int
     version: int
-    index_id: int
+    element_id: int
     keys: tuple[Key, ...]
 
 
@@ -228,7 +229,7 @@ class Commit(NamedTuple):
     changes: tuple[RowChange, ...]
     rows_affected: int
     reply_to: int = -1
-    entries: tuple[EntriesFill, ...] = ()
+    fills: tuple[Fill, ...] = ()
     catalog: tuple[CatalogWrite, ...] = ()
     answer: Any = None  # what the result carries beyond counts, e.g. {"job": 7}
 

@@ -30,15 +30,15 @@ COLLECT_EVERY_RECORDS: Final = 64
 
 
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
-    """Rows and entries of one commit, each under the version it was made under (T0)."""
+    """Rows and fills of one commit, each under the version it was made under (T0)."""
     for write in commit.catalog:
         if isinstance(write, TableTruncated):
             store.truncate(write.table_id, lsn)
     for position, change in enumerate(commit.changes):
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
-    for fill in commit.entries:
-        store.fill_entries(catalog.version(fill.table_id, fill.version), fill)
+    for fill in commit.fills:
+        store.fill(catalog.version(fill.table_id, fill.version), fill)
 
 
 def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> bool:

@@ -419,7 +419,7 @@ class Batch:
                 versions={chunk.table_id: chunk.version},
                 changes=part.changes,
                 rows_affected=part.applied,
-                entries=part.entries,
+                fills=part.fills,
                 catalog=(part.decided,),
             )
             packed = self._codec.pack_commit(commit)
@@ -443,8 +443,8 @@ class Batch:
         for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
             descriptor = catalog.version(change.table_id, change.version)
             self._store.change(descriptor, change, lsn, position, row)
-        for fill in commit.entries:
-            self._store.fill_entries(catalog.version(fill.table_id, fill.version), fill)
+        for fill in commit.fills:
+            self._store.fill(catalog.version(fill.table_id, fill.version), fill)
 
     def passed(self, lane: Lane, offset: int) -> None:
         """A message of a lane that needs no decision of its own, or is wholly decided."""

@@ -1,32 +1,39 @@
-"""Deciding rows of a backfill chunk: entries to be derived by every node, or column values."""
+"""Deciding rows of a backfill chunk: pairs to be put by every node itself, or images."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from leasehold.model.ports import Row, StoreWriter
-from leasehold.model.records import ChangeKind, Chunk, ChunkDecided, EntriesFill, RowChange
+from leasehold.model.records import ChangeKind, Chunk, ChunkDecided, Fill, Key, RowChange
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Column, Index
+from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.key_values import compose
 from leasehold.transaction.verify import RULES, VerifyRules
 
-COLUMN_ROW_COST: Final = 4
+IMAGE_COST: Final = 8
 
 
 def row_cost(chunk: Chunk, catalog: Catalog) -> int:
-    """What a row of an accepted chunk costs all nodes, in index entries: a column's row is
-    composed, logged and written whole, by itself."""
-    element = catalog.version(chunk.table_id, chunk.version).element(chunk.element_id)
-    return COLUMN_ROW_COST if isinstance(element, Column) else 1
+    """What a row of an accepted chunk costs all nodes, in index entries: one that is filled by
+    its image is composed, logged and written whole, by itself."""
+    column = _by_images(catalog.version(chunk.table_id, chunk.version), chunk.element_id)
+    return 1 if column is None else IMAGE_COST
+
+
+def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
+    """The element, if it is a column whose pairs images must tell: what follows from other columns
+    no reader of images could put there for himself, nor what is too long for a descriptor."""
+    element = descriptor.element(element_id)
+    return element if isinstance(element, Column) and element.missing is None else None
 
 
 class FillSlice(NamedTuple):
-    """Part of a chunk, decided: either `entries` or `changes` with the rows `before` them."""
+    """Part of a chunk, decided: either `fills` or `changes` with the rows `before` them."""
 
     changes: tuple[RowChange, ...]
     before: tuple[Row, ...]
-    entries: tuple[EntriesFill, ...]
+    fills: tuple[Fill, ...]
     applied: int
     decided: ChunkDecided
 
@@ -41,40 +48,42 @@ def slice_chunk(
 ) -> FillSlice:
     """Rows [start, start + rows) of an accepted chunk.
 
-    Index: only the keys are logged, each node derives the entry from its own row at this very
-    log position, so an image that is older than the row can write nothing wrong. Column: an
-    operation like any other (⚠ `key_values`, an image with its own LSN), but the genids stay, so
+    By key where that is enough: each node puts entry or value from its own row at this very log
+    position, so an image that is older than the row can write nothing wrong. By image: an
+    operation like any other (⚠ `key_values`, an image with its own LSN). Genids stay in both, so
     that no writer gets a verify error from a schema change.
     """
     descriptor = catalog.version(chunk.table_id, chunk.version)
-    element = descriptor.element(chunk.element_id)
     keys = tuple(key for key, _ in chunk.rows[start : start + rows])
-    if isinstance(element, Index):
-        fill = EntriesFill(chunk.table_id, chunk.version, chunk.element_id, keys)
+    column = _by_images(descriptor, chunk.element_id)
+    if column is None:
+        fill = Fill(chunk.table_id, chunk.version, chunk.element_id, keys)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, rows, False)
         return FillSlice((), (), (fill,), rows, decided)
-    assert isinstance(element, Column), "accept_chunk lets only live elements through"
-    changes: list[RowChange] = []
-    before: list[Row] = []
-    for key in dict.fromkeys(keys):
-        row = store.row(descriptor, key)
-        if row is None or row.values.get(element.element_id) is not None:
-            continue
-        fills = {} if element.derived else {element.element_id: element.default}
-        image = compose(descriptor, ChangeKind.FILL, row.values, fills)
-        if element.derived and element.element_id not in image:
-            continue
-        changes.append(
-            RowChange(
-                ChangeKind.FILL,
-                chunk.table_id,
-                chunk.version,
-                key,
-                image,
-                row.genids,
-                () if rules.fill_leaves_genids else descriptor.locks,
-            )
-        )
-        before.append(row)
+    changes, before = _images(descriptor, column, keys, store, rules)
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(changes), False)
     return FillSlice(tuple(changes), tuple(before), (), len(changes), decided)
+
+
+def _images(
+    descriptor: Descriptor,
+    column: Column,
+    keys: tuple[Key, ...],
+    store: StoreWriter,
+    rules: VerifyRules,
+) -> tuple[list[RowChange], list[Row]]:
+    changes: list[RowChange] = []
+    before: list[Row] = []
+    locks = () if rules.fill_leaves_genids else descriptor.locks
+    fills = {} if column.derived else {column.element_id: column.default}
+    for key in dict.fromkeys(keys):
+        row = store.row(descriptor, key)
+        if row is None or row.values.get(column.element_id) is not None:
+            continue
+        image = compose(descriptor, ChangeKind.FILL, row.values, fills)
+        if column.derived and column.element_id not in image:
+            continue
+        table, version = descriptor.table_id, descriptor.version
+        changes.append(RowChange(ChangeKind.FILL, table, version, key, image, row.genids, locks))
+        before.append(row)
+    return changes, before

@@ -16,6 +16,7 @@ from leasehold.schema.elements import (
     ForeignKey,
     Index,
     Lock,
+    Missing,
     check_from_wire,
     check_to_wire,
     column_from_wire,
@@ -153,6 +154,11 @@ class Descriptor:
     @cached_property
     def has_derived(self) -> bool:
         return any(c.derived is not None for c in self.columns)
+
+    @cached_property
+    def missing(self) -> dict[int, Missing]:
+        """Of every column that images of older versions may lack, by element id."""
+        return {c.element_id: c.missing for c in self.columns if c.missing is not None}
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.schema.descriptor import Descriptor, LockMove
 from leasehold.schema.elements import (
+    THIS_VERSION,
     Check,
     Column,
     Element,
@@ -162,9 +163,9 @@ def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
     standing = descriptor.element(edit.element_id)
     # As elements, since a body that has travelled has tuples for lists.
     form = _FORMS[edit.kind]
-    before = None if edit.before is None else form.from_wire(edit.before)
+    before = None if edit.before is None else _numbered(form.from_wire(edit.before), descriptor)
     assert standing == before, f"D9: {standing} stands where {before} was expected"
-    after = None if edit.after is None else form.from_wire(edit.after)
+    after = None if edit.after is None else _numbered(form.from_wire(edit.after), descriptor)
     present = getattr(descriptor, form.place)
     elements = tuple(e for e in present if e.element_id != edit.element_id)
     if after is not None:
@@ -174,3 +175,16 @@ def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
         "next_element_id": max(descriptor.next_element_id, edit.element_id + 1),
     }
     return replace(descriptor, **changes)
+
+
+def _numbered(element: Element, descriptor: Descriptor) -> Element:
+    """With the version that was not known when the job was planned: that in which the column
+    became one to be filled, which is this one if it is not there already."""
+    if not isinstance(element, Column) or element.missing is None:
+        return element
+    if element.missing.below != THIS_VERSION:
+        return element
+    standing = descriptor.by_id.get(element.element_id)
+    known = standing.missing if standing is not None else None
+    below = descriptor.version if known is None else known.below
+    return replace(element, missing=element.missing._replace(below=below))

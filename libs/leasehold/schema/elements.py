@@ -25,6 +25,21 @@ class Derived(NamedTuple):
     reverse: bool = False
 
 
+class Missing(NamedTuple):
+    """What a row's image means that was made under a version below `below` and lacks the pair: the
+    backfill has put `value`, a storage value, into every such row, by key and without an image."""
+
+    below: int
+    value: Any
+
+
+THIS_VERSION: Final = 0
+"""As `Missing.below` in an edit: the version that the edit makes, which no plan can know."""
+MISSING_BYTES_MAX: Final = 256
+"""Of a text or bytes that images may leave to the descriptor: it travels in every version event,
+where it can't be left out. Rows that get a longer one are filled by images."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """`element_id` names the physical column, so a re-added name never meets old data.
@@ -36,6 +51,7 @@ class Column:
     `filled`: every row has had its pair of a write-only column, so what lacks one was set to NULL.
     `alias` is the name before a rename, as long as a version that knows it may be in use.
     `locks` are the ids of those that cover it: one, or two while it moves between them (Claim 8).
+    `missing`: rows are (or were) filled by key, with its value; None: by images, or not at all.
     """
 
     element_id: int
@@ -49,6 +65,7 @@ class Column:
     alias: str = ""
     locks: tuple[int, ...] = (DEFAULT_LOCK,)
     derived: Derived | None = None
+    missing: Missing | None = None
 
     @property
     def required(self) -> bool:
@@ -148,6 +165,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         "alias": column.alias,
         "locks": list(column.locks),
         "derived": None if column.derived is None else list(column.derived),
+        "missing": None if column.missing is None else list(column.missing),
     }
 
 
@@ -164,6 +182,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         body.get("alias", ""),
         tuple(body.get("locks", (DEFAULT_LOCK,))),
         Derived(*body["derived"]) if body.get("derived") else None,
+        Missing(*body["missing"]) if body.get("missing") else None,
     )
 
 

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 from leasehold.schema.descriptor import Descriptor, LockMove
 from leasehold.schema.edits import FENCE_BEFORE, Kind, kind_of
 from leasehold.schema.elements import (
+    MISSING_BYTES_MAX,
+    THIS_VERSION,
     Check,
     Column,
     Constraint,
@@ -27,6 +29,7 @@ from leasehold.schema.elements import (
     ForeignKey,
     Index,
     Lock,
+    Missing,
 )
 from leasehold.schema.states import State
 
@@ -99,14 +102,22 @@ UNCHANGED = Stage({})
 def add_column(column: Column) -> Track:
     """Optional: absent → delete-only → public (Claims 4, 5). Required: by write-only, filled
     (Claims 6, 7). ⚠ A nullable column with a default is `filled` for one step before it is public:
-    else a writer at the version before would put the default where a newer one has put NULL."""
+    else a writer at the version before would put the default where a newer one has put NULL. Rows
+    are filled by key where the default is small enough to stand in every descriptor."""
     if not column.required:
         return Track(column, True, (_DELETE_ONLY,), (_PUBLIC,))
-    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+    missing = Missing(THIS_VERSION, column.default) if _small(column.default) else None
+    change = {"state": State.WRITE_ONLY, "missing": missing}
+    filling = Stage(change, fill=True, verify=True)
     if not column.nullable:
         return Track(column, True, (_DELETE_ONLY, filling), (_PUBLIC,))
     filled = Stage({"filled": True})
     return Track(column, True, (_DELETE_ONLY, filling, filled), (_at(State.PUBLIC, filled=False),))
+
+
+def _small(value: Any) -> bool:
+    data = value.encode() if isinstance(value, str) else value
+    return not isinstance(data, bytes) or len(data) <= MISSING_BYTES_MAX
 
 
 def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track, Track]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Check, Column, Derived, Index, Lock
+from leasehold.schema.elements import Check, Column, Derived, Index, Lock, Missing
 from leasehold.schema.states import State
 from leasehold.schema.types import INTEGER_BITS, KNOWN, Type
 
@@ -63,6 +63,7 @@ def columns(draw: st.DrawFn, element_id: int, name: str) -> Column:
         not_null_enforced=draw(st.booleans()),
         filled=draw(st.booleans()),
         derived=draw(st.sampled_from([None, Derived(1, "id + 1"), Derived(1, "id", True, True)])),
+        missing=draw(st.none() | st.builds(Missing, st.integers(1, 9), storage_values(kind))),
     )
 
 

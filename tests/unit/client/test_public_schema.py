@@ -37,7 +37,7 @@ from leasehold.schema.descriptor import (
     from_wire,
 )
 from leasehold.schema.edits import edited
-from leasehold.schema.elements import Check, Column, Index
+from leasehold.schema.elements import Check, Column, Index, Missing
 from leasehold.schema.plan import JobPlan, plan
 from leasehold.schema.types import Type
 from leasehold.sql.statements import AddColumn, AlterTable, ColumnDefinition, RenameColumn
@@ -131,6 +131,28 @@ def test_each_step_says_what_it_changed() -> None:
 def test_a_version_that_no_job_made_changed_nothing() -> None:
     event = event_of(replace(TABLE, version=2))
     assert public_event(event)["diff"] == {"from": 1, "words": [], "changes": []}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("bytea", b"\x00\xff", "\\x00ff"),
+        ("double precision", float("inf"), "inf"),
+        ("date", 366, "1971-01-02"),
+    ],
+)
+def test_what_images_lack_is_told_in_json(kind: str, value: Any, told: Any) -> None:
+    column = Column(2, "gate", Type(kind), nullable=False, missing=Missing(3, value))
+    table = replace(TABLE, version=4, columns=(TABLE.columns[0], column))
+    data = encode_event(event_of(table))
+    assert json.loads(data)["elements"][1]["missing"] == {"below": 3, "value": told}
+    assert from_wire(decode_event(data).body).by_id[2] == column
+
+
+def test_a_default_that_has_changed_is_not_shown_for_older_data() -> None:
+    column = Column(2, "gate", Type("text"), False, "B2", missing=Missing(3, "A1"))
+    told = avro_schema(replace(TABLE, version=4, columns=(TABLE.columns[0], column)))
+    assert told["fields"][1]["default"] == "A1"
 
 
 def test_the_names_that_programs_rely_on() -> None:

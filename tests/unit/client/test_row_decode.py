@@ -10,6 +10,7 @@ import pytest
 from leasehold.client.row_decode import decode_row
 from leasehold.model.records import RowImage
 from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.elements import Missing
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
@@ -40,6 +41,14 @@ def test_a_public_column_without_a_pair_is_null() -> None:
     public = V1.with_state(3, State.PUBLIC)
     image = IMAGE._replace(values={1: 5, 2: None})
     assert decode_row(public, (5,), image).values == {"id": 5, "day": None, "gate": None}
+
+
+def test_a_pair_that_was_filled_by_key_is_put_into_older_images() -> None:
+    gate = replace(GATE, state=State.PUBLIC, missing=Missing(3, "A1"))
+    newest = replace(V1, version=4, columns=(*V1.columns[:2], gate))
+    for made_under, expected in ((2, "A1"), (3, None)):
+        image = IMAGE._replace(version=made_under, values={1: 5})
+        assert decode_row(newest, (5,), image).values == {"id": 5, "day": None, "gate": expected}
 
 
 def test_a_deleted_row_has_a_key_and_no_values() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Lane
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import AckRead, LaneRead
-from leasehold.replication.fill import COLUMN_ROW_COST
+from leasehold.replication.fill import IMAGE_COST
 from leasehold.replication.master import MasterSettings
+from leasehold.schema.elements import Missing
 from leasehold.schema.job import Job, Phase, Step
+from leasehold.schema.states import State
 from tests.unit.replication.test_node import CODEC, World, insert, update
 
 ROWS = 20
@@ -37,8 +40,8 @@ JOB = Job(
 def lane(monkeypatch: pytest.MonkeyPatch) -> World:
     """A table of 20 rows, and a master that takes the chunks of job 1."""
     settings = BatchSettings(
-        rows_filled_max=8 * COLUMN_ROW_COST,
-        rows_filled_beside_max=3 * COLUMN_ROW_COST,
+        rows_filled_max=8 * IMAGE_COST,
+        rows_filled_beside_max=3 * IMAGE_COST,
         fill_behind_max=2,
     )
     world = World(settings)
@@ -82,6 +85,30 @@ def test_alone_a_backfill_takes_large_parts(lane: World) -> None:
     assert filled(lane) == [8, 8, 4]
     through = [record.decided_through.get(Lane.BACKFILL, 0) for record in lane.decided()]
     assert max(through) == 2
+
+
+def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(lane: World) -> None:
+    for node in (lane.node, lane.follower):
+        told = node.catalog.newest(1)
+        column = replace(told.by_id[COLUMN], default="x", missing=Missing(1, "x"))
+        column = replace(column, state=State.WRITE_ONLY)
+        versions = node.catalog._versions[1]
+        versions[told.version] = replace(told, columns=(*told.columns[:2], column))
+    before = lane.row(lane.node, 7)
+    assert before is not None
+    genids = lane.node._store.row(lane.node.catalog.newest(1), (7,))
+    fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    turn(lane)
+    (commit,) = [commit for commit in lane.commits() if commit.fills]
+    assert filled(lane) == [ROWS], "a row costs what an entry does"
+    assert commit.changes == ()
+    assert commit.fills[0].keys == tuple((key,) for key in range(ROWS))
+    for node in (lane.node, lane.follower):
+        assert lane.row(node, 7) == {**before, COLUMN: "x"}
+    after = lane.node._store.row(lane.node.catalog.newest(1), (7,))
+    assert after is not None
+    assert genids is not None
+    assert (after.genids, after.lsn) == (genids.genids, genids.lsn)
 
 
 def test_beside_users_it_takes_small_ones_until_they_have_gone(lane: World) -> None:

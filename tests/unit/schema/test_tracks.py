@@ -15,6 +15,7 @@ import pytest
 from leasehold.schema import tracks as way
 from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
 from leasehold.schema.edits import Edit, Kind, body_of
+from leasehold.schema.elements import THIS_VERSION
 from leasehold.schema.job import Step
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
@@ -38,6 +39,7 @@ NEW_TYPE, OLD_TYPE = way.change_type(BARE, Column(9, "c", Type("bigint")), "c", 
 GONE = {"gone": True}
 DELETE_ONLY = {"state": "delete-only"}
 WRITE_ONLY = {"state": "write-only"}
+FILLED_BY_KEY = {"state": "write-only", "missing": [THIS_VERSION, 7]}
 PUBLIC = {"state": "public"}
 
 
@@ -72,6 +74,11 @@ WAYS: dict[str, Way] = {
     "add required column": Way(
         way.add_column(REQUIRED),
         2,
+        (Walked(DELETE_ONLY), Walked(FILLED_BY_KEY, True, True), Walked(PUBLIC)),
+    ),
+    "add required column with a long default": Way(
+        way.add_column(replace(REQUIRED, type=Type("text"), default="ä" * 129)),
+        2,
         (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
     ),
     "add nullable column with default": Way(
@@ -79,7 +86,7 @@ WAYS: dict[str, Way] = {
         3,
         (
             Walked(DELETE_ONLY),
-            Walked(WRITE_ONLY, True, True),
+            Walked(FILLED_BY_KEY, True, True),
             Walked({"filled": True}),
             Walked({"state": "public", "filled": False}),
         ),

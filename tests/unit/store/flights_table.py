@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.elements import Missing
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
@@ -12,6 +13,7 @@ TABLE = 7
 CARRIER, NUMBER, SEATS, PRICE, GATE = 1, 2, 3, 4, 5
 BY_SEATS, BY_GATE = 6, 7
 GATE_DEFAULT = 9
+BELT = 8
 
 
 def first_version(*, wide_key: bool) -> Descriptor:
@@ -28,24 +30,32 @@ def first_version(*, wide_key: bool) -> Descriptor:
             Column(PRICE, "price", Type("double precision")),
         ),
         primary_key=(CARRIER, NUMBER) if wide_key else (NUMBER,),
-        next_element_id=8,
+        next_element_id=9,
     )
 
 
 def history(*, wide_key: bool) -> tuple[Descriptor, ...]:
     """Versions 1 to 8, each step one that keeps a table consistent.
 
-    A required column GATE and the indexes come (delete-only, write-only, public), then an index
-    goes the same way back and the optional column PRICE goes (delete-only, absent).
+    Required columns GATE and BELT and the indexes come (delete-only, write-only, public), then an
+    index goes the same way back and the optional column PRICE goes (delete-only, absent).
     """
     one = first_version(wide_key=wide_key)
     gate = Column(GATE, "gate", Type("integer"), False, GATE_DEFAULT, State.DELETE_ONLY)
+    gate = replace(gate, missing=Missing(3, GATE_DEFAULT))
+    belt = Column(BELT, "belt", Type("text"), False, "B1", State.DELETE_ONLY)
+    belt = replace(belt, missing=Missing(3, "B1"))
     by_seats = Index(BY_SEATS, "by_seats", (SEATS, PRICE), state=State.DELETE_ONLY)
     by_gate = Index(BY_GATE, "by_gate", (GATE,), state=State.DELETE_ONLY)
-    two = replace(one, version=2, columns=(*one.columns, gate), indexes=(by_seats, by_gate))
+    two = replace(one, version=2, columns=(*one.columns, gate, belt), indexes=(by_seats, by_gate))
     steps = [
-        {GATE: State.WRITE_ONLY, BY_SEATS: State.WRITE_ONLY, BY_GATE: State.WRITE_ONLY},
-        {GATE: State.PUBLIC, BY_SEATS: State.PUBLIC, BY_GATE: State.PUBLIC},
+        {
+            GATE: State.WRITE_ONLY,
+            BELT: State.WRITE_ONLY,
+            BY_SEATS: State.WRITE_ONLY,
+            BY_GATE: State.WRITE_ONLY,
+        },
+        {GATE: State.PUBLIC, BELT: State.PUBLIC, BY_SEATS: State.PUBLIC, BY_GATE: State.PUBLIC},
         {BY_SEATS: State.WRITE_ONLY},
         {BY_SEATS: State.DELETE_ONLY},
         {BY_SEATS: State.ABSENT, PRICE: State.DELETE_ONLY},

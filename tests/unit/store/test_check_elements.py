@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model.records import CheckReport, EntriesFill, Key
+from leasehold.model.records import CheckReport, Fill, Key
 from leasehold.schema.descriptor import Check, Column, Descriptor, Element, Index
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
@@ -67,7 +67,7 @@ def fill(table: WrittenTable, *keys: int) -> None:
     version = table.catalog.newest(1)
     rows = tuple((key,) for key in keys)
     table.store.begin()
-    table.store.fill_entries(version, EntriesFill(1, version.version, INDEX, rows))
+    table.store.fill(version, Fill(1, version.version, INDEX, rows))
     table._commit()
 
 

@@ -18,8 +18,9 @@ from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
-from leasehold.model.records import ChangeKind, EntriesFill, LogPosition, Outcome, RowChange
+from leasehold.model.records import ChangeKind, Fill, LogPosition, Outcome, RowChange
 from leasehold.schema.descriptor import Column, Index
+from leasehold.schema.elements import Missing
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 from tests.unit.store.flights_table import (
@@ -254,9 +255,9 @@ def test_entries_fill_ignores_rows_that_are_gone_and_entries_that_are_there(
     for number in range(2, 6):
         store.change(FLIGHTS, insert(number, number % 2 or None), 5 + number, 0, None)
     keys = ((1,), (2,), (77,), (2,), (3,))
-    assert store.fill_entries(version, EntriesFill(TABLE, 2, 30, keys)) == 3
-    assert store.fill_entries(version, EntriesFill(TABLE, 2, 30, keys)) == 0
-    assert store.fill_entries(version, EntriesFill(TABLE, 2, 30, ())) == 0
+    assert store.fill(version, Fill(TABLE, 2, 30, keys)) == 3
+    assert store.fill(version, Fill(TABLE, 2, 30, keys)) == 0
+    assert store.fill(version, Fill(TABLE, 2, 30, ())) == 0
     found = store._connection.execute(f"SELECT * FROM x{TABLE}_30").fetchall()
     assert found == [(1, 3), (10, 1), (b"", 2)]  # NULL sorts last
     store.close()
@@ -271,13 +272,52 @@ def test_entries_are_put_for_the_named_rows_alone(tmp_path: Path) -> None:
     store.begin()
     store.prepare(two)
     keys = [("AA", 1), ("AA", 2)]
-    assert store.fill_entries(two, EntriesFill(TABLE, 2, 30, (keys[0],))) == 0
+    assert store.fill(two, Fill(TABLE, 2, 30, (keys[0],))) == 0
     for lsn, key in enumerate(keys, 1):
         image = {CARRIER: key[0], NUMBER: key[1], SEATS: 5}
         change = RowChange(ChangeKind.INSERT, TABLE, 1, key, image, {}, (0,))
         store.change(one, change, lsn, 0, None)
-    assert store.fill_entries(two, EntriesFill(TABLE, 2, 30, (keys[1],))) == 1
+    assert store.fill(two, Fill(TABLE, 2, 30, (keys[1],))) == 1
     assert store._connection.execute(f"SELECT * FROM x{TABLE}_30").fetchall() == [(5, "AA", 2)]
+    store.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_column_is_filled_where_it_is_missing_and_nothing_else_is_touched(
+    tmp_path: Path, *, wide: bool, indexed: bool
+) -> None:
+    """Rows that are gone, named twice or have the pair; genids and image LSN stay as they are."""
+    one = first_version(wide_key=wide)
+    gate = Column(GATE, "gate", Type("integer"), False, 9, State.WRITE_ONLY)
+    gate = replace(gate, missing=Missing(2, 9))
+    index = Index(30, "by_gate", (GATE, SEATS), state=State.WRITE_ONLY)
+    two = replace(one, version=2, columns=(*one.columns, gate))
+    two = replace(two, indexes=(index,)) if indexed else two
+    store = SqliteStore(tmp_path / "store.db", cache_mb=1)
+    store.begin()
+    store.prepare(two)
+    keys = [("AA", n) if wide else (n,) for n in range(1, 5)]
+    for lsn, key in enumerate(keys, 1):
+        image = {CARRIER: "AA", NUMBER: lsn, SEATS: 5} | ({GATE: 0} if lsn == 2 else {})
+        version = two if lsn == 2 else one
+        change = RowChange(ChangeKind.INSERT, TABLE, version.version, key, image, {}, (0,))
+        store.change(version, change, lsn, 0, None)
+    before = {key: store.row(two, key) for key in keys}
+    gone = ("ZZ", 1) if wide else (77,)
+    fill = Fill(TABLE, 2, GATE, (keys[2], gone, keys[0], keys[1], keys[0]))
+    assert store.fill(two, fill) == 2
+    assert store.fill(two, fill) == 0
+    assert store.fill(two, Fill(TABLE, 2, GATE, ())) == 0
+    for key, expected in zip(keys, (9, 0, 9, None), strict=True):
+        row, was = store.row(two, key), before[key]
+        assert row is not None
+        assert was is not None
+        assert row.values.get(GATE) == expected
+        assert row == was._replace(values={**was.values, **({GATE: 9} if expected == 9 else {})})
+    if indexed:
+        found = store._connection.execute(f"SELECT k0, k1 FROM x{TABLE}_30").fetchall()
+        assert sorted(found) == [(0, 5), (9, 5), (9, 5)]
     store.close()
 
 
