@@ -166,7 +166,12 @@ class ColumnActions:
         self._refuse_users(old, action.position)
         forth, back = conversions(old.type, action.type, old.name, action.using)
         new = replace(
-            old, element_id=self._draft.new_id(), type=action.type, nullable=True, alias=""
+            old,
+            element_id=self._draft.new_id(),
+            type=action.type,
+            nullable=True,
+            alias="",
+            missing=None,
         )
         if old.default is not None:
             new = replace(new, default=converted(old, new, self._draft.table))

@@ -24,9 +24,9 @@ from leasehold.sql.statements import AlterTable
 TABLE = Descriptor(1, "t", 5, (Column(1, "id", Type("integer"), False),), (1,), next_element_id=2)
 
 
-def steps_of(sql: str) -> tuple[Step, ...]:
+def steps_of(sql: str, table: Descriptor = TABLE) -> tuple[Step, ...]:
     catalog = Catalog()
-    catalog.apply(DescriptorWrite(1, 5, TABLE.to_wire()), 0, 1)
+    catalog.apply(DescriptorWrite(1, table.version, table.to_wire()), 0, 1)
     statement = parse_ddl(sql)
     assert isinstance(statement, AlterTable)
     made = plan(statement, catalog)
@@ -34,10 +34,10 @@ def steps_of(sql: str) -> tuple[Step, ...]:
     return made.job.steps
 
 
-def versions_of(sql: str) -> list[Descriptor]:
+def versions_of(sql: str, table: Descriptor = TABLE) -> list[Descriptor]:
     """The table before the statement and after each of its steps, as the log carries them."""
-    versions = [TABLE]
-    for step in steps_of(sql):
+    versions = [table]
+    for step in steps_of(sql, table):
         made = edited(versions[-1], tuple(step.edits))
         assert from_wire(made.to_wire()) == made
         versions.append(made)
@@ -64,6 +64,13 @@ def test_what_happens_to_the_default_later_changes_nothing_for_old_rows() -> Non
     newest = versions_of(sql)[-1]
     assert newest.by_name["c"].default == 8
     assert completed(newest, 6, {1: 1}) == {1: 1, 2: 7}
+
+
+def test_a_column_of_another_type_is_another_column_and_told_by_images() -> None:
+    risen = versions_of("ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7")[-1]
+    for version in versions_of("ALTER TABLE t ALTER COLUMN c TYPE text", risen)[-3:]:
+        public = version.by_name["c"]
+        assert (public.type.name, public.missing) == ("text", None)
 
 
 @pytest.mark.parametrize(("length", "by_key"), [(MISSING_BYTES_MAX, True), (257, False)])
