@@ -127,8 +127,9 @@ def _at_once(table: Descriptor, job: Job) -> Descriptor:
             f"table {table.name!r} is made and dropped by the same request: leave both out",
             table=table.name,
         )
-    # No row is older than its locks, so they have nothing to take over.
-    return replace(table, version=1, modified_us=0, lock_moves=())
+    # No row is older than its locks, so they have nothing to take over, nor than its columns.
+    columns = tuple(replace(column, missing=None) for column in table.columns)
+    return replace(table, version=1, modified_us=0, lock_moves=(), columns=columns)
 
 
 def answer_of(answers: tuple[Answer, ...]) -> Mapping[str, Any]:

@@ -173,3 +173,10 @@ def test_rows_of_a_table_that_is_dropped(catalog: Catalog) -> None:
     with pytest.raises(UnknownTable, match="dropped by this very request"):
         taken.refuse_dropped((row,))
     taken.refuse_dropped((row._replace(table="p"),))
+
+
+def test_no_row_of_a_new_table_is_older_than_its_columns(catalog: Catalog) -> None:
+    """A NULL that is written at version 1 is one; no image of before means the default."""
+    table = made(catalog, NEW, "ALTER TABLE n ADD COLUMN c int DEFAULT 7")
+    assert table.by_name["c"].default == 7
+    assert table.missing == {}
