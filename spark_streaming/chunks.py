@@ -39,6 +39,7 @@ _ROW_BYTES_MAX: Final = 1 + 9  # array head of (key, lsn) and a 64-bit LSN, arou
 _TAG: Final = TAG_BY_CLASS[RowImage]
 _KEY: Final = 2 + RowImage._fields.index("key")
 _LSN: Final = 2 + RowImage._fields.index("lsn")
+_VERSION: Final = 2 + RowImage._fields.index("version")
 _VALUES: Final = 2 + RowImage._fields.index("values")
 _TRUNCATION: Final = row_key(())
 _unpackb: Final = msgpack.unpackb
@@ -48,8 +49,8 @@ Place: TypeAlias = Any
 """What images are sorted by: a storage value, or a tuple of them."""
 
 
-def key_lsn_values(image: bytes) -> tuple[Key, int, Mapping[int, Any]]:
-    """The fields of an encoded RowImage that are looked at, four times as fast as restoring it.
+def image_fields(image: bytes) -> tuple[Key, int, int, Mapping[int, Any]]:
+    """Key, LSN, version and values of an encoded RowImage, four times as fast as restoring it.
 
     Raises MalformedRequest for bytes that are no row image.
     """
@@ -57,14 +58,16 @@ def key_lsn_values(image: bytes) -> tuple[Key, int, Mapping[int, Any]]:
         fields = _unpackb(image, use_list=False, strict_map_key=False)
         if fields[0] != FORMAT or fields[1] != _TAG:
             raise ValueError(f"format {fields[0]!r:.20}, tag {fields[1]!r:.20}")
-        key, lsn, values = fields[_KEY], fields[_LSN], fields[_VALUES]
-        if type(key) is not tuple or type(lsn) is not int or type(values) is not dict:
-            raise ValueError("key, LSN or values are of other types")
+        key, lsn, version, values = fields[_KEY], fields[_LSN], fields[_VERSION], fields[_VALUES]
+        if type(key) is not tuple or type(values) is not dict:
+            raise ValueError("key or values are of other types")
+        if type(lsn) is not int or type(version) is not int:
+            raise ValueError("LSN or version are of other types")
     except UNREADABLE as error:
         raise MalformedRequest(
             f"{len(image)} bytes on a rows topic are no row image: {error}"
         ) from error
-    return key, lsn, values
+    return key, lsn, version, values
 
 
 def sorted_columns(job: Job) -> tuple[int, ...]:
@@ -141,7 +144,7 @@ class Chunker:
             if image is None:
                 window.pop(record_key, None)
                 continue
-            key, lsn, values = key_lsn_values(image)
+            key, lsn, _, values = image_fields(image)
             window[record_key] = place(key, values), (key, lsn)
             if len(window) >= self._window_max:
                 yield from self.rest()

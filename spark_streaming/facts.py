@@ -27,8 +27,9 @@ from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import Check, ForeignKey, Index
 from leasehold.schema.job import Job
 from leasehold.schema.key_values import entry_of
+from leasehold.schema.missing import completed
 from leasehold.transaction.references import values_of
-from spark_streaming.chunks import CHUNK_BYTES_MAX, key_lsn_values
+from spark_streaming.chunks import CHUNK_BYTES_MAX, image_fields
 
 FINDINGS_MAX: Final = 1_000
 """Findings that a job is told of: the master looks each one up between two users' requests."""
@@ -131,9 +132,14 @@ def _value(values: Key | None) -> bytes | None:
 
 
 class Teller:
-    """Tells the facts of one table's records; one per process, since it compiles what is kept."""
+    """Tells the facts of one table's records; one per process, since it compiles what is kept.
+
+    Of a parent's columns that were filled by key it does not know: rows that refer to such a value
+    are named to the master in vain.
+    """
 
     def __init__(self, descriptor: Descriptor, sides: Iterable[Side], table_id: int) -> None:
+        self._own = descriptor if descriptor.table_id == table_id else None
         self._says = [
             (side.element_id, side.parent, say_of(descriptor, side))
             for side in sides
@@ -144,7 +150,11 @@ class Teller:
         """Of one record of the rows topic, a tombstone or truncation too: what is gone says
         nothing. Raises MalformedRequest for an image that is none."""
         gone = image is None or row == TRUNCATION
-        values: Image = {} if gone or image is None else key_lsn_values(image)[2]
+        values: Image = {}
+        if image is not None and not gone:
+            _, _, version, values = image_fields(image)
+            if self._own is not None:
+                values = completed(self._own, version, values)
         for element_id, parent, say in self._says:
             value = None if gone else say(values)
             yield Fact(element_id, parent, partition, row, place, value)

@@ -17,7 +17,7 @@ from spark_streaming.chunks import (
     CHUNK_ROWS_DEFAULT,
     CHUNK_ROWS_MAX,
     Chunker,
-    key_lsn_values,
+    image_fields,
     rows_per_chunk,
 )
 
@@ -61,14 +61,14 @@ def test_images_from_before_a_truncation_are_not_sent() -> None:
 
 def test_the_fields_are_those_of_the_codec() -> None:
     key, image = record((1, "a", None, b"\x00"), 2**62, {5: "x"})
-    assert key_lsn_values(image) == ((1, "a", None, b"\x00"), 2**62, {5: "x"})
+    assert image_fields(image) == ((1, "a", None, b"\x00"), 2**62, 3, {5: "x"})
     assert key == row_key((1, "a", None, b"\x00"))
 
 
 @pytest.mark.parametrize("bad", [b"", b"\xc1", b"\x01", CODEC.encode(Barrier(b"x"))])
 def test_foreign_bytes_are_named_as_such(bad: bytes) -> None:
     with pytest.raises(MalformedRequest, match="no row image"):
-        key_lsn_values(bad)
+        image_fields(bad)
 
 
 @given(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import RowImage, RowsTruncated
 from leasehold.schema.consistency import KeyValueData, violations
 from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.schema.elements import Missing
 from leasehold.schema.types import Type
 from leasehold.schema.verification import as_if_public
 from spark_streaming.facts import (
@@ -154,6 +156,17 @@ def test_a_reference_is_looked_up_among_the_parents_that_are_left() -> None:
     assert topic.found(REFERENCE) == []
     topic.gone(21, PARENT)
     assert topic.found(REFERENCE) == [2]
+
+
+def test_an_image_of_before_a_fill_by_key_is_read_as_the_row_is() -> None:
+    """Images of this module are made under version 3."""
+    for below, a in ((4, 7.0), (3, None)):
+        filled = replace(TABLE.columns[1], missing=Missing(below, 7.0), not_null_enforced=True)
+        table = replace(TABLE, columns=(TABLE.columns[0], filled, TABLE.columns[2]))
+        said = Teller(table, (Side(2, False, 1), Side(UNIQUE, False, 1)), 1)
+        missing, entry = said.tell(b"row", 0, 0, image(1, 1, {3: 5}))
+        assert missing.value == (BROKEN if a is None else None)
+        assert entry.value == (None if a is None else msgpack.packb([a, 5]))
 
 
 def test_a_check_that_cannot_be_computed_is_broken() -> None:
