@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leasehold.model.records import Chunk, ChunksEnd
+from leasehold.model.records import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
@@ -216,6 +216,36 @@ def a_writer_sees_a_row_before_it_is_filled(rules: ReplicationRules) -> None:
     assert stage.row(1)[b] == long, "it is filled"
     outcome = stage.settle(stage.update(1, 11, expect=seen, on_conflict="fail"))
     demand(bool(outcome.lsn), "⚠ chunks", f"a schema change refuses a writer: {outcome.message}")
+
+
+def validating(stage: Stage, job_id: int = 1) -> Findings:
+    """A UNIQUE index over two equal rows has come to its validation, Spark has gone away; → what
+    Spark has seen."""
+    stage.settle({"sql": "create unique index i on t (a)"})
+    stage.until(lambda: stage.job(job_id).phase is Phase.VALIDATING, "the validation")
+    stage.cluster.backfill.crash()
+    job = stage.job(job_id)
+    (index,) = job.current.validates
+    found = ((index, (1,)), (index, (2,)))
+    return Findings(job_id, job.run, job.table_id, job.versions[job.table_id], 2, 2, found)
+
+
+def arrive(stage: Stage, findings: Findings) -> None:
+    backfill = stage.cluster.topics.backfill.name
+    stage.cluster.bus.append(backfill, 0, b"", stage.codec.encode(findings))
+
+
+def a_duplicate_is_mended_behind_sparks_back(rules: ReplicationRules) -> None:
+    """⚠ findings: two rows were equal when Spark read them, and are not when the master looks."""
+    stage = Stage(rules)
+    stage.settle(stage.update(2, 1))
+    stage.settle(stage.update(1, 1))
+    findings = validating(stage)
+    stage.settle(stage.update(2, 22))
+    arrive(stage, findings)
+    stage.until(lambda: stage.job(1).status.ended, "the job's end")
+    demand(stage.job(1).status is Status.SUCCEEDED, "⚠ findings", stage.job(1).error)
+    assert stage.job(1).dropped == 2, "each is looked up"
 
 
 # ------------------------------------------------------------------ a broker that forgets

@@ -26,6 +26,7 @@ from tests.simulation.interleavings import (
     Scenario,
     a_backfill_that_skips_rows,
     a_broker_loses_an_acknowledged_tail,
+    a_duplicate_is_mended_behind_sparks_back,
     a_grant_of_another_life,
     a_master_dies_before_it_answers,
     a_new_master_while_a_coherent_node_is_cut_off,
@@ -111,6 +112,12 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         ),
     ),
     ("verify_before_public", "d ⊨ S", a_backfill_that_skips_rows, replace(RULES, jobs=JOBS)),
+    (
+        "findings_confirmed",
+        "⚠ findings",
+        a_duplicate_is_mended_behind_sparks_back,
+        replace(RULES, jobs=JobRules(findings_confirmed=False)),
+    ),
     (
         "fill_leaves_genids",
         "⚠ chunks",

@@ -6,7 +6,9 @@ import pytest
 
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.model.records import Decisions
+from leasehold.schema.job import Phase, Status
 from tests.simulation.harm import Harm, demand
+from tests.simulation.interleavings import arrive, validating
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 
@@ -87,3 +89,28 @@ def test_l2_a_broker_that_lost_an_acknowledged_tail_is_noticed() -> None:
         stage.passing(100)
     assert before is not None
     assert stage.stores.get("r1").contents.position.offset <= lost.offset
+
+
+def test_findings_of_a_cancelled_job_blame_nobody() -> None:
+    """⚠ late findings: the job is cancelled while they travel; the next one of that name stands at
+    the same place, over rows that are mended, when they arrive. Its own arrive twice."""
+    stage = Stage()
+    stage.settle(stage.update(2, 1))
+    stage.settle(stage.update(1, 1))
+    late = validating(stage)
+    stage.settle({"job": 1, "action": "cancel"})
+    stage.until(lambda: stage.job(1).status.ended, "the cancelled job's end")
+    assert stage.job(1).status is Status.CANCELLED
+    stage.cluster.backfill.start()
+    own = validating(stage, 2)
+    arrive(stage, late)
+    stage.passing(500)
+    assert stage.job(2).phase is Phase.VALIDATING, "they end nothing"
+    for _ in range(2):
+        arrive(stage, own)
+    stage.until(lambda: stage.job(2).status.ended, "the job's end")
+    job = stage.job(2)
+    assert job.status is Status.FAILED
+    assert [key for _, _, key, _ in job.findings] == [(1,), (2,)]
+    assert "(a) = (1) is also in row (2,)" in job.error
+    assert stage.job(1).findings == ()

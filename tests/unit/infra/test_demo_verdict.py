@@ -33,6 +33,7 @@ PLANES = [
     {"tailnum": "N1", "seats": 2, "engines": 1},
 ]
 AIRPORTS = [{"faa": "A", "name": "Field"}, {"faa": "B", "name": "Field"}, {"faa": "C", "name": "x"}]
+SHARED = "unique index 'airports_name': (name) = ('Field') is also in another row"
 LOADED = [Rows(TABLES[1], AIRPORTS), Rows(TABLES[2], PLANES)]
 NOW = [{**PLANES[0], "seats": SEATS + 30, "engines": 2 + 31}, PLANES[1]]
 
@@ -73,8 +74,8 @@ def shown() -> Shown:
     failed = replace(
         job_plan(unique, catalog).job,
         status=Status.FAILED,
-        error="verification of index airports_name found 2 differences on node m1",
-        findings=((6, 9, ("A",), "another row"), (6, 9, ("B",), "another row")),
+        error="2 rows break index airports_name: row ('A',): …",
+        findings=((6, 9, ("A",), SHARED), (6, 9, ("B",), SHARED)),
     )
     return Shown(
         plan,
@@ -107,10 +108,13 @@ def failed_with(shown: Shown, **fields: Any) -> Shown:
 
 SPOILT: dict[str, Callable[[Shown], Shown]] = {
     "a finding names a row that shares nothing": lambda s: failed_with(
-        s, findings=((6, 9, ("A",), ""), (6, 9, ("C",), ""))
+        s, findings=((6, 9, ("A",), SHARED), (6, 9, ("C",), SHARED))
     ),
     "a duplicate is not named": lambda s: failed_with(s, findings=s.unique.job.findings[:1]),
-    "another number of differences": lambda s: failed_with(s, error="found 22 differences"),
+    "its value is not named": lambda s: failed_with(
+        s, findings=((6, 9, ("A",), SHARED), (6, 9, ("B",), "another row"))
+    ),
+    "another number of rows": lambda s: failed_with(s, error="22 rows break index airports_name"),
     "the index is still there": lambda s: replace(
         s, airports=(s.airports[0], replace(s.airports[1], indexes=(Index(9, "i", (2,)),)))
     ),
