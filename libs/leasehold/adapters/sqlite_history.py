@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import apsw
+import msgpack
 
 _MAKE: Final = """
 CREATE TABLE IF NOT EXISTS history (one INTEGER PRIMARY KEY CHECK (one = 1), floor_lsn INTEGER);
@@ -12,17 +13,26 @@ CREATE TABLE IF NOT EXISTS collected (
     table_id INTEGER NOT NULL, element_id INTEGER NOT NULL,
     PRIMARY KEY (table_id, element_id)) WITHOUT ROWID;
 """
-# An earlier program's store does not know when its versions began: its history starts now.
-_BEGIN: Final = """
-INSERT OR IGNORE INTO history
-SELECT 1, iif(EXISTS (SELECT 1 FROM descriptors), lsn, 0) FROM position
-"""
 
 
 def make_history(connection: apsw.Connection) -> None:
+    """An earlier program does not say when a version begins: where it has written one, before or
+    in between, history starts now, with that version as its oldest."""
     with connection:
         connection.execute(_MAKE)
-        connection.execute(_BEGIN)
+        connection.execute("INSERT OR IGNORE INTO history VALUES (1, 0)")
+        found = connection.execute("SELECT table_id, version, body FROM descriptors").fetchall()
+        lsn = connection.execute("SELECT lsn FROM position").get
+        assert isinstance(lsn, int), "made with the file"
+        for table_id, version, packed in found:
+            body = msgpack.unpackb(packed, strict_map_key=False)
+            if "since_lsn" not in body:
+                body["since_lsn"] = lsn
+                connection.execute(
+                    "UPDATE descriptors SET body = ? WHERE table_id = ? AND version = ?",
+                    (msgpack.packb(body), table_id, version),
+                )
+                raise_floor(connection, lsn)
 
 
 def history_floor(connection: apsw.Connection) -> int:

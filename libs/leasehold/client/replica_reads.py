@@ -40,7 +40,7 @@ class Reads:
         self._coherency = coherency
         self._leases = leases
         self._users_left = users_left
-        self._use = Use(label, "", boottime_ns())
+        self._use = None if leases is None else Use(label, "", boottime_ns())
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
 
     def snapshot(self) -> SqliteSnapshot:
@@ -60,7 +60,7 @@ class Reads:
         with self.snapshot() as snapshot:
             newest: Descriptor = snapshot.newest(table)
             lease = None
-            if self._leases is not None:
+            if self._leases is not None and self._use is not None:
                 lease = self._leases.acquire_named(newest.table_id, self._use)
             descriptor = newest
             if lease is not None and lease.version != newest.version:
@@ -105,7 +105,7 @@ class Reads:
 
     def close(self) -> None:
         for _, lease in self._pinned.values():
-            if lease is None or self._leases is None:
+            if lease is None or self._leases is None or self._use is None:
                 continue
             if self._leases.release_named(lease, self._use):
                 self._users_left()

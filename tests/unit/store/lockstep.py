@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -165,9 +166,10 @@ class Lockstep:
     # ------------------------------------------------------------ work
 
     def publish(self, descriptor: Descriptor) -> None:
+        published = replace(descriptor, since_lsn=self.lsn + 1)
         for store in self.writers:
             store.prepare(descriptor)
-            store.put_descriptor(TABLE, descriptor.version, descriptor.to_wire())
+            store.put_descriptor(TABLE, descriptor.version, published.to_wire())
 
     def advance(self) -> None:
         """The schema change's next step: drain the newest version, or publish the next one."""

@@ -146,3 +146,25 @@ def test_the_history_of_an_earlier_programs_store_begins_when_it_is_opened(
         with pytest.raises(SnapshotTooOld, match="before LSN 5"):
             snapshot.descriptor_at("t", 4)
     again.close()
+
+
+def test_a_version_that_an_earlier_program_wrote_in_between_hides_what_was_before_it(
+    tmp_path: Path,
+) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    put(store, V1)
+    put(store, V2)
+    put(store, replace(V3, since_lsn=0))
+    store.begin()
+    store.commit(LogPosition(offset=5, lsn=5))
+    store.close()
+    for _ in range(2):
+        again = SqliteStore(tmp_path / "store.db")
+        again.begin()
+        again.commit(LogPosition(offset=6, lsn=6))
+        with again.open_snapshot() as snapshot:
+            assert snapshot.descriptor_at("u", 5).version == 3
+            assert snapshot.descriptor_at("u", 6).version == 3, "opened again, it begins no later"
+            with pytest.raises(SnapshotTooOld, match="before LSN 5"):
+                snapshot.descriptor_at("t", 4)
+        again.close()

@@ -37,6 +37,7 @@ CARS = Descriptor(
     (PLACE, NUMBER),
     (Index(BY_COLOUR, "by_colour", (COLOUR, SIZE)),),
     6,
+    since_lsn=1,
 )
 ROWS = [
     ("a", 1, "red", 5),

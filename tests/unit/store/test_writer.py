@@ -34,7 +34,7 @@ from tests.unit.store.flights_table import (
     history,
 )
 
-FLIGHTS = first_version(wide_key=False)
+FLIGHTS = replace(first_version(wide_key=False), since_lsn=1)
 
 
 def insert(number: int, seats: int | None = None) -> RowChange:
