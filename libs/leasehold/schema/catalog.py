@@ -58,8 +58,8 @@ class Catalog:
         catalog.ledger_run = ledger_run
         return catalog
 
-    def ahead(self, writes: Iterable[CatalogWrite]) -> Catalog:
-        """A catalog of its own, with these writes as if they were in the log already."""
+    def copy(self) -> Catalog:
+        """A catalog of its own, to be ahead of the log."""
         catalog = Catalog()
         catalog._versions = {table: dict(kept) for table, kept in self._versions.items()}
         catalog._newest = dict(self._newest)
@@ -67,9 +67,14 @@ class Catalog:
         catalog._min_versions = dict(self._min_versions)
         catalog.jobs = dict(self.jobs)
         catalog.ledger_run = self.ledger_run
-        for write in writes:
-            catalog.apply(write, 0, 0)
         return catalog
+
+    def make(self, descriptor: Descriptor) -> None:
+        """In a copy: version 1 of a table that is not in the log yet, at first or anew."""
+        assert descriptor.version == 1, "a table that is in the log has its versions there"
+        self._versions.pop(descriptor.table_id, None)
+        self._newest.pop(descriptor.table_id, None)
+        self._put(descriptor)
 
     def apply(self, write: CatalogWrite, commit_us: int, lsn: int) -> None:
         """Take one catalog write of the commit `lsn`."""

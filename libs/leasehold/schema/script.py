@@ -36,7 +36,6 @@ class Script:
     """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
     version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there."""
 
-    base: Catalog
     catalog: Catalog
     made: dict[int, Descriptor] = field(default_factory=dict)
     truncated: dict[int, None] = field(default_factory=dict)
@@ -45,7 +44,7 @@ class Script:
 
     @classmethod
     def on(cls, catalog: Catalog) -> Script:
-        return cls(catalog, catalog)
+        return cls(catalog.copy())
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
@@ -75,7 +74,7 @@ class Script:
             case NothingToDo(notice):
                 return {"notice": notice}
             case CreateTablePlan(table):
-                self.made[table.table_id] = table
+                self._make(table)
                 answer: Answer = {"table": table.table_id}
             case TruncatePlan(tables):
                 self.truncated |= dict.fromkeys(
@@ -83,18 +82,22 @@ class Script:
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
             case JobPlan(job) if job.table_id in self.made:
-                self.made[job.table_id] = _at_once(self.made[job.table_id], job)
+                self._make(_at_once(self.made[job.table_id], job))
                 answer = {"table": job.table_id}
             case JobPlan(job):
                 rows = 0 if job.table_id in self.truncated else rows_about(job.table_id)
-                self.jobs[job.table_id] = replace(job, rows=rows)
+                self.jobs[job.table_id] = job = replace(job, rows=rows)
+                self.catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
                 if isinstance(change, DropTable):
                     self.dropped.add(job.table_id)
                 answer = {"job": job.job_id}
-        self.catalog = self.base.ahead(self.writes)
         if planned.notices:
             answer["notice"] = "; ".join(planned.notices)
         return answer
+
+    def _make(self, table: Descriptor) -> None:
+        self.made[table.table_id] = table
+        self.catalog.make(table)
 
     def _own_job(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
         job = next((j for j in self.jobs.values() if j.job_id == busy.detail.get("job")), None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.schema.types import Type
-from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.ddl import STATEMENTS_MAX, parse_ddl, parse_statements
 from leasehold.sql.parse import STATEMENT_BYTES_MAX
 from leasehold.sql.statements import (
     AlterTable,
@@ -141,6 +141,30 @@ def test_what_is_not_built_is_named(sql: str, words: str) -> None:
     with pytest.raises(FeatureNotSupported) as caught:
         parse_ddl(sql)
     assert words in caught.value.message
+
+
+def test_several_statements_each_with_its_own_text() -> None:
+    text = " drop table t; ;\n DROP INDEX i -- last\n;"
+    first, second = parse_statements(text)
+    assert (first.statement, first.sql) == (DropTable("t", False, 13), "drop table t")
+    assert (second.statement, second.sql) == (DropIndex("i", False, 30), "DROP INDEX i")
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "position"),
+    [
+        ("drop table t; drop tabl u", SyntaxInvalid, 20),
+        ("drop table t; vacuum", FeatureNotSupported, 15),
+        (";;", SyntaxInvalid, 1),
+        ("drop table t;" * (STATEMENTS_MAX + 1), OutOfRange, 13 * STATEMENTS_MAX + 1),
+    ],
+)
+def test_several_statements_refused_where_it_stands(
+    sql: str, error: type[Refused], position: int
+) -> None:
+    with pytest.raises(error) as caught:
+        parse_statements(sql)
+    assert caught.value.detail["position"] == position
 
 
 # ------------------------------------------------------------------ names
