@@ -214,7 +214,7 @@ def lost(before: Row, outcome: Outcome, made: Version, used: tuple[Version, ...]
         return ""
     own_columns = made.descriptor.by_id
     named = {made.descriptor.column(name).element_id for name, _ in write.values}
-    following = {e for e, c in own_columns.items() if c.derived and c.derived.source in named}
+    following = {e for e, c in own_columns.items() if c.derived and named & {*c.derived.sources}}
     for version in used:
         for column in version.public:
             if column.element_id in named | following:
@@ -223,6 +223,8 @@ def lost(before: Row, outcome: Outcome, made: Version, used: tuple[Version, ...]
             if write.kind is UPDATE and now != before.value(column.element_id):
                 return f"column {column.name!r} becomes {now} by a write that does not name it"
             own = own_columns.get(column.element_id)
+            if column.derived or (own and own.derived):
+                continue  # whether it is what its expression says is part of d ⊨ S
             if write.kind is INSERT and now not in (column.default, own.default if own else None):
                 return f"column {column.name!r} of a new row is {now}, not its default"
     return ""

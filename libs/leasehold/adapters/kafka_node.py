@@ -14,7 +14,7 @@ from random import SystemRandom
 from threading import Event as Flag
 from typing import Final
 
-from leasehold.adapters.clock import boottime_ns, new_incarnation, now
+from leasehold.adapters.clock import boottime_ns, new_incarnation, now, random_bytes
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings, RedisSettings
 from leasehold.adapters.kafka_access import AccessDenied
@@ -67,6 +67,7 @@ from leasehold.replication.node_agent import FOR_AGENT
 CODEC: Final = MessagePackCodec()
 RECORDS_PER_READ_MAX: Final = 2_000
 IDLE_NS: Final = 100_000_000
+SECRET_BYTES: Final = 32
 LEDGER_POLL_NS: Final = 1_000_000
 """librdkafka waits in whole milliseconds: less would be a loop that keeps the interpreter from the
 ledger's thread."""
@@ -119,7 +120,15 @@ class KafkaNode:
         }
         self._wake_ns = 0
         self._own_settings = settings
-        self.node = Node(settings, store, CODEC, new_incarnation(), session_ids(), now())
+        self.node = Node(
+            settings,
+            store,
+            CODEC,
+            new_incarnation(),
+            session_ids(),
+            now(),
+            secret=random_bytes(SECRET_BYTES),
+        )
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None

@@ -36,7 +36,7 @@ from leasehold.adapters.sqlite_plan import EntriesPlan
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
-from leasehold.schema.derived import unlike, value_of
+from leasehold.schema.derived import relied_on, unlike, value_of
 from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
@@ -120,6 +120,8 @@ class TableCheck:
         else:
             self._rows()
             self._unknown()
+            for column in filter(relied_on, self._newest.columns):
+                self._derived(column)
             for index in self._newest.indexes:
                 if index.state in DELETED:
                     self._index(index, rows, complete=index.state in READABLE)
@@ -141,8 +143,8 @@ class TableCheck:
                     self._index(index, rows, complete=True)
                 case Column() as column:
                     self._columns([column])
-                    if column.derived is not None:
-                        self._derived(public, column)
+                    if relied_on(column):
+                        self._derived(column)
                 case Check() as check:
                     self._check(check)
                 case ForeignKey() as key:
@@ -316,14 +318,14 @@ class TableCheck:
             if why:
                 self._add(6, check.element_id, key, f"check {check.name!r}: {why}")
 
-    def _derived(self, seen: Descriptor, column: Column) -> None:
-        """A column that is about to take another's place has the value it is derived to have."""
+    def _derived(self, column: Column) -> None:
+        """A column that follows from others has the value that its expression gives."""
+        assert column.derived is not None, column
         compute = value_of(self._newest, column)
-        ids = tuple(c.element_id for c in seen.columns if c.state in READABLE)
-        for key, image in self._images(ids):
+        for key, image in self._images((*column.derived.sources, column.element_id)):
             why = unlike(compute, image, column.element_id)
             if why:
-                words = f"column {column.name!r} of type {column.type}: {why}"
+                words = f"column {column.name!r}, computed from others: {why}"
                 self._add(2, column.element_id, key, words)
 
     def _images(self, columns: Sequence[int]) -> Iterator[tuple[Key, dict[int, Any]]]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from leasehold.client.public_schema_json import has_form
 from leasehold.client.version_diff import column_words
+from leasehold.schema.defaults import default_of_old_rows
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.types import Type
 
@@ -103,6 +104,8 @@ def _field(column: Column) -> dict[str, Any]:
         "leasehold.element_id": column.element_id,
         "leasehold.type": str(column.type),
     }
+    if column.derived is not None:
+        field["leasehold.generated"] = column.derived.expression
     if column.alias:
         field["aliases"] = [avro_name(column.alias)]
     return field
@@ -112,7 +115,7 @@ def _type_and_default(column: Column) -> dict[str, Any]:
     """A field's default is what a reader shows for data older than the column. It belongs to the
     first type of a union: hence null stands second where old rows show something else."""
     plain = _TYPES[column.type.name]
-    shown = column.default if column.missing is None else column.missing.value
+    shown = default_of_old_rows(column) if column.missing is None else column.missing.value
     if shown is None or not has_form(shown):
         return {"type": ["null", plain], "default": None} if column.nullable else {"type": plain}
     default = _default(column.type, shown)

@@ -56,6 +56,8 @@ def _property(column: Column) -> dict[str, Any]:
     form["description"] = column_words(column)
     if column.default is not None and has_form(column.default):
         form["default"] = to_json(column.type, column.default)
+    if column.generated:
+        form["readOnly"] = True
     return form
 
 

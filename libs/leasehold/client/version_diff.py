@@ -129,6 +129,10 @@ def column_words(column: Column) -> str:
         words.append("not null on new writes")
     if column.default is not None:
         words.append(f"default {_literal(to_json(column.type, column.default))}")
+    elif column.default_expression:
+        words.append(f"default {column.default_expression}")
+    if column.derived is not None and column.derived.generated:
+        words.append(f"generated always as ({column.derived.expression}) stored")
     if column.alias:
         words.append(f"also named {column.alias}")
     return " ".join(words)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from leasehold.model.errors import DuplicateKey, MalformedRequest
+from leasehold.model.errors import DuplicateKey, FeatureNotSupported, MalformedRequest
 from leasehold.model.ports import Row
 from leasehold.model.records import Expression, Genids, Key, Operation, OperationKind
+from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json
+from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json, to_storage
 from leasehold.transaction.binding import binding
 from leasehold.transaction.locks import Expected, covering, expected_of
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from leasehold.client.replica_reads import Reads
 
 OPERATIONS_MAX: Final = 10_000
+_UNDECIDED: Final = object()
+"""In an own row: the default of a column that only the master can compute."""
 
 
 class WriteSet:
@@ -57,9 +60,9 @@ class WriteSet:
             found = None if own is None else dict(own)
         else:
             found = None if row is None else named(descriptor, row)
-        if found is None or wanted is None:
-            return found
-        return {column.name: found[column.name] for column in wanted}
+        if found is not None and wanted is not None:
+            found = {column.name: found[column.name] for column in wanted}
+        return None if found is None else _decided(descriptor, found)
 
     def scan(
         self, table: str, low: Any = None, high: Any = None, *, rows_max: int = 10_000
@@ -81,7 +84,7 @@ class WriteSet:
             if values is None:
                 found.pop(key, None)
             elif inside:
-                found[key] = values
+                found[key] = _decided(descriptor, values)
         for key in sorted(found)[:rows_max]:
             yield found[key]
 
@@ -114,7 +117,7 @@ class WriteSet:
             seen = self._first_seen(name, row)
             before = None if row is None or seen is None else named(descriptor, row)
             changed = [descriptor.column(column).element_id for column in values]
-            expect = self._expected(name, descriptor, changed)
+            expect = self._expected(name, descriptor, descriptor.changed_with(changed))
         if before is None:
             return False
         if any(isinstance(value, Expression) for value in values.values()):
@@ -123,7 +126,7 @@ class WriteSet:
             )
         binding(descriptor).values(values, None)
         self._add(OperationKind.UPDATE, descriptor, stored, values, expect)
-        self._own[name] = {**before, **values}
+        self._own[name] = _with_generated(descriptor, {**before, **values})
         return True
 
     def delete(self, table: str, key: Any) -> bool:
@@ -191,13 +194,45 @@ class WriteSet:
         self, descriptor: Descriptor, key: Key, values: Mapping[str, Any]
     ) -> dict[str, Any]:
         row: dict[str, Any] = {
-            column.name: from_storage(column.type, column.default)
+            column.name: _UNDECIDED
+            if column.default_expression
+            else from_storage(column.type, column.default)
             for column in descriptor.by_name.values()
         }
         row.update(values)
         for column, value in zip(descriptor.key_columns, key, strict=True):
             row[column.name] = from_storage(column.type, value)
+        return _with_generated(descriptor, row)
+
+
+def _with_generated(descriptor: Descriptor, row: dict[str, Any]) -> dict[str, Any]:
+    """An own row with its generated columns as its other ones are now. Raises what the expressions
+    raise, as the commit would."""
+    if not descriptor.generated:
         return row
+    plain = [c for c in descriptor.by_name.values() if not c.generated]
+    known = [c for c in plain if row[c.name] is not _UNDECIDED]
+    image: dict[int, Any] = {c.element_id: to_storage(c.type)(row[c.name]) for c in known}
+    derive(descriptor, None, image)
+    missing = {c.element_id for c in plain} - image.keys()
+    for column in descriptor.by_name.values():
+        if column.derived is not None:
+            value = from_storage(column.type, image.get(column.element_id))
+            row[column.name] = value if missing.isdisjoint(column.derived.sources) else _UNDECIDED
+    return row
+
+
+def _decided(descriptor: Descriptor, row: dict[str, Any]) -> dict[str, Any]:
+    """Raises FeatureNotSupported for a value that there is only once the row is committed."""
+    for name, value in row.items():
+        if value is _UNDECIDED:
+            raise FeatureNotSupported(
+                f"the value of column {name!r} of table {descriptor.name!r} is decided when this"
+                " transaction commits: read it afterwards, name other columns, or give a value",
+                table=descriptor.name,
+                column=name,
+            )
+    return row
 
 
 def named(descriptor: Descriptor, row: Row) -> dict[str, Any]:

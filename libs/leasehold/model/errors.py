@@ -14,6 +14,8 @@
     │   ├── FeatureNotSupported   0A000    ├── TableBusy          55006
     │   ├── SyntaxInvalid         42601    ├── UnknownJob         42704
     │   ├── DuplicateColumn       42701    ├── WrongJobState      55000
+    │   ├── InvalidObject         42P17    ├── GeneratedAlways    428C9
+    │   ├── NotGenerated          55000
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -172,6 +174,18 @@ class InvalidDefinition(Refused):
     sqlstate = "42P16"
 
 
+class InvalidObject(Refused):
+    """A generated column's expression is over another one, or changes from call to call."""
+
+    sqlstate = "42P17"
+
+
+class GeneratedAlways(Refused):
+    """A value was given for a column that is computed from others."""
+
+    sqlstate = "428C9"
+
+
 class DependentObjects(Refused):
     """Something else rests on what was to be dropped."""
 
@@ -190,6 +204,12 @@ class UnknownJob(Refused):
 
 class WrongJobState(Refused):
     """The job is not in a state in which that can be done to it (any more)."""
+
+    sqlstate = "55000"
+
+
+class NotGenerated(Refused):
+    """The column has no expression that could be dropped."""
 
     sqlstate = "55000"
 

@@ -39,6 +39,7 @@ from leasehold.replication.outcomes import (
     outcome_of_refusal,
 )
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.elements import Moment
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import Decided, RowReader, RowRefused, VerifyRules, verify
@@ -109,6 +110,7 @@ class Batch:
         settings: BatchSettings,
         outcomes: OutcomeSettings,
         rules: VerifyRules = VERIFY_RULES,
+        secret: bytes = b"",
     ) -> None:
         self._catalog = catalog
         self._store = store
@@ -116,6 +118,7 @@ class Batch:
         self._settings = settings
         self._outcomes = outcomes
         self._rules = rules
+        self._secret = secret
         self._wall_us = wall_us
         self._commit_us = position.commit_us
         self._lsn = position.lsn
@@ -146,6 +149,10 @@ class Batch:
             # A long idle time and a clock fault look alike; idle time is let in step by step.
             return max(after, min(self._wall_us, self._commit_us + COMMIT_JUMP_US_MAX))
         return max(after, self._wall_us)
+
+    def _moment(self) -> Moment:
+        """The next commit's: its time, and what nobody can foretell and no other commit has."""
+        return Moment(self._next_commit_us(), self._secret + self.next_lsn.to_bytes(8, "big"))
 
     # ------------------------------------------------------------ requests
 
@@ -200,6 +207,7 @@ class Batch:
                 self.next_lsn,
                 self._rules,
                 self._holders_but(made.empty),
+                self._moment(),
             )
         except Refused as error:
             self._refuse(message, request, error, self._disposition(request, error))

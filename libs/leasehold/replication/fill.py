@@ -75,14 +75,13 @@ def _images(
     changes: list[RowChange] = []
     before: list[Row] = []
     locks = () if rules.fill_leaves_genids else descriptor.locks
-    fills = {} if column.derived else {column.element_id: column.default}
     for key in dict.fromkeys(keys):
         row = store.row(descriptor, key)
         if row is None or row.values.get(column.element_id) is not None:
             continue
-        image = compose(descriptor, ChangeKind.FILL, row.values, fills)
-        if column.derived and column.element_id not in image:
-            continue
+        image = compose(descriptor, ChangeKind.FILL, row.values, {})
+        if column.element_id not in image:
+            continue  # its value can't be computed, or is NULL
         table, version = descriptor.table_id, descriptor.version
         changes.append(RowChange(ChangeKind.FILL, table, version, key, image, row.genids, locks))
         before.append(row)

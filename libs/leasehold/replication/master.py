@@ -106,9 +106,10 @@ class Master:
         changes: SchemaChanges,
         now: Now,
         rules: ReplicationRules = RULES,
+        secret: bytes = b"",
     ) -> None:
         """`position` is the one right after the Claim. `unanswered`: what records after
-        `answered_through` have to give (L7)."""
+        `answered_through` have to give (L7). `secret`: at most 32 bytes, see `Node`."""
         self._settings = settings
         self._node = node
         self._catalog = catalog
@@ -116,6 +117,8 @@ class Master:
         self._codec = codec
         self._changes = changes
         self._rules = rules
+        # The epoch: a record of an old master's that is lost may have had the same LSN.
+        self._secret = secret + position.epoch.to_bytes(8, "big")
         self._epoch = position.epoch
         self._incarnation = position.incarnation
         self._log_end = position.offset
@@ -221,6 +224,7 @@ class Master:
             self._settings.batch,
             self._settings.outcomes,
             self._rules.verify,
+            self._secret,
         )
         self._store.begin()
         try:

@@ -109,9 +109,13 @@ class Node:
         session_ids: Iterator[int],
         now: Now,
         rules: ReplicationRules = RULES,
+        secret: bytes = b"",
     ) -> None:
         """`incarnation`: fresh and random per start (L4, C3). `session_ids`: fresh random numbers
-        for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX."""
+        for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX. `secret`: at most 32
+        random bytes that never leave the process; without them the incarnation, from which the
+        random values of defaults can be foretold."""
+        self._secret = secret or incarnation
         self._settings = settings
         self._store = store
         self._codec = codec
@@ -348,6 +352,7 @@ class Node:
             after.epoch,
             self._rules.jobs,
             self._store.rows_about,
+            self._secret,
         )
         unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
         self.master = Master(
@@ -361,6 +366,7 @@ class Node:
             changes,
             now,
             self._rules,
+            self._secret,
         )
         self._unanswered.clear()
         effects.append(Became("master", after.epoch, "its Claim counts"))

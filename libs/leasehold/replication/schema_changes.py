@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ports import Now
@@ -28,6 +29,7 @@ from leasehold.schema import coordinator_effects as wanted
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.chunk_gate import accept_chunk, accept_end, accept_findings
 from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
+from leasehold.schema.elements import Moment
 from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
@@ -35,6 +37,8 @@ from leasehold.schema.plan import JobPlan, plan
 from leasehold.schema.script import Script, answer_of
 from leasehold.sql.ddl import Said, parse_statements
 from leasehold.sql.statements import Explain
+
+SEED_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,12 @@ class SchemaChanges:
         epoch: int,
         rules: JobRules = RULES,
         rows_about: Callable[[int], int] = lambda table_id: -1,
+        secret: bytes = b"",
     ) -> None:
-        """`rows_about`: how many rows a table has, for estimates; -1 = not known."""
+        """`rows_about`: how many rows a table has, for estimates; -1 = not known. `secret`: see
+        `Node`; what goes into a job is made from it, never the secret itself."""
         self._rows_about = rows_about
+        self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
         self._rules = rules
         self._coherent: frozenset[str] = frozenset()
@@ -85,11 +92,12 @@ class SchemaChanges:
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request)
         script = Script.on(self._catalog)
+        moment = self._moment(request.id, now)
         answers = []
         for statement, sql in said:
             assert not isinstance(statement, Explain), "looked at before"
             text = request.sql if len(said) == 1 else sql
-            answers.append(script.take(statement, text, request.id, now.wall_us, self._rows_about))
+            answers.append(script.take(statement, text, request.id, moment, self._rows_about))
         script.refuse_dropped(request.operations)
         answer = answer_of(tuple(answers))
         return Decision(script.writes, answer, script.catalog, script.empty)
@@ -108,6 +116,11 @@ class SchemaChanges:
         rows = self._rows_about(planned.job.table_id) if isinstance(planned, JobPlan) else -1
         steps = explain(planned, rows, pace_of(self._catalog.jobs.values()))
         return [step.to_wire() for step in steps]
+
+    def _moment(self, request_id: bytes, now: Now) -> Moment:
+        """As of which rows that are there get a default that changes from call to call."""
+        seed = blake2b(request_id, key=self._secret, digest_size=SEED_BYTES).digest()
+        return Moment(now.wall_us, seed)
 
     # ------------------------------------------------------------ the backfill lane
 

@@ -6,7 +6,7 @@ the same statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from leasehold.model.errors import (
     DuplicateObject,
@@ -18,6 +18,7 @@ from leasehold.schema.descriptor import (
     Descriptor,
 )
 from leasehold.schema.draft import Draft
+from leasehold.schema.elements import Moment
 from leasehold.schema.lock_actions import LockActions
 from leasehold.schema.references import (
     References,
@@ -33,6 +34,7 @@ from leasehold.sql.statements import (
     AlterType,
     DropColumn,
     DropConstraint,
+    DropExpression,
     DropLock,
     DropNotNull,
     RenameColumn,
@@ -53,8 +55,9 @@ class Alteration:
         taken: set[str],
         parents: Callable[[str], Descriptor],
         references: References = lambda: (),
+        moment: Moment | None = None,
     ) -> None:
-        self._draft = Draft(table, taken, parents, references)
+        self._draft = Draft(table, taken, parents, references, moment)
         self.constraints = ConstraintActions(self._draft)
         self._columns = ColumnActions(self._draft, self.constraints)
         self._locks = LockActions(self._draft)
@@ -77,6 +80,10 @@ class Alteration:
         """For people: what is changed, `column a` or `column a, constraint b`."""
         return ", ".join(dict.fromkeys(self._draft.words)) or f"table {self._draft.table.name}"
 
+    def going(self, actions: Iterable[Action]) -> None:
+        """All that will be added: what is dropped with what rests on it may come before that."""
+        self._draft.going = {action.name for action in actions if isinstance(action, DropColumn)}
+
     def add(self, action: Action) -> None:
         """Take one action. Raises what `plan` raises."""
         self.kind = "alter table" if self._draft.words else _KINDS[type(action)]
@@ -91,6 +98,8 @@ class Alteration:
                 self._rename_table(action)
             case SetDefault():
                 self._columns.set_default(action)
+            case DropExpression():
+                self._columns.drop_expression(action)
             case AlterType():
                 self._columns.alter_type(action)
             case SetNotNull():
@@ -134,6 +143,7 @@ _KINDS: dict[type, str] = {
     RenameConstraint: "rename constraint",
     RenameTable: "rename table",
     SetDefault: "set default",
+    DropExpression: "drop expression",
     AlterType: "alter type",
     SetNotNull: "set not null",
     DropNotNull: "drop not null",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,10 @@ from leasehold.model.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     InvalidDefinition,
+    NotGenerated,
     NotNullViolation,
     OutOfRange,
+    SyntaxInvalid,
 )
 from leasehold.schema import tracks as way
 from leasehold.schema.constraint_actions import ConstraintActions
@@ -23,23 +26,27 @@ from leasehold.schema.elements import (
     Column,
     Constraint,
     ForeignKey,
+    Index,
 )
-from leasehold.schema.making import column_of
+from leasehold.schema.making import column_of, generated_column
 from leasehold.schema.references import (
     refuse_referred_column,
     refuse_referred_index,
 )
-from leasehold.sql.conversion import conversions, converted
+from leasehold.schema.tracks import Track
+from leasehold.sql.conversion import check_default_fits, conversions, converted
+from leasehold.sql.default import Default, default_of_text
 from leasehold.sql.expression import (
     compile_expression,
     rename_column_in,
 )
-from leasehold.sql.literal import default_value
 from leasehold.sql.statements import (
     AddColumn,
     AlterType,
     DropColumn,
+    DropExpression,
     DropNotNull,
+    GeneratedDefinition,
     RenameColumn,
     SetDefault,
     SetNotNull,
@@ -77,10 +84,11 @@ class ColumnActions:
                 " a statement of its own",
                 **named,
             )
-        if not definition.nullable and definition.default is None:
+        valued = definition.default is not None or definition.default_expression
+        if not definition.nullable and not valued and definition.generated is None:
             raise NotNullViolation(
                 f"column {definition.name!r} is NOT NULL and old rows would lack the value:"
-                " give a DEFAULT",
+                " give a DEFAULT or an expression it is GENERATED from",
                 **named,
             )
         if len(table.columns) + len(self._draft.tracks) >= COLUMNS_MAX:
@@ -88,14 +96,39 @@ class ColumnActions:
                 f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
             )
         column = column_of(definition, self._draft.new_id())
-        self._draft.columns[column.name] = column
-        self._draft.take(way.add_column(column), f"column {column.name}")
+        if definition.generated is not None:
+            self._add_generated(column, definition.generated)
+        else:
+            if column.default_expression:
+                column = replace(column, moment=self._draft.moment)
+            self._draft.columns[column.name] = column
+            self._draft.take(way.add_column(column), f"column {column.name}")
         if definition.unique is not None:
             self._constraints.add_unique(definition.unique)
         for check in definition.checks:
             self._constraints.add_check(check)
         if definition.references is not None:
             self._constraints.add_foreign_key(definition.references)
+
+    def _add_generated(self, column: Column, definition: GeneratedDefinition) -> None:
+        """⚠ NOT NULL is a constraint over a new column: it waits until writers see the column."""
+        table = replace(self._draft.table, columns=tuple(self._draft.columns.values()))
+        made = generated_column(column, definition, table)
+        assert made.derived is not None
+        new = [c for c in table.columns if self._draft.table.element(c.element_id) is None]
+        over = [c for c in new if c.element_id in made.derived.sources]
+        if over:
+            raise FeatureNotSupported(
+                f"column {column.name!r} is computed from column {over[0].name!r}, which the same"
+                " statement adds: add it by a statement of its own",
+                column=column.name,
+                position=definition.position,
+            )
+        made = replace(made, nullable=True)
+        self._draft.take(way.add_generated(made), f"column {made.name}")
+        if not column.nullable:
+            self._draft.take(way.set_not_null(made), f"column {made.name}")
+        self._draft.columns[made.name] = replace(made, nullable=column.nullable)
 
     def drop(self, action: DropColumn) -> None:
         if action.if_exists and action.name not in self._draft.columns:
@@ -117,6 +150,16 @@ class ColumnActions:
                 column=column.name,
                 position=action.position,
             )
+        self._refuse_unbound(column, action.position)
+        following = self._draft.computed_from(column)
+        for other in following:
+            if other.name not in self._draft.going and other.element_id not in self._draft.unbound:
+                raise DependentObjects(
+                    f"generated column {other.name!r} is computed from column {column.name!r}:"
+                    f" drop it in the same statement, or its expression first",
+                    column=column.name,
+                    position=action.position,
+                )
         refuse_referred_column(self._draft.references, column)
         indexes = [i for i in self._draft.table.indexes if column.element_id in i.columns]
         constraints: tuple[Constraint, ...] = (
@@ -131,8 +174,33 @@ class ColumnActions:
         for check in checks:
             self._draft.drop_once(way.drop_check(check), check, f"constraint {check.name}")
         del self._draft.columns[column.name]
-        track = way.drop_column(column, indexed=bool(indexes), checked=bool(checks))
+        track = self._way_out(column, following)
         self._draft.take(track, f"column {column.name}")
+
+    def _way_out(self, column: Column, following: Iterable[Column] = ()) -> Track:
+        """`following`: generated columns that are computed from it, which go first, or at least
+        their expressions."""
+        waits = int(self._rests_on(column))
+        for other in following:
+            unbound = other.element_id in self._draft.unbound
+            waits = max(waits, 1 if unbound else way.hidden_at(self._way_out(other)) + 1)
+        return way.drop_column(column, waits=waits)
+
+    def _rests_on(self, column: Column) -> bool:
+        """Is it in an index or a constraint?"""
+        table = self._draft.table
+        elements: tuple[Index | Constraint, ...]
+        elements = (*table.indexes, *table.checks, *table.foreign_keys)
+        return any(column.element_id in element.columns for element in elements)
+
+    def _refuse_unbound(self, column: Column, position: int) -> None:
+        if column.element_id in self._draft.unbound:
+            raise FeatureNotSupported(
+                f"the expression of column {column.name!r} is dropped by the same statement: change"
+                " the column by a statement of its own",
+                column=column.name,
+                position=position,
+            )
 
     def rename(self, action: RenameColumn) -> None:
         column = self._draft.column(action.name, action.position)
@@ -148,15 +216,50 @@ class ColumnActions:
             if column.element_id in check.columns:
                 text = rename_column_in(check.expression, column.name, action.to)
                 self._draft.tracks.append(way.reword_check(check, text))
+        for other in self._draft.computed_from(column):
+            assert other.derived is not None
+            text = rename_column_in(other.derived.expression, column.name, action.to)
+            self._draft.tracks.append(way.reword_generated(other, text))
 
     def set_default(self, action: SetDefault) -> None:
         column = self._draft.column(action.column, action.position)
-        value = None if action.value is None else default_value(action.value, column.type)
-        if value == column.default:
+        if column.generated:
+            raise SyntaxInvalid(
+                f"column {column.name!r} is generated and has no default: DROP EXPRESSION first",
+                column=column.name,
+                position=action.position,
+            )
+        made = Default()
+        if action.value is not None:
+            made = default_of_text(action.value, column.type)
+        if made == Default(column.default, column.default_expression):
             self._draft.notices.append(f"column {column.name!r} has that default already")
             return
-        self._draft.take(way.set_default(column, value), f"column {column.name}")
-        self._draft.columns[column.name] = replace(column, default=value)
+        self._draft.take(way.set_default(column, *made), f"column {column.name}")
+        self._draft.columns[column.name] = replace(
+            column, default=made.value, default_expression=made.expression, moment=None
+        )
+
+    def drop_expression(self, action: DropExpression) -> None:
+        column = self._draft.column(action.column, action.position)
+        if not column.generated:
+            if action.if_exists:
+                self._draft.notices.append(f"column {column.name!r} is not a generated column")
+                return
+            raise NotGenerated(
+                f"column {column.name!r} is not a generated column",
+                column=column.name,
+                position=action.position,
+            )
+        if self._draft.table.element(column.element_id) is None:
+            raise FeatureNotSupported(
+                f"column {column.name!r} is added by the same statement: leave the expression out",
+                column=column.name,
+                position=action.position,
+            )
+        self._draft.unbound[column.element_id] = column
+        self._draft.take(way.drop_expression(column), f"column {column.name}")
+        self._draft.columns[column.name] = replace(column, derived=None)
 
     def alter_type(self, action: AlterType) -> None:
         old = self._draft.column(action.column, action.position)
@@ -164,6 +267,14 @@ class ColumnActions:
             self._draft.notices.append(f"column {old.name!r} is of type {old.type} already")
             return
         self._refuse_users(old, action.position)
+        self._refuse_unbound(old, action.position)
+        if old.generated:
+            raise FeatureNotSupported(
+                f"the type of generated column {old.name!r} can't be changed: drop it and add it"
+                " again",
+                column=old.name,
+                position=action.position,
+            )
         forth, back = conversions(old.type, action.type, old.name, action.using)
         new = replace(
             old,
@@ -172,7 +283,9 @@ class ColumnActions:
             nullable=True,
             alias="",
             missing=None,
+            moment=None,
         )
+        check_default_fits(old, new)
         if old.default is not None:
             new = replace(new, default=converted(old, new, self._draft.table))
         # Whether the expressions fit is seen before anything is written.
@@ -226,6 +339,7 @@ class ColumnActions:
             for table, k in self._draft.references()
             if column.element_id in k.parent_columns
         ]
+        users += [f"generated column {c.name}" for c in self._draft.computed_from(column)]
         users += self._draft.made_over(column)
         if column.element_id in self._draft.table.primary_key:
             users.append("the primary key")

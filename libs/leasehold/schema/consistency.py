@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
-from leasehold.schema.derived import unlike, value_of
+from leasehold.schema.derived import relied_on, unlike, value_of
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ForeignKey
 from leasehold.schema.key_values import entry_of
@@ -167,16 +167,16 @@ def _required(descriptor: Descriptor, images: Mapping[Key, Mapping[int, Any]]) -
 
 
 def _derived(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
-    """Condition 2 for a column that is about to take another's place: each row has its value."""
+    """Condition 2 for a column that follows from others: each row has its value."""
     found: list[Violation] = []
     for column in descriptor.columns:
-        if column.derived is None or column.state not in READABLE:
+        if not relied_on(column):
             continue
         compute = value_of(descriptor, column)
         for key, row in rows.items():
             why = unlike(compute, row, column.element_id)
             if why:
-                words = f"column {column.name!r} of type {column.type}: {why}"
+                words = f"column {column.name!r}, computed from others: {why}"
                 found.append(Violation(2, column.element_id, key, words))
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -159,6 +159,20 @@ class Descriptor:
     def missing(self) -> dict[int, Missing]:
         """Of every column that images of older versions may lack, by element id."""
         return {c.element_id: c.missing for c in self.columns if c.missing is not None}
+
+    @cached_property
+    def generated(self) -> tuple[Column, ...]:
+        """Generated columns whose pair is written, whether or not a writer can see them."""
+        return tuple(c for c in self.written if c.generated)
+
+    def changed_with(self, element_ids: Iterable[int]) -> set[int]:
+        """These columns, and the generated ones that change when they do."""
+        found = set(element_ids)
+        for column in self.generated:
+            assert column.derived is not None
+            if not found.isdisjoint(column.derived.sources):
+                found.add(column.element_id)
+        return found
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:

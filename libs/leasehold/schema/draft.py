@@ -17,6 +17,7 @@ from leasehold.schema.elements import (
     Constraint,
     ForeignKey,
     Index,
+    Moment,
 )
 from leasehold.schema.names import constraint_names
 from leasehold.schema.references import (
@@ -31,8 +32,9 @@ class Draft:
     as they are until it is done.
 
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
-    the actions so far leave them. `parents` finds a table by its name, `references` the foreign
-    keys that refer to this one.
+    the actions so far leave them; `going` names the columns that some action drops, `unbound` are
+    generated columns that lose their expression, as they were. `parents` finds a table by its
+    name, `references` the foreign keys that refer to this one; `moment`: see `plan`.
     """
 
     def __init__(
@@ -41,17 +43,21 @@ class Draft:
         taken: set[str],
         parents: Callable[[str], Descriptor],
         references: References,
+        moment: Moment | None,
     ) -> None:
         self.table = table
         self.taken = set(taken)
         self.parents = parents
         self.references = references
+        self.moment = moment
         self.names = constraint_names(table)
         self.columns = {c.name: c for c in table.columns if c.state is State.PUBLIC}
         self.next_id = table.next_element_id
         self.words: list[str] = []
         self.dropped: set[int] = set()
         self.retyped: set[int] = set()
+        self.going: set[str] = set()
+        self.unbound: dict[int, Column] = {}
         self.tracks: list[Track] = []
         self.notices: list[str] = []
         self.needs: set[int] = set()
@@ -82,13 +88,27 @@ class Draft:
             self.take(track, words)
 
     def made_over(self, column: Column) -> list[str]:
-        """Constraints of this very statement that rest on a column."""
+        """What this very statement makes that rests on a column."""
         made = [track.element for track in self.tracks if track.new]
-        return [
+        over = [
             f"constraint {element.name}"
             for element in made
             if isinstance(element, Index | Check | ForeignKey)
             and column.element_id in element.columns
+        ]
+        following = (e for e in made if isinstance(e, Column) and e.derived is not None)
+        return over + [
+            f"generated column {c.name}"
+            for c in following
+            if c.derived and c.generated and column.element_id in c.derived.sources
+        ]
+
+    def computed_from(self, column: Column) -> list[Column]:
+        """Generated columns of the table that follow a column, as it stands."""
+        return [
+            c
+            for c in self.table.columns
+            if c.derived and c.generated and column.element_id in c.derived.sources
         ]
 
     def refuse_retyped(self, columns: Iterable[Column]) -> None:

@@ -13,16 +13,40 @@ DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
 
 
-class Derived(NamedTuple):
-    """The value of a column that is not public is `expression` over the row, and changes with the
-    column `source`: while a column changes its type, the new one follows the old, then the old one
-    the new. `strict`: a write whose value can't be computed is refused; else the pair is left out
-    and the verification finds it. `reverse`: it is the old column, kept for readers who finish."""
+class Moment(NamedTuple):
+    """What expressions that change from call to call are computed from, decided by the master:
+    `now_us` in unix µs; `seed` for random values, which differ by row (`sql/default.py`)."""
 
-    source: int
+    now_us: int
+    seed: bytes
+
+
+class Derived(NamedTuple):
+    """The value of a column is `expression` over the row, and changes with the columns `sources`.
+
+    While a column changes its type, the new one follows the old, then the old one the new; neither
+    is public meanwhile. `generated`: it is GENERATED ALWAYS AS (…) STORED, and stays so.
+    `strict`: a write whose value can't be computed is refused; else the pair is left out and the
+    verification finds it. `reverse`: it is the old column, kept for readers who finish. `loose`:
+    its expression is being dropped; followed as before, and not relied on.
+    """
+
+    sources: tuple[int, ...]
     expression: str
     strict: bool = False
     reverse: bool = False
+    generated: bool = False
+    loose: bool = False
+
+    def to_wire(self) -> list[Any]:
+        return [list(self.sources), *self[1:]]
+
+
+def derived_from_wire(body: Any) -> Derived:
+    """A number for `sources` is that of the one column: so it was before there were generated
+    ones."""
+    sources, *rest = body
+    return Derived((sources,) if isinstance(sources, int) else tuple(sources), *rest)
 
 
 class Missing(NamedTuple):
@@ -44,8 +68,10 @@ where it can't be left out. Rows that get a longer one are filled by images."""
 class Column:
     """`element_id` names the physical column, so a re-added name never meets old data.
 
-    `default` is a storage value, None = no default. A column is *required* when every row must
-    have its pair: NOT NULL, or a default that old rows must show. NOT NULL is a constraint with
+    `default` is a storage value, None = no constant default; `default_expression` is the text of
+    one that changes from call to call, "" = none. `moment`: at which one such was added, so what
+    old rows have of it. A column is *required* when every row must have its pair: NOT NULL, or a
+    default that old rows must show. NOT NULL is a constraint with
     states of its own: `not_null_enforced` is write-only (checked on writes, not relied on yet or
     any more), `nullable` False is public.
     `filled`: every row has had its pair of a write-only column, so what lacks one was set to NULL.
@@ -66,10 +92,21 @@ class Column:
     locks: tuple[int, ...] = (DEFAULT_LOCK,)
     derived: Derived | None = None
     missing: Missing | None = None
+    default_expression: str = ""
+    moment: Moment | None = None
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not None or bool(self.default_expression)
 
     @property
     def required(self) -> bool:
-        return not self.nullable or self.default is not None
+        return not self.nullable or self.has_default
+
+    @property
+    def generated(self) -> bool:
+        """Is it GENERATED ALWAYS AS (…) STORED?"""
+        return self.derived is not None and self.derived.generated
 
     @property
     def refuses_null(self) -> bool:
@@ -164,12 +201,15 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         "filled": column.filled,
         "alias": column.alias,
         "locks": list(column.locks),
-        "derived": None if column.derived is None else list(column.derived),
+        "derived": None if column.derived is None else column.derived.to_wire(),
         "missing": None if column.missing is None else list(column.missing),
+        "default_expression": column.default_expression,
+        "moment": None if column.moment is None else [column.moment[0], column.moment[1].hex()],
     }
 
 
 def column_from_wire(body: Mapping[str, Any]) -> Column:
+    moment = body.get("moment")
     return Column(
         body["id"],
         body["name"],
@@ -181,8 +221,10 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         body.get("filled", False),
         body.get("alias", ""),
         tuple(body.get("locks", (DEFAULT_LOCK,))),
-        Derived(*body["derived"]) if body.get("derived") else None,
+        derived_from_wire(body["derived"]) if body.get("derived") else None,
         Missing(*body["missing"]) if body.get("missing") else None,
+        body.get("default_expression", ""),
+        Moment(moment[0], bytes.fromhex(moment[1])) if moment else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from leasehold.schema.elements import derived_from_wire
 from leasehold.schema.estimate import Pace
 from leasehold.schema.job import Job, Step
 from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan, TruncatePlan
@@ -100,8 +101,8 @@ def _fields(edit: Any) -> str:
         said.append("NOT NULL enforced" if after["not_null_enforced"] else "NOT NULL dropped")
     if before.get("unique_enforced") != after.get("unique_enforced"):
         said.append("UNIQUE enforced" if after["unique_enforced"] else "UNIQUE dropped")
-    if before.get("default") != after.get("default"):
-        said.append("default dropped" if after["default"] is None else "default set")
+    if _default(before) != _default(after):
+        said.append("default set" if _default(after)[0] else "default dropped")
     if before.get("filled") != after.get("filled"):
         said.append("every row has its default")
     if before.get("expression") != after.get("expression"):
@@ -111,5 +112,23 @@ def _fields(edit: Any) -> str:
     if before.get("lock_moves") != after.get("lock_moves"):
         said.append("new locks take over what the old ones know")
     if before.get("derived") != after.get("derived"):
-        said.append("a value that can't be converted is refused")
+        said.append(_derived(before["derived"], after["derived"]))
     return ", ".join(said)
+
+
+def _default(body: Any) -> tuple[bool, Any, str]:
+    """Whether there is one, and which; a record from before there were expressions has none."""
+    value, expression = body.get("default"), body.get("default_expression", "")
+    return value is not None or bool(expression), value, expression
+
+
+def _derived(before: Any, after: Any) -> str:
+    if after is None:
+        return "computed no more"
+    now, was = derived_from_wire(after), derived_from_wire(before)
+    if now.expression != was.expression:
+        return "reworded"
+    if now.loose != was.loose:
+        return "its expression is not relied on"
+    made = "computed" if now.generated else "converted"
+    return f"a value that can't be {made} is refused"

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from leasehold.model.records import ChangeKind, Image, Key
+from leasehold.schema.defaults import default_of
 from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.elements import Moment
 from leasehold.schema.states import DELETED, WRITTEN, State
 
 
@@ -38,9 +40,14 @@ class KeyValues(NamedTuple):
 
 
 def compose(
-    descriptor: Descriptor, kind: ChangeKind, before: Image | None, changed: Image
+    descriptor: Descriptor,
+    kind: ChangeKind,
+    before: Image | None,
+    changed: Image,
+    moment: Moment | None = None,
 ) -> Image:
     """The after-image of an insert, update or fill under `descriptor` (T0), without NULL pairs.
+    `moment`: as of when a new row's defaults are computed; None where they are known.
 
     Columns that the version can't see keep the pairs they have. ⚠ A write-only or public required
     column that has no pair yet gets its default, on any insert *and any update*: otherwise a row
@@ -54,9 +61,9 @@ def compose(
     else:
         image.update(changed)
     for column in descriptor.written:
-        if column.derived is not None:
+        if column.derived is not None or not column.has_default:
             continue
-        if column.default is None or image.get(column.element_id) is not None:
+        if image.get(column.element_id) is not None:
             continue
         # An explicit NULL in a public column is a writer's own choice; only a pair that nobody
         # could have written takes the default. Once it is filled, a lacking pair is a NULL.
@@ -64,7 +71,10 @@ def compose(
         if column.element_id not in changed and (
             before is None or not column.nullable or unwritten
         ):
-            image[column.element_id] = column.default
+            # ⚠ A row from before the column has its default as of when it was added, whoever is
+            # first to write it: the backfill or an update.
+            at = moment if before is None else column.moment or moment
+            image[column.element_id] = default_of(descriptor, column, image, at)
     if descriptor.has_derived:  # from what the defaults have put, too
         derive(descriptor, before, image)
     return {element_id: value for element_id, value in image.items() if value is not None}

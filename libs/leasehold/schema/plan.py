@@ -23,9 +23,9 @@ from leasehold.schema.alteration import Alteration
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import edited
-from leasehold.schema.elements import Check, Column, ForeignKey, Index
+from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index, Moment
 from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.making import column_of, made_index
+from leasehold.schema.making import column_of, generated_column, made_index
 from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
 from leasehold.schema.references import refuse_referred_index, refuse_referred_table
 from leasehold.schema.states import State
@@ -49,6 +49,9 @@ SETTINGS: Final[Mapping[str, int]] = {
     "postpone": 0,
     "cancel_blockers_after_ms": 0,
 }
+
+
+NO_MOMENT: Final = Moment(0, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +106,14 @@ def plan(
     *,
     sql: str = "",
     request_id: bytes = b"",
-    now_us: int = 0,
+    moment: Moment = NO_MOMENT,
 ) -> Plan:
-    """What `statement` asks for, on the newest versions of `catalog`.
+    """What `statement` asks for, on the newest versions of `catalog`, as of `moment`.
 
     Raises UnknownTable, UnknownColumn, UnknownObject (42704), DuplicateObject (42P07),
-    DuplicateColumn (42701), InvalidDefinition (42P16), DependentObjects (2BP01), NotNullViolation
-    (23502), TableBusy (55006), FeatureNotSupported, OutOfRange (limits), what expressions raise.
+    DuplicateColumn (42701), InvalidDefinition (42P16), InvalidObject (42P17),
+    NotGenerated (55000), DependentObjects (2BP01), NotNullViolation (23502), TableBusy
+    (55006), FeatureNotSupported, OutOfRange (limits), what expressions raise.
     """
     match statement:
         case CreateTable():
@@ -125,12 +129,12 @@ def plan(
         case RenameIndex():
             made = _rename_index(statement, catalog)
         case AlterTable():
-            made = _alter_table(statement, catalog)
+            made = _alter_table(statement, catalog, moment)
     if isinstance(made, NothingToDo):
         return made
     job = _job(catalog, made)
-    marks = ((0, Phase.PUBLISHING.value, now_us),)
-    job = replace(job, sql=sql, request_id=request_id, created_us=now_us, marks=marks)
+    marks = ((0, Phase.PUBLISHING.value, moment.now_us),)
+    job = replace(job, sql=sql, request_id=request_id, created_us=moment.now_us, marks=marks)
     return JobPlan(job, made.notices)
 
 
@@ -213,6 +217,7 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
         primary_key=tuple(ids[column] for column in statement.primary_key),
         next_element_id=len(columns) + 1,
     )
+    table = _with_generated(table, statement)
     # A new table has no rows: its constraints hold, and are public with it.
     made = Alteration(table, taken | {name}, catalog.resolve)
     for unique in statement.uniques:
@@ -224,6 +229,16 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))
     return CreateTablePlan(_public_at_once(table, made))
+
+
+def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
+    """A generated column may stand before those that it is computed from."""
+    said = {c.name: c.generated for c in statement.columns if c.generated is not None}
+    unknown = Derived((), "", generated=True)
+    marked = tuple(replace(c, derived=unknown) if c.name in said else c for c in table.columns)
+    seen = replace(table, columns=marked)
+    made = (generated_column(c, said[c.name], seen) if c.name in said else c for c in marked)
+    return replace(table, columns=tuple(made))
 
 
 def _is_table(catalog: Catalog, name: str) -> bool:
@@ -272,7 +287,7 @@ def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     return TruncatePlan(tables, (NOTHING_TO_RESTART,) if statement.restart else ())
 
 
-def _alter_table(statement: AlterTable, catalog: Catalog) -> Changes | NothingToDo:
+def _alter_table(statement: AlterTable, catalog: Catalog, moment: Moment) -> Changes | NothingToDo:
     try:
         table = catalog.resolve(statement.table)
     except UnknownTable:
@@ -284,7 +299,9 @@ def _alter_table(statement: AlterTable, catalog: Catalog) -> Changes | NothingTo
         relation_names(catalog),
         catalog.resolve,
         lambda: references_of(catalog, table.table_id),
+        moment,
     )
+    made.going(statement.actions)
     for action in statement.actions:
         made.add(action)
     if not made.tracks:

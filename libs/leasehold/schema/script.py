@@ -23,6 +23,7 @@ from leasehold.model.records import (
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import edited
+from leasehold.schema.elements import Moment
 from leasehold.schema.job import Job
 from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, TruncatePlan, plan
 from leasehold.schema.states import State
@@ -62,12 +63,12 @@ class Script:
         change: Change,
         sql: str,
         request_id: bytes,
-        now_us: int,
+        moment: Moment,
         rows_about: Callable[[int], int],
     ) -> Answer:
         """Add what a statement asks for; → what is answered of it. Raises what `plan` raises."""
         try:
-            planned = plan(change, self.catalog, sql=sql, request_id=request_id, now_us=now_us)
+            planned = plan(change, self.catalog, sql=sql, request_id=request_id, moment=moment)
         except TableBusy as error:
             raise self._own_job(error) from error
         match planned:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from leasehold.schema.defaults import default_of_old_rows
 from leasehold.schema.descriptor import Descriptor, LockMove
 from leasehold.schema.edits import FENCE_BEFORE, Kind, kind_of
 from leasehold.schema.elements import (
@@ -106,7 +107,8 @@ def add_column(column: Column) -> Track:
     are filled by key where the default is small enough to stand in every descriptor."""
     if not column.required:
         return Track(column, True, (_DELETE_ONLY,), (_PUBLIC,))
-    missing = Missing(THIS_VERSION, column.default) if _small(column.default) else None
+    shown = default_of_old_rows(column)
+    missing = None if shown is None or not _small(shown) else Missing(THIS_VERSION, shown)
     change = {"state": State.WRITE_ONLY, "missing": missing}
     filling = Stage(change, fill=True, verify=True)
     if not column.nullable:
@@ -120,18 +122,44 @@ def _small(value: Any) -> bool:
     return not isinstance(data, bytes) or len(data) <= MISSING_BYTES_MAX
 
 
+def add_generated(column: Column) -> Track:
+    """As a required one; what it holds follows the columns it is computed from: first as far as
+    that can be computed, then strictly, so that the verification tells of rows where it can't."""
+    assert column.derived is not None, column
+    lenient = column.derived._replace(strict=False)
+    filling = Stage({"state": State.WRITE_ONLY}, fill=True)
+    strict = Stage({"derived": column.derived}, verify=True)
+    return Track(
+        column, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (_PUBLIC,)
+    )
+
+
+def drop_expression(column: Column) -> Track:
+    """Both its expression and what a writer gives can't be right at once: so nobody relies on the
+    expression any more, then it is gone."""
+    assert column.derived is not None, column
+    loose = Stage({"derived": column.derived._replace(loose=True)})
+    return Track(column, fall=(loose, Stage({"derived": None})), final=1)
+
+
+def reword_generated(column: Column, expression: str) -> Track:
+    assert column.derived is not None, column
+    said = column.derived._replace(expression=expression)
+    return Track(column, fall=(Stage({"derived": said}),), final=NEVER)
+
+
 def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track, Track]:
     """A new column follows the old one: first as far as it goes, then strictly, then it takes its
     place, and the old one follows it until its last readers have finished. `forth` and `back` are
     expressions over the row in which the column has the name that both share."""
-    lenient = Derived(old.element_id, forth)
+    lenient = Derived((old.element_id,), forth)
     filling = Stage({"state": State.WRITE_ONLY, "derived": lenient}, fill=True)
     strict = Stage(
         {"derived": lenient._replace(strict=True), "not_null_enforced": old.refuses_null},
         verify=True,
     )
     public = _at(State.PUBLIC, derived=None, nullable=old.nullable, not_null_enforced=False)
-    follows = Derived(new.element_id, back, strict=True, reverse=True)
+    follows = Derived((new.element_id,), back, strict=True, reverse=True)
     fall = (
         _at(State.WRITE_ONLY, derived=follows),
         _at(State.DELETE_ONLY, derived=None),
@@ -143,22 +171,29 @@ def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track,
     )
 
 
-def drop_column(column: Column, *, indexed: bool, checked: bool) -> Track:
-    """The reverse. ⚠ A column with a default is still written for those who read it, and `filled`,
-    so that their NULLs stay. A required one without a default first loses its NOT NULL: who can't
-    see it any more can't write it. While it is hidden nothing over it is enforced, and an index is
-    delete-only no later than the column itself: it waits until they are write-only."""
-    gone = _at(State.DELETE_ONLY, not_null_enforced=False, filled=False)
-    way: tuple[Stage, ...]
-    if column.default is not None:
+def drop_column(column: Column, *, waits: int = 0) -> Track:
+    """The reverse. ⚠ A column with a default, or a generated one, is still written for those who
+    read it; `filled`, so that their NULLs stay. A NOT NULL that writers can break loses it first:
+    who can't see it any more can't mend it. While it is hidden nothing over it is enforced, and an
+    index or a generated column is delete-only no later than the column itself: it is hidden in no
+    step before number `waits`, from 0."""
+    gone = _at(State.DELETE_ONLY, not_null_enforced=False, filled=False, derived=None)
+    loosened = Stage({"nullable": True, "not_null_enforced": True})
+    kept = _at(State.WRITE_ONLY, filled=True, not_null_enforced=False)
+    way: tuple[Stage, ...] = (gone, GONE)
+    if column.generated:
+        way = (kept, gone, GONE)
+    elif column.has_default:
         way = (_at(State.WRITE_ONLY, filled=True), gone, GONE)
-    elif not column.nullable:
-        loosened = Stage({"nullable": True, "not_null_enforced": True})
-        return Track(column, fall=(loosened, gone, GONE), final=1)
-    else:
-        way = (gone, GONE)
-    fall = (UNCHANGED, *way) if indexed or checked else way
+    loses = not column.nullable and not column.has_default
+    fall = (*(UNCHANGED,) * (waits - loses), *((loosened,) if loses else ()), *way)
     return Track(column, fall=fall, final=len(fall) - 2)
+
+
+def hidden_at(track: Track) -> int:
+    """The step of its fall, from 0, that takes a column out of sight."""
+    hidden = (State.WRITE_ONLY, State.DELETE_ONLY)
+    return next(n for n, s in enumerate(track.fall) if s.change and s.change.get("state") in hidden)
 
 
 def add_index(index: Index, *, unique: bool) -> Track:
@@ -212,8 +247,9 @@ def drop_not_null(column: Column) -> Track:
     return Track(column, fall=(loosened, Stage({"not_null_enforced": False})), final=1)
 
 
-def set_default(column: Column, default: Any) -> Track:
-    return Track(column, fall=(Stage({"default": default}),))
+def set_default(column: Column, default: Any, expression: str = "") -> Track:
+    said = {"default": default, "default_expression": expression, "moment": None}
+    return Track(column, fall=(Stage(said),))
 
 
 def rename(element: Column | Index | Constraint | Descriptor, name: str) -> Track:

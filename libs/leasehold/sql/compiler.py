@@ -53,12 +53,23 @@ _TEXT_FUNCTIONS: Final[dict[type[exp.Expression], tuple[Callable[[str], Any], Ty
 }
 
 
-class Compiler:
-    """`resolve`: the column of a name, or its refusal; `table`: what may stand before the dot."""
+NOW: Final = -1
+SEED: Final = -2
+"""In the place of element ids of a row's image: the time in unix µs and the seed of random values,
+for expressions that change from call to call."""
 
-    def __init__(self, resolve: Callable[[str], Column], table: str) -> None:
+
+class Compiler:
+    """`resolve`: the column of a name, or its refusal; `table`: what may stand before the dot;
+    `decides`: the row that the closure gets has NOW and SEED, so what they make may be used."""
+
+    def __init__(
+        self, resolve: Callable[[str], Column], table: str, *, decides: bool = False
+    ) -> None:
         self._resolve = resolve
         self._table = table
+        self._decides = decides
+        self._random = 0  # how many random values so far
 
     def part(self, node: exp.Expression) -> Typed:
         """The compiled form of one node of the tree, chosen by its exact class."""
@@ -70,6 +81,8 @@ class Compiler:
         if kind in _TEXT_FUNCTIONS:
             return self._text_function(node, *_TEXT_FUNCTIONS[kind])
         make = self._makers.get(kind)
+        if make is None and self._decides:
+            make = self._decided.get(kind)
         if make is None:
             raise FeatureNotSupported(
                 f"{node.sql('postgres')!r:.80} is not supported in an expression",
@@ -109,6 +122,23 @@ class Compiler:
     def _paren(self, node: exp.Expression) -> Typed:
         only(node, "this")
         return self.part(node.this)
+
+    # ---------------------------------------------------------- what changes from call to call
+
+    def _now(self, node: exp.Expression) -> Typed:
+        only(node)
+        zoned = type(node) is exp.CurrentTimestamp
+        return Typed(Type("timestamptz" if zoned else "timestamp"), lambda row: row[NOW])
+
+    def _today(self, node: exp.Expression) -> Typed:
+        only(node)
+        return Typed(Type("date"), lambda row: row[NOW] // operators.DAY_US)
+
+    def _uuid(self, node: exp.Expression) -> Typed:
+        only(node, "is_string")
+        self._random += 1
+        number = self._random
+        return Typed(Type("uuid"), lambda row: operators.random_uuid(row[SEED], number))
 
     # ---------------------------------------------------------- operators
 
@@ -294,4 +324,10 @@ class Compiler:
         exp.Nullif: _nullif,
         exp.Case: _case_of,
         exp.Cast: _cast,
+    }
+    _decided: Final[dict[type[exp.Expression], Callable[[Compiler, exp.Expression], Typed]]] = {
+        exp.CurrentTimestamp: _now,
+        exp.Localtimestamp: _now,
+        exp.CurrentDate: _today,
+        exp.Uuid: _uuid,
     }

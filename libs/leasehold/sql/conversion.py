@@ -10,6 +10,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
 from leasehold.schema.types import Type
 from leasehold.sql import operators
+from leasehold.sql.default import default_of_text
 from leasehold.sql.expression import compile_expression, written_name
 
 
@@ -32,6 +33,20 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
     raise WrongType(
         f"{old} is not cast to {new} without being asked for: say USING CAST({name} AS {new})"
     )
+
+
+def check_default_fits(old: Column, new: Column) -> None:
+    """A default that is computed for each row must give a value of the new type, too. Raises
+    WrongType."""
+    if not old.default_expression:
+        return
+    try:
+        default_of_text(old.default_expression, new.type)
+    except Refused as error:
+        raise WrongType(
+            f"the default of column {old.name!r} is no {new.type}: DROP DEFAULT first"
+            f" ({error.message})"
+        ) from error
 
 
 def converted(old: Column, new: Column, table: Descriptor) -> Any:

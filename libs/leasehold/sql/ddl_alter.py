@@ -6,7 +6,7 @@ from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.schema.descriptor import COLUMNS_MAX
-from leasehold.sql.ddl_column import TYPE_WORDS, column_definition, column_type
+from leasehold.sql.ddl_column import IDENTITY, TYPE_WORDS, column_definition, column_type
 from leasehold.sql.ddl_constraint import (
     KeyDefinition,
     at_constraint,
@@ -14,7 +14,7 @@ from leasehold.sql.ddl_constraint import (
     kept_text,
     table_constraint,
 )
-from leasehold.sql.literal import check_constant
+from leasehold.sql.default import check_default
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Kind, Reader
 from leasehold.sql.statements import (
@@ -29,6 +29,7 @@ from leasehold.sql.statements import (
     CheckDefinition,
     DropColumn,
     DropConstraint,
+    DropExpression,
     DropLock,
     DropNotNull,
     ForeignKeyDefinition,
@@ -53,12 +54,11 @@ _OTHER_ACTIONS: Final = {
     )
 }
 _OTHER_COLUMN_ACTIONS: Final = {
-    "add": "GENERATED columns are not supported yet",
-    "restart": "GENERATED columns are not supported yet",
-    "set generated": "GENERATED columns are not supported yet",
-    "set expression": "GENERATED columns are not supported yet",
-    "drop expression": "GENERATED columns are not supported yet",
-    "drop identity": "GENERATED columns are not supported yet",
+    "add": IDENTITY,
+    "restart": IDENTITY,
+    "set generated": IDENTITY,
+    "drop identity": IDENTITY,
+    "set expression": "SET EXPRESSION is not supported: drop the column and add it again",
     "set statistics": "SET STATISTICS is not supported",
     "set storage": "STORAGE can't be chosen for a column",
     "set compression": "COMPRESSION can't be chosen for a column",
@@ -220,14 +220,16 @@ def _alter_column(reader: Reader, table: str, position: int) -> Action:
         reader.expect("type")
         return _alter_type(reader, table, column, position)
     if reader.take("set default"):
-        return SetDefault(column, _constant(reader), position)
+        return SetDefault(column, _default(reader), position)
     if reader.take("drop default"):
         return SetDefault(column, None, position)
+    if reader.take("drop expression"):
+        return DropExpression(column, reader.take("if exists"), position)
     if reader.take("set not null"):
         return SetNotNull(column, position)
     if reader.take("drop not null"):
         return DropNotNull(column, position)
-    raise reader.unexpected("TYPE, or SET or DROP of DEFAULT or NOT NULL is expected")
+    raise reader.unexpected("TYPE, or SET or DROP of DEFAULT, NOT NULL or EXPRESSION is expected")
 
 
 def _alter_type(reader: Reader, table: str, column: str, position: int) -> AlterType:
@@ -237,10 +239,10 @@ def _alter_type(reader: Reader, table: str, column: str, position: int) -> Alter
     return AlterType(column, kind, using, position)
 
 
-def _constant(reader: Reader) -> str | None:
+def _default(reader: Reader) -> str | None:
     said = reader.expression()
     try:
-        check_constant(said.text)
+        check_default(said.text)
     except Refused as error:
         raise placed(error, said.position) from error
     return None if said.text == "null" else said.text

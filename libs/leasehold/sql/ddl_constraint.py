@@ -20,7 +20,6 @@ KEY_COLUMNS_MAX: Final = 32
 _STARTS: Final = ("constraint", "primary key", "unique", "check", "foreign key")
 _NOT_BUILT: Final = {
     "exclude": "EXCLUDE constraints are not supported",
-    "generated": "GENERATED columns are not supported yet",
     "like": "LIKE is not supported: name the columns",
 }
 _NULLS: Final = {

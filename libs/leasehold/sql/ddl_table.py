@@ -7,7 +7,7 @@ from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid, UnknownColumn
 from leasehold.schema.descriptor import COLUMNS_MAX
-from leasehold.sql.ddl_column import column_definition
+from leasehold.sql.ddl_column import GENERATED_KEY, column_definition
 from leasehold.sql.ddl_constraint import KeyDefinition, at_constraint, table_constraint
 from leasehold.sql.reader import Reader
 from leasehold.sql.statements import (
@@ -118,6 +118,8 @@ class _Parts:
             )
         key = self._keys[0]
         self._known("PRIMARY KEY", key.columns, key.position)
+        if any(c.generated is not None and c.name in key.columns for c in self._columns):
+            raise FeatureNotSupported(GENERATED_KEY, position=key.position)
         for unique in self._uniques:
             self._known("UNIQUE", unique.columns, unique.position)
         for foreign in self._foreign_keys:

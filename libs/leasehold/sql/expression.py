@@ -115,6 +115,14 @@ def columns_of_expression(text: str) -> frozenset[str]:
     return frozenset(name_of(column.this) for column in _columns(text))
 
 
+def column_places(text: str) -> dict[str, int]:
+    """The columns that an expression mentions, and where each stands first: characters from 1."""
+    found: dict[str, int] = {}
+    for column in _columns(text):
+        found.setdefault(name_of(column.this), _span(column.this)[0] + 1)
+    return found
+
+
 def rename_column_in(text: str, old: str, new: str) -> str:
     """`text` with every mention of column `old` now naming `new`; nothing else is touched.
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, Final
+from uuid import UUID
 
 from leasehold.model.errors import DivisionByZero, OutOfRange, TooLong, WrongType
 from leasehold.schema.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, from_storage, to_storage
@@ -145,6 +147,14 @@ COMPARISONS: Final[dict[str, Two]] = {
 }
 
 
+def random_uuid(seed: bytes, number: int) -> str:
+    """A UUID of version 4 whose random bits are of `seed` (up to 64 bytes) and `number`."""
+    value = bytearray(blake2b(number.to_bytes(4, "big"), key=seed, digest_size=16).digest())
+    value[6] = value[6] & 0x0F | 0x40
+    value[8] = value[8] & 0x3F | 0x80
+    return str(UUID(bytes=bytes(value)))
+
+
 def concatenate(left: str, right: str) -> str:
     if len(left) + len(right) > TEXT_BYTES_MAX:
         raise TooLong(f"the text would have more than {TEXT_BYTES_MAX} characters")
@@ -179,7 +189,9 @@ def _text_of(kind: Type) -> One | None:
     return None
 
 
-_DAY_US: Final = 86_400_000_000
+DAY_US: Final = 86_400_000_000
+_ONE_VALUE: Final = frozenset({("timestamptz", "timestamp"), ("timestamp", "timestamptz")})
+"""Pairs of types with the same storage values: every zone is UTC here."""
 
 
 def assign(source: Type, target: Type) -> One | None:
@@ -191,7 +203,8 @@ def assign(source: Type, target: Type) -> One | None:
         return _rounded(target) if source == DOUBLE and is_integer(target) else to_storage(target)
     if is_text(source) and is_text(target):
         return to_storage(target)
-    return (lambda value: value) if source.name == target.name else None
+    alike = source.name == target.name or (source.name, target.name) in _ONE_VALUE
+    return (lambda value: value) if alike else None
 
 
 def cast(source: Type, target: Type) -> One | None:
@@ -209,8 +222,8 @@ def cast(source: Type, target: Type) -> One | None:
         return lambda value: value
     if names == ("integer", "boolean"):
         return lambda value: int(value != 0)
-    if names == ("date", "timestamp"):
-        return lambda value: value * _DAY_US
-    if names == ("timestamp", "date"):
-        return lambda value: value // _DAY_US
+    if names in (("date", "timestamp"), ("date", "timestamptz")):
+        return lambda value: value * DAY_US
+    if names in (("timestamp", "date"), ("timestamptz", "date")):
+        return lambda value: value // DAY_US
     return assign(source, target)

@@ -167,17 +167,17 @@ def _check_tests(tokens: list[Token]) -> None:
             raise unexpected(token)
 
 
-def check_functions(text: str, tree: exp.Expression) -> None:
-    """Refuses a function that is not known; sqlglot reads other dialects' names (UCASE, NVL) into
+def check_functions(text: str, tree: exp.Expression, known: frozenset[str] = FUNCTIONS) -> None:
+    """Refuses a function that is not `known`; sqlglot reads other dialects' names (UCASE, NVL) into
     the nodes of PostgreSQL's."""
     for node in tree.find_all(exp.Func):
         start, end = node.meta.get("start"), node.meta.get("end")
         if start is None or end is None:
             continue
         word = text[start : end + 1]
-        if word.lower() not in FUNCTIONS:
+        if word.lower() not in known:
             raise FeatureNotSupported(
-                f"function {word!r:.80} is not known; known are: {', '.join(sorted(FUNCTIONS))}",
+                f"function {word!r:.80} is not known; known are: {', '.join(sorted(known))}",
                 position=int(start) + 1,
             )
 
@@ -249,6 +249,11 @@ def checked_name(name: str, position: int) -> str:
             position=position,
         )
     return name
+
+
+def place_of(error: Refused) -> int:
+    """The position that a refusal names, 1 without one."""
+    return int(str(error.detail.get("position", 1)))
 
 
 def placed(error: Refused, position: int, prefix: str = "", **detail: object) -> Refused:

@@ -49,8 +49,17 @@ class ForeignKeyDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedDefinition:
+    """GENERATED ALWAYS AS (expression) STORED; `position` is the expression's."""
+
+    expression: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """`default` is a storage value, None = no default (DEFAULT NULL is no default).
+    """`default` is a storage value, None = no constant default (DEFAULT NULL is no default);
+    `default_expression` is one that changes from call to call, "" = none.
 
     `unique` and `checks` are the column's own constraints, not yet those of its table.
     """
@@ -63,6 +72,8 @@ class ColumnDefinition:
     unique: UniqueDefinition | None = None
     checks: tuple[CheckDefinition, ...] = ()
     references: ForeignKeyDefinition | None = None
+    default_expression: str = ""
+    generated: GeneratedDefinition | None = None
 
 
 # ------------------------------------------------------------------ tables
@@ -173,11 +184,20 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class SetDefault:
-    """`value`: the constant's SQL text, converted to the column's type by the plan; None: DROP
+    """`value`: the expression's SQL text, converted to the column's type by the plan; None: DROP
     DEFAULT (SET DEFAULT NULL is the same)."""
 
     column: str
     value: str | None
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropExpression:
+    """ALTER COLUMN c DROP EXPRESSION: a generated column becomes a plain one."""
+
+    column: str
+    if_exists: bool = False
     position: int = 1
 
 
@@ -256,6 +276,7 @@ Action: TypeAlias = (
     | RenameConstraint
     | RenameTable
     | SetDefault
+    | DropExpression
     | AlterType
     | SetNotNull
     | DropNotNull

@@ -7,6 +7,7 @@ from typing import Any
 
 from leasehold.model.errors import (
     CheckViolation,
+    GeneratedAlways,
     MalformedRequest,
     NotNullViolation,
     Refused,
@@ -108,7 +109,7 @@ class Binding:
         """Changed columns by element id; expressions are computed over `row` (its image).
 
         Raises UnknownColumn for names that aren't public columns, MalformedRequest for a key
-        column, and what types and expressions raise.
+        column, GeneratedAlways for a generated one, and what types and expressions raise.
         """
         changed: dict[int, Any] = {}
         columns = self._columns
@@ -118,6 +119,12 @@ class Binding:
                 self.descriptor.column(name)
                 raise UnknownColumn(f"column {name!r} does not exist", column=name)
             element_id, convert, column = found
+            if column.generated:
+                raise GeneratedAlways(
+                    f"column {name!r} is GENERATED ALWAYS from others and takes no value:"
+                    " leave it out",
+                    column=name,
+                )
             if element_id in self._key_ids:
                 raise MalformedRequest(
                     f"column {name!r} belongs to the primary key: name it in `key`; a key can't be"

@@ -26,6 +26,7 @@ from leasehold.model.records import (
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Moment
 from leasehold.schema.key_values import compose
 from leasehold.transaction.binding import Binding, binding
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
@@ -76,13 +77,15 @@ def verify(
     lsn: int,
     rules: VerifyRules = RULES,
     holders: HolderReader | None = None,
+    moment: Moment | None = None,
 ) -> Decided:
     """Decide the row operations of `request` as commit `lsn`; `holders` finds rows by their entry
-    and is needed where tables have unique indexes.
+    and is needed where tables have unique indexes, `moment` where defaults change from call to
+    call.
 
     Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
-    type errors, NotNullViolation, CheckViolation, DuplicateKey, ForeignKeyViolation, RowRefused
-    (T1).
+    type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
+    ForeignKeyViolation, RowRefused (T1).
     """
     versions: dict[int, int] = {}
     for table, version in request.used.items():
@@ -100,14 +103,14 @@ def verify(
         operation = _with_key(operation, descriptor)
         key = binding(descriptor).key(operation.key)
         row = rows(descriptor, key)
-        change = _decide(operation, descriptor, key, row, rules)
+        change = _decide(operation, descriptor, key, row, rules, moment)
         if change is None:
             return Decided((), (), versions, 0)
         if _looked_at_the_end(descriptor, catalog):
             final = {(descriptor.table_id, key): FinalRow(descriptor, row, change.image)}
             _check_end(final, catalog, rows, holders)
         return Decided((change,), (row,), versions, 1)
-    return _verify_many(request, catalog, rows, lsn, versions, rules, holders)
+    return _verify_many(request, catalog, rows, lsn, versions, rules, holders, moment)
 
 
 def _looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
@@ -134,6 +137,7 @@ def _verify_many(
     versions: dict[int, int],
     rules: VerifyRules,
     holders: HolderReader | None,
+    moment: Moment | None,
 ) -> Decided:
     overlay: dict[tuple[int, Key], Row | None] = {}
     final: dict[tuple[int, Key], FinalRow] = {}
@@ -153,7 +157,7 @@ def _verify_many(
         key = binding(descriptor).key(operation.key)
         name = (descriptor.table_id, key)
         row = overlay[name] if name in overlay else rows(descriptor, key)
-        change = _decide(operation, descriptor, key, row, rules)
+        change = _decide(operation, descriptor, key, row, rules, moment)
         if change is None:
             continue
         overlay[name] = _after(change, row, lsn, len(changes))
@@ -189,7 +193,12 @@ def _after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row |
 
 
 def _decide(
-    operation: Operation, descriptor: Descriptor, key: Key, row: Row | None, rules: VerifyRules
+    operation: Operation,
+    descriptor: Descriptor,
+    key: Key,
+    row: Row | None,
+    rules: VerifyRules,
+    moment: Moment | None,
 ) -> RowChange | None:
     """One operation against one row; None when it affects no row."""
     bound = binding(descriptor)
@@ -197,12 +206,12 @@ def _decide(
     if kind is OperationKind.UPSERT:
         kind = OperationKind.INSERT if row is None else OperationKind.UPDATE
     if kind is OperationKind.INSERT:
-        return _insert(operation, bound, key, row)
+        return _insert(operation, bound, key, row, moment)
     changed: Image = {}
     locks = descriptor.locks
     if kind is OperationKind.UPDATE and row is not None:
         changed = bound.values(operation.values, row.values)
-        locks = covering(descriptor, changed)
+        locks = covering(descriptor, descriptor.changed_with(changed))
     seen = operation.expect if rules.genids_are_verified else None
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
         raise _verify_error(operation, descriptor, key, row)
@@ -221,7 +230,7 @@ def _decide(
     seen_row = row.values
     if not rules.master_composes:  # what a writer at this version could have seen
         seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
-    image = compose(descriptor, ChangeKind.UPDATE, seen_row, changed)
+    image = compose(descriptor, ChangeKind.UPDATE, seen_row, changed, moment)
     bound.check(row.values, image)
     return RowChange(
         ChangeKind.UPDATE,
@@ -235,7 +244,9 @@ def _decide(
     )
 
 
-def _insert(operation: Operation, bound: Binding, key: Key, row: Row | None) -> RowChange:
+def _insert(
+    operation: Operation, bound: Binding, key: Key, row: Row | None, moment: Moment | None
+) -> RowChange:
     descriptor = bound.descriptor
     if row is not None:
         raise DuplicateKey(
@@ -245,7 +256,7 @@ def _insert(operation: Operation, bound: Binding, key: Key, row: Row | None) -> 
             key=list(key),
         )
     changed = bound.with_key(bound.values(operation.values, None), key)
-    image = compose(descriptor, ChangeKind.INSERT, None, changed)
+    image = compose(descriptor, ChangeKind.INSERT, None, changed, moment)
     bound.check(None, image)
     return RowChange(
         ChangeKind.INSERT,

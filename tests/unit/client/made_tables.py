@@ -8,10 +8,17 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Check, Column, Derived, Index, Lock, Missing
+from leasehold.schema.elements import Check, Column, Derived, Index, Lock, Missing, Moment
 from leasehold.schema.states import State
 from leasehold.schema.types import INTEGER_BITS, KNOWN, Type
 
+TIMES: Final = ("timestamp", "timestamptz")
+FOLLOWED: Final = (
+    None,
+    Derived((1,), "id + 1"),
+    Derived((1,), "id", True, True),
+    Derived((1,), "id || 'x'", True, generated=True),
+)
 US_LEAST: Final = -62_135_596_800_000_000  # 0001-01-01
 US_MOST: Final = 253_402_300_799_999_999  # 9999-12-31
 STATES: Final = st.sampled_from([State.DELETE_ONLY, State.WRITE_ONLY, State.PUBLIC, State.PUBLIC])
@@ -53,17 +60,20 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
 @st.composite
 def columns(draw: st.DrawFn, element_id: int, name: str) -> Column:
     kind = draw(TYPES)
+    decided = draw(st.sampled_from(["", "now()"])) if kind.name in TIMES else ""
     return Column(
         element_id,
         name,
         kind,
         nullable=draw(st.booleans()),
-        default=draw(st.none() | storage_values(kind)),
+        default=None if decided else draw(st.none() | storage_values(kind)),
         state=draw(STATES),
         not_null_enforced=draw(st.booleans()),
         filled=draw(st.booleans()),
-        derived=draw(st.sampled_from([None, Derived(1, "id + 1"), Derived(1, "id", True, True)])),
+        derived=draw(st.sampled_from(FOLLOWED)),
         missing=draw(st.none() | st.builds(Missing, st.integers(1, 9), storage_values(kind))),
+        default_expression=decided,
+        moment=draw(st.sampled_from([None, Moment(7, b"seed")])) if decided else None,
     )
 
 

@@ -47,6 +47,7 @@ from leasehold.schema.coordinator_effects import (
     Write,
 )
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Moment
 from leasehold.schema.job import Job, Phase, Status, job_from_wire
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSideSettings
@@ -153,7 +154,7 @@ class World:
             self.reports.append(report._replace(error="disk" if failing else ""))
 
     def ddl(self, statement: Statement) -> Any:
-        made = plan(statement, self.catalog, now_us=self.now.wall_us)
+        made = plan(statement, self.catalog, moment=Moment(self.now.wall_us, b"s"))
         match made:
             case CreateTablePlan(descriptor):
                 self.append(DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire()))

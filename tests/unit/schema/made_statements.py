@@ -9,6 +9,7 @@ import msgpack
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Moment
 from leasehold.schema.job import Job, Phase
 from leasehold.schema.job_moves import fenced, filled, published, validated, verified
 from leasehold.schema.plan import CreateTablePlan, JobPlan, next_descriptor, plan
@@ -78,7 +79,7 @@ def catalog_with(*tables: CreateTable) -> Catalog:
 
 
 def job_plan(statement: Change, catalog: Catalog) -> JobPlan:
-    made = plan(statement, catalog, sql="…", request_id=b"r", now_us=9)
+    made = plan(statement, catalog, sql="…", request_id=b"r", moment=Moment(9, b"s"))
     assert isinstance(made, JobPlan), made
     return made
 

@@ -17,6 +17,7 @@ from leasehold.model.records import DescriptorWrite, JobWrite, Operation, Operat
 from leasehold.model.records import TableTruncated as Truncated
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.elements import Moment
 from leasehold.schema.script import Script, answer_of
 from leasehold.schema.states import State
 from leasehold.sql.ddl import parse_statements
@@ -39,7 +40,7 @@ def script(catalog: Catalog, sql: str) -> tuple[Script, Any]:
     answers = []
     for statement, text in parse_statements(sql):
         assert not isinstance(statement, Explain)
-        answers.append(taken.take(statement, text, b"id", 7, lambda _: 42))
+        answers.append(taken.take(statement, text, b"id", Moment(7, b"s"), lambda _: 42))
     return taken, answer_of(tuple(answers))
 
 

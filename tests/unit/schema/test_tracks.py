@@ -15,7 +15,7 @@ import pytest
 from leasehold.schema import tracks as way
 from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
 from leasehold.schema.edits import Edit, Kind, body_of
-from leasehold.schema.elements import THIS_VERSION
+from leasehold.schema.elements import THIS_VERSION, Derived
 from leasehold.schema.job import Step
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
@@ -69,7 +69,53 @@ WRITTEN_STILL = (
     GONE,
 )
 
+
+def followed(source: int, expression: str, **said: bool) -> list[Any]:
+    return Derived((source,), expression, **said).to_wire()
+
+
+GENERATED = Column(
+    6, "g", Type("integer"), derived=Derived((5,), "c + 1", strict=True, generated=True)
+)
+FOLLOWS = {"strict": True, "generated": True}
 WAYS: dict[str, Way] = {
+    "add generated column": Way(
+        way.add_generated(GENERATED),
+        3,
+        (
+            Walked({"state": "delete-only", "derived": followed(5, "c + 1", generated=True)}),
+            Walked({"state": "write-only"}, True),
+            Walked({"derived": followed(5, "c + 1", **FOLLOWS)}, False, True),
+            Walked(PUBLIC),
+        ),
+    ),
+    "drop generated column": Way(
+        way.drop_column(GENERATED),
+        1,
+        plain(
+            {"state": "write-only", "filled": True},
+            {"state": "delete-only", "filled": False, "derived": None},
+            GONE,
+        ),
+    ),
+    "drop generated column that is NOT NULL": Way(
+        way.drop_column(replace(GENERATED, nullable=False)),
+        2,
+        plain(
+            LOOSENED,
+            {"state": "write-only", "filled": True, "not_null_enforced": False},
+            {"state": "delete-only", "filled": False, "derived": None},
+            GONE,
+        ),
+    ),
+    "drop what a generated column was computed from": Way(
+        way.drop_column(OPTIONAL, waits=2), 2, plain({}, {}, DELETE_ONLY, GONE)
+    ),
+    "drop expression": Way(
+        way.drop_expression(GENERATED),
+        1,
+        plain({"derived": followed(5, "c + 1", **FOLLOWS, loose=True)}, {"derived": None}),
+    ),
     "add optional column": Way(way.add_column(OPTIONAL), 1, plain(DELETE_ONLY, PUBLIC)),
     "add required column": Way(
         way.add_column(REQUIRED),
@@ -91,26 +137,16 @@ WAYS: dict[str, Way] = {
             Walked({"state": "public", "filled": False}),
         ),
     ),
-    "drop optional column": Way(
-        way.drop_column(OPTIONAL, indexed=False, checked=False), 0, plain(DELETE_ONLY, GONE)
-    ),
-    "drop indexed column": Way(
-        way.drop_column(OPTIONAL, indexed=True, checked=False), 1, plain({}, DELETE_ONLY, GONE)
-    ),
-    "drop checked column": Way(
-        way.drop_column(OPTIONAL, indexed=False, checked=True), 1, plain({}, DELETE_ONLY, GONE)
-    ),
-    "drop required column with default": Way(
-        way.drop_column(REQUIRED, indexed=False, checked=False), 1, plain(*WRITTEN_STILL)
-    ),
-    "drop nullable column with default": Way(
-        way.drop_column(NULLABLE, indexed=False, checked=False), 1, plain(*WRITTEN_STILL)
-    ),
+    "drop optional column": Way(way.drop_column(OPTIONAL), 0, plain(DELETE_ONLY, GONE)),
+    "drop indexed column": Way(way.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)),
+    "drop checked column": Way(way.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)),
+    "drop required column with default": Way(way.drop_column(REQUIRED), 1, plain(*WRITTEN_STILL)),
+    "drop nullable column with default": Way(way.drop_column(NULLABLE), 1, plain(*WRITTEN_STILL)),
     "drop indexed column with default": Way(
-        way.drop_column(NULLABLE, indexed=True, checked=False), 2, plain({}, *WRITTEN_STILL)
+        way.drop_column(NULLABLE, waits=1), 2, plain({}, *WRITTEN_STILL)
     ),
     "drop required column without default": Way(
-        way.drop_column(BARE, indexed=False, checked=True), 1, plain(LOOSENED, LET_GO, GONE)
+        way.drop_column(BARE, waits=1), 1, plain(LOOSENED, LET_GO, GONE)
     ),
     "add index": Way(
         way.add_index(INDEX, unique=False),
@@ -173,9 +209,11 @@ WAYS: dict[str, Way] = {
         NEW_TYPE,
         3,
         (
-            Walked({"state": "delete-only", "derived": [5, "c", False, False]}),
+            Walked({"state": "delete-only", "derived": followed(5, "c")}),
             Walked({"state": "write-only"}, True),
-            Walked({"derived": [5, "c", True, False], "not_null_enforced": True}, False, True),
+            Walked(
+                {"derived": followed(5, "c", strict=True), "not_null_enforced": True}, False, True
+            ),
             Walked(
                 {
                     "state": "public",
@@ -190,7 +228,7 @@ WAYS: dict[str, Way] = {
         OLD_TYPE,
         0,
         plain(
-            {"state": "write-only", "derived": [9, "back", True, True]},
+            {"state": "write-only", "derived": followed(9, "back", strict=True, reverse=True)},
             {"state": "delete-only", "derived": None},
             GONE,
         ),

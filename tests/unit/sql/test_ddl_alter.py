@@ -11,6 +11,7 @@ from leasehold.model.errors import (
     OutOfRange,
     SyntaxInvalid,
     UnknownTable,
+    WrongType,
 )
 from leasehold.schema.types import Type
 from leasehold.sql.ddl import parse_ddl
@@ -27,9 +28,11 @@ from leasehold.sql.statements import (
     ColumnDefinition,
     DropColumn,
     DropConstraint,
+    DropExpression,
     DropLock,
     DropNotNull,
     ForeignKeyDefinition,
+    GeneratedDefinition,
     RenameColumn,
     RenameConstraint,
     RenameTable,
@@ -73,7 +76,26 @@ ACTIONS: list[tuple[str, Action]] = [
     ("alter column a set default UPPER('It''s' /* so */)", SetDefault("a", "upper('It''s' )", 15)),
     ("alter a set default null", SetDefault("a", None, 15)),
     ("alter a set default null::int", SetDefault("a", "null::int", 15)),
+    ("alter a set default NOW()", SetDefault("a", "now()", 15)),
     ("alter a drop default", SetDefault("a", None, 15)),
+    ("alter a drop expression", DropExpression("a", False, 15)),
+    ("alter column a drop expression if exists", DropExpression("a", True, 15)),
+    (
+        "add a int generated always as (T.B /* so */ + 1) stored not null",
+        AddColumn(
+            ColumnDefinition(
+                "a", INTEGER, False, position=19, generated=GeneratedDefinition("b + 1", 46)
+            )
+        ),
+    ),
+    (
+        "add a timestamptz default now() not null",
+        AddColumn(
+            ColumnDefinition(
+                "a", Type("timestamptz"), False, position=19, default_expression="now()"
+            )
+        ),
+    ),
     ("alter a type bigint", AlterType("a", Type("bigint"), None, 15)),
     (
         "alter column a set data type varchar(5) using UPPER(t.B) || /* so */ 'x'",
@@ -158,7 +180,7 @@ REFUSED: list[Refusal] = [
     (ALTER + "add a int references u not valid", SyntaxInvalid, 38),
     (ALTER + "add a int references", SyntaxInvalid, 35),
     (ALTER + "add a int generated always as identity", FeatureNotSupported, 25),
-    (ALTER + "add a int default now()", FeatureNotSupported, 33),
+    (ALTER + "add a int default now()", WrongType, 33),
     (ALTER + "add a int default 'x'", InvalidText, 33),
     (ALTER + "add primary key (a)", FeatureNotSupported, 19),
     (ALTER + "add foreign key (a)", SyntaxInvalid, 34),
@@ -205,7 +227,7 @@ REFUSED: list[Refusal] = [
     (ALTER + f"alter a type text using '{'x' * 4096}'", OutOfRange, 39),
     (ALTER + "alter a type text default 'x'", SyntaxInvalid, 33),
     (ALTER + "alter a set data text", SyntaxInvalid, 32),
-    (ALTER + "alter a set default now()", FeatureNotSupported, 35),
+    (ALTER + "alter a set default random()", FeatureNotSupported, 35),
     (ALTER + "alter a set default b + 1", FeatureNotSupported, 35),
     (ALTER + "alter a set default 1 +", SyntaxInvalid, 37),
     (ALTER + "alter a set default", SyntaxInvalid, 34),
@@ -213,7 +235,6 @@ REFUSED: list[Refusal] = [
     (ALTER + "alter a set null", SyntaxInvalid, 23),
     (ALTER + "alter a set statistics 3", FeatureNotSupported, 23),
     (ALTER + "alter a add generated always as identity", FeatureNotSupported, 23),
-    (ALTER + "alter a drop expression", FeatureNotSupported, 23),
     (ALTER + "alter constraint n deferrable", FeatureNotSupported, 15),
     (ALTER + "alter a", SyntaxInvalid, 22),
     # what else PostgreSQL knows, and what it does not

@@ -8,6 +8,7 @@ from leasehold.model.errors import (
     DivisionByZero,
     DuplicateColumn,
     FeatureNotSupported,
+    InvalidObject,
     InvalidText,
     OutOfRange,
     SyntaxInvalid,
@@ -128,6 +129,7 @@ def test_type(written: str, kind: Type) -> None:
 
 COLUMN = "create table t (a int primary key, b "
 TABLE = "create table t (a int primary key, "
+KEY_OF_IT = (FeatureNotSupported, 55)
 REFUSED: list[Refusal] = [
     # CREATE TABLE
     ("create table t as select 1", FeatureNotSupported, 16),
@@ -188,7 +190,18 @@ REFUSED: list[Refusal] = [
     (COLUMN + "int references u references v)", SyntaxInvalid, 55),
     (COLUMN + "int constraint c references u on delete cascade)", FeatureNotSupported, 78),
     (COLUMN + "int generated always as identity)", FeatureNotSupported, 42),
-    (COLUMN + "int generated always as (a + 1) stored)", FeatureNotSupported, 42),
+    (COLUMN + "int generated always as (a + 1) virtual)", FeatureNotSupported, 70),
+    (COLUMN + "int generated always as (a + 1))", FeatureNotSupported, 69),
+    (COLUMN + "int generated always as (u.b) stored)", UnknownTable, 63),
+    (COLUMN + "int generated always as (1 + 1) stored default 3)", SyntaxInvalid, 63),
+    (COLUMN + "int default null generated always as (1 + 1) stored)", SyntaxInvalid, 76),
+    (COLUMN + "int generated always as (1) stored generated always as", SyntaxInvalid, 73),
+    (COLUMN + "int generated always (1) stored)", SyntaxInvalid, 59),
+    (COLUMN + "int constraint n generated always as (1) stored)", FeatureNotSupported, 55),
+    (COLUMN + "timestamptz generated always as (now()) stored)", InvalidObject, 71),
+    (COLUMN + "timestamptz generated always as (current_timestamp) stored)", InvalidObject, 71),
+    ("create table t (a int generated always as (1) stored primary key)", FeatureNotSupported, 54),
+    ("create table t (a int generated always as (1) stored, primary key (a))", *KEY_OF_IT),
     (COLUMN + 'text collate "C")', FeatureNotSupported, 43),
     (COLUMN + "text default 'x' collate \"C\")", FeatureNotSupported, 55),
     (COLUMN + "text storage plain)", FeatureNotSupported, 43),
@@ -237,10 +250,15 @@ REFUSED: list[Refusal] = [
     # defaults
     (COLUMN + "int default)", SyntaxInvalid, 49),
     (COLUMN + "int default not null)", SyntaxInvalid, 50),
-    (COLUMN + "int default now())", FeatureNotSupported, 50),
+    (COLUMN + "int default now())", WrongType, 50),
     (COLUMN + "int default 1 + random())", FeatureNotSupported, 50),
-    (COLUMN + "timestamptz default current_timestamp)", FeatureNotSupported, 58),
-    (COLUMN + "uuid default gen_random_uuid())", FeatureNotSupported, 51),
+    (COLUMN + "timestamptz default current_timestamp(3))", FeatureNotSupported, 58),
+    (COLUMN + "uuid default uuidv7())", FeatureNotSupported, 51),
+    (
+        COLUMN + "date default nullif(current_date, now()::date))",
+        FeatureNotSupported,
+        51,
+    ),
     (COLUMN + "int default nextval('s'))", FeatureNotSupported, 50),
     (COLUMN + "int default a)", FeatureNotSupported, 50),
     (COLUMN + "int default (select 1))", FeatureNotSupported, 50),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -16,9 +17,10 @@ from leasehold.model.errors import (
     TooLong,
     WrongType,
 )
+from leasehold.schema.elements import Moment
 from leasehold.schema.types import parse_type
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.literal import default_value
+from leasehold.sql.default import Default, compile_default, default_of_text, is_random
 from leasehold.sql.statements import AlterTable, CreateTable, SetDefault
 
 DEFAULTS: list[tuple[str, str, Any]] = [
@@ -68,7 +70,7 @@ DEFAULTS: list[tuple[str, str, Any]] = [
 @pytest.mark.parametrize(("kind", "default", "stored"), DEFAULTS)
 def test_value(kind: str, default: str, stored: Any) -> None:
     """The same in a new table and by SET DEFAULT, whatever may follow it."""
-    values = [default_value(default, parse_type(kind))]
+    values = [default_of_text(default, parse_type(kind)).value]
     for follows in ("", " not null", " null", " unique", " check (a is null)"):
         made = parse_ddl(f"create table t (k int primary key, a {kind} default {default}{follows})")
         assert isinstance(made, CreateTable)
@@ -77,18 +79,18 @@ def test_value(kind: str, default: str, stored: Any) -> None:
     assert isinstance(changed, AlterTable)
     (action, _) = changed.actions
     assert isinstance(action, SetDefault)
-    values.append(None if action.value is None else default_value(action.value, parse_type(kind)))
+    values.append(
+        None if action.value is None else default_of_text(action.value, parse_type(kind)).value
+    )
     assert {(value, type(value)) for value in values} == {(stored, type(stored))}
 
 
 @pytest.mark.parametrize(
     ("kind", "default", "error"),
     [
-        ("int", "now()", FeatureNotSupported),
+        ("int", "now()", WrongType),
         ("int", "RANDOM()", FeatureNotSupported),
-        ("uuid", "gen_random_uuid()", FeatureNotSupported),
-        ("timestamptz", "current_timestamp", FeatureNotSupported),
-        ("date", "current_date + 1", FeatureNotSupported),
+        ("date", "current_date + 1", WrongType),
         ("text", "session_user", FeatureNotSupported),
         ("text", "coalesce(null, current_user)", FeatureNotSupported),
         ("int", "other + 1", FeatureNotSupported),
@@ -117,16 +119,63 @@ def test_value(kind: str, default: str, stored: Any) -> None:
 )
 def test_refused(kind: str, default: str, error: type[LeaseholdError]) -> None:
     with pytest.raises(error) as caught:
-        default_value(default, parse_type(kind))
+        default_of_text(default, parse_type(kind))
     assert type(caught.value) is error
     assert caught.value.message
 
 
 def test_a_changing_value_is_called_so() -> None:
-    with pytest.raises(FeatureNotSupported, match="'now' gives another value each time") as caught:
-        default_value("1 + now()", parse_type("int"))
+    with pytest.raises(FeatureNotSupported, match="'random' can't be in a default") as caught:
+        default_of_text("1 + random()", parse_type("int"))
     assert caught.value.detail["position"] == 5
 
 
 def test_a_long_constant() -> None:
-    assert default_value("'" + "x" * 60_000 + "'", parse_type("text")) == "x" * 60_000
+    assert default_of_text("'" + "x" * 60_000 + "'", parse_type("text")).value == "x" * 60_000
+
+
+MOMENT = Moment(1_700_000_000_000_001, b"seed")
+DECIDED: list[tuple[str, str, Any]] = [
+    ("timestamptz", "now()", MOMENT.now_us),
+    ("timestamptz", "CURRENT_TIMESTAMP", MOMENT.now_us),
+    ("timestamptz", "(now())", MOMENT.now_us),
+    ("timestamp", "now()", MOMENT.now_us),
+    ("timestamp", "localtimestamp", MOMENT.now_us),
+    ("date", "current_date", 19_675),
+    ("date", "now()::date", 19_675),
+    ("text", "'on ' || current_date", "on 2023-11-14"),
+    ("boolean", "current_date > '2020-01-01'", 1),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), DECIDED)
+def test_what_changes_from_call_to_call_is_kept_as_text(kind: str, text: str, value: Any) -> None:
+    """The same moment gives the same value in every row, whoever computes it."""
+    made = default_of_text(text, parse_type(kind))
+    assert made == Default(None, text)
+    compute = compile_default(made.expression, parse_type(kind))
+    assert compute(MOMENT, 3, (1,)) == compute(MOMENT, 4, (2,)) == value
+    assert compute(Moment(0, b""), 3, (1,)) != value or kind == "boolean"
+    assert not is_random(text)
+
+
+def test_random_values_differ_by_row_column_call_and_seed() -> None:
+    compute = compile_default("gen_random_uuid()", parse_type("uuid"))
+    made = {
+        compute(Moment(0, seed), element_id, key)
+        for seed in (b"", b"a", b"b")
+        for element_id in (1, 2)
+        for key in ((1,), (2,), ("1",), (1, 2))
+    }
+    assert len(made) == 3 * 2 * 4
+    assert all(UUID(value).version == 4 and str(UUID(value)) == value for value in made)
+    assert compute(MOMENT, 1, (1,)) == compute(MOMENT, 1, (1,)), "the same row has the same value"
+    two = compile_default("gen_random_uuid() = gen_random_uuid()", parse_type("boolean"))
+    assert two(MOMENT, 1, (1,)) == 0
+    assert is_random("upper(gen_random_uuid()::text)")
+
+
+def test_the_moment_is_no_column_of_other_expressions() -> None:
+    for text in ("now() > a", "gen_random_uuid() = a"):
+        with pytest.raises(FeatureNotSupported):
+            parse_ddl(f"alter table t add check ({text})")

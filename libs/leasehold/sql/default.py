@@ -1,0 +1,127 @@
+"""DEFAULT's expression: a constant is computed once; what changes from call to call is kept as text
+and computed by the master, for each row at the moment that it decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
+from leasehold.model.records import Image, Key
+from leasehold.schema.elements import Column, Moment
+from leasehold.schema.types import Type
+from leasehold.sql.compiler import NOW, SEED, Compiler
+from leasehold.sql.expression import EXPRESSION_BYTES_MAX
+from leasehold.sql.parse import (
+    FUNCTIONS,
+    check_functions,
+    position_of_token,
+    tokens_of,
+    tree_of,
+)
+from leasehold.sql.typed import Typed, assigned
+from leasehold.sql.words import VOLATILE
+
+_DECIDED_FUNCTIONS: Final = frozenset({"now", "gen_random_uuid"})
+DECIDED: Final = _DECIDED_FUNCTIONS | {"current_timestamp", "current_date", "localtimestamp"}
+"""Words that change from call to call and can be in a default."""
+
+_PROBE: Final = Moment(0, b"")
+
+Evaluate = Callable[[Moment, int, Key], Any]
+
+
+class Default(NamedTuple):
+    """`value` is a storage value, None = no constant; `expression` the text of what is computed
+    for each row, "" = none."""
+
+    value: Any = None
+    expression: str = ""
+
+
+def default_of_text(text: str, kind: Type) -> Default:
+    """What DEFAULT `text` is in a column of `kind`; nothing for NULL.
+
+    Raises FeatureNotSupported for what can't be a default, WrongType for one of another type,
+    SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
+    type say; positions count in `text`.
+    """
+    made, decided = _read(text)
+    if not decided:
+        return Default(assigned(made, kind)({}))
+    if len(text.encode()) > EXPRESSION_BYTES_MAX:
+        raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
+    # Whether there is a value at all is seen now, not when a row is written.
+    if compile_default(text, kind)(_PROBE, 0, ()) is None:
+        raise FeatureNotSupported(f"the default {text!r:.80} is always NULL: leave it out")
+    return Default(None, text)
+
+
+def check_default(text: str) -> None:
+    """Refuses what no column could have as its default; raises what `default_of_text` raises."""
+    _read(text)
+
+
+@lru_cache(maxsize=1_024)
+def compile_default(text: str, kind: Type) -> Evaluate:
+    """A function from (moment, the column's element id, the row's primary key) to the storage
+    value. The same for the same arguments, everywhere; random values differ by each of them."""
+    compute = assigned(_read(text)[0], kind)
+
+    def evaluate(moment: Moment, element_id: int, key: Key) -> Any:
+        place = repr((element_id, tuple(key))).encode()
+        seed = blake2b(place, key=moment.seed[:64], digest_size=32).digest()
+        row: Image = {NOW: moment.now_us, SEED: seed}
+        return compute(row)
+
+    return evaluate
+
+
+@lru_cache(maxsize=1_024)
+def is_random(text: str) -> bool:
+    """Does each row get another value?"""
+    return any(word == "gen_random_uuid" for word, _ in _words(tokens_of(text)))
+
+
+def _read(text: str) -> tuple[Typed, bool]:
+    """The compiled expression, and whether it changes from call to call."""
+    tokens = tokens_of(text)
+    decided = False
+    for word, token in _words(tokens):
+        if word in DECIDED:
+            decided = True
+        elif word in VOLATILE:
+            raise FeatureNotSupported(
+                f"{word!r:.40} can't be in a default; a constant can, and of what changes from"
+                f" call to call {', '.join(sorted(DECIDED))}",
+                position=position_of_token(token),
+            )
+    tree = tree_of(text, tokens)
+    check_functions(text, tree, FUNCTIONS | _DECIDED_FUNCTIONS)
+    return Compiler(_no_column, "", decides=True).part(tree), decided
+
+
+def refuse_changing(text: str) -> None:
+    """Raises InvalidObject for an expression that changes from call to call."""
+    for word, token in _words(tokens_of(text)):
+        if word in VOLATILE:
+            raise InvalidObject(
+                f"{word!r:.40} gives another value each time: a generated column's expression must"
+                " depend on the row alone",
+                position=position_of_token(token),
+            )
+
+
+def _words(tokens: list[Token]) -> list[tuple[str, Token]]:
+    quoted = (TokenType.STRING, TokenType.IDENTIFIER)
+    return [(t.text.lower(), t) for t in tokens if t.token_type not in quoted]
+
+
+def _no_column(name: str) -> Column:
+    raise FeatureNotSupported(
+        f"a default is the same for every row: the column {name!r:.80} can't be used in it"
+    )
