@@ -23,7 +23,10 @@ SHIFTS: Final = (0, 10)
 _KEYS: Final = {
     "after",
     "bare",
+    "computed",
     "converted",
+    "decided",
+    "distinct",
     "ends",
     "fill",
     "outcome",
@@ -84,13 +87,23 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    of: str
+    until: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """`states`: what each step brings elements to; `point`: the step that can't be undone once it
     is published; `after`: the public table in words when the job has succeeded, () = it is gone.
 
     `fill`: what a row shows in a column that its insert did not give, by content; `renamed`: new
-    name → old; `converted`: column → int or text. `spoilers`: writes that make the job fail where
-    they are accepted before the job has looked at the rows.
+    name → old; `converted`: column → int or text. `computed`: column → that which it is one more
+    than, in rows written before the content `until`; `decided`: column → the content from which on
+    an insert has its own commit's time there, other rows have their `fill` or the time of the
+    statement; `distinct`: columns whose values nobody foretells, no two of which are equal.
+    `spoilers`: writes that make the job fail where they are accepted before the job has looked at
+    the rows.
     """
 
     name: str
@@ -106,6 +119,9 @@ class Definition:
     fill: Mapping[str, tuple[Any, ...]]
     renamed: Mapping[str, str]
     converted: Mapping[str, str]
+    computed: Mapping[str, Computed]
+    decided: Mapping[str, int]
+    distinct: tuple[str, ...]
     writes: tuple[Write, ...]
     spoilers: tuple[Write, ...] = field(default=())
     together: tuple[Mapping[str, Any], ...] = field(default=())  # inserted with the statement
@@ -160,6 +176,9 @@ def read(name: str) -> Definition:
         {c: _values(v) for c, v in item.get("fill", {}).items()},
         item.get("renamed", {}),
         item.get("converted", {}),
+        {c: Computed(**said) for c, said in item.get("computed", {}).items()},
+        item.get("decided", {}),
+        tuple(item.get("distinct", ())),
         tuple(_write(w, outcomes) for w in writes),
         tuple(_write(w, {}) for w in item.get("spoiler", ())),
         tuple(map(_row, item.get("together", ()))),

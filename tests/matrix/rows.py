@@ -17,11 +17,12 @@ Rows = dict[int, dict[str, Any]]
 
 
 class Accepted(NamedTuple):
-    """A committed write, and the content that it was made under."""
+    """A committed write, the content that it was made under, and when it was committed."""
 
     write: Write
     shift: int
     content: int
+    commit_us: int = 0
 
 
 def demand_rows(world: World) -> None:
@@ -30,7 +31,13 @@ def demand_rows(world: World) -> None:
         return
     shown = _shown(world)
     succeeded = world.the_job.status is Status.SUCCEEDED
-    expected = rows_after(world.definition, _accepted(world), succeeded=succeeded)
+    began_us = world.the_job.created_us
+    accepted = _accepted(world)
+    expected = rows_after(world.definition, accepted, succeeded=succeeded, began_us=began_us)
+    for column in world.definition.distinct:
+        values = [row.pop(column) for row in shown.values() if column in row]
+        demand(None not in values, "rows", f"column {column}: {values}")
+        demand(len(set(values)) == len(values), "rows", f"column {column}: {values}")
     demand(shown.keys() == expected.keys(), "rows", f"rows {sorted(shown)}, not {sorted(expected)}")
     for key, row in shown.items():
         known = {name: expected[key].get(name) for name in row}
@@ -54,13 +61,15 @@ def _accepted(world: World) -> Iterator[Accepted]:
         asked = world.asked.get(commit.request_id)
         if asked is not None and asked.write is not None and commit.versions:
             content = world.content(commit.versions[world.table_id])
-            yield Accepted(asked.write, asked.shift, content)
+            yield Accepted(asked.write, asked.shift, content, commit.commit_us)
 
 
-def rows_after(definition: Definition, accepted: Iterable[Accepted], *, succeeded: bool) -> Rows:
+def rows_after(
+    definition: Definition, accepted: Iterable[Accepted], *, succeeded: bool, began_us: int = 0
+) -> Rows:
     """By the names that the table shows at the end; names that it does not show may be among
-    them."""
-    played = _played(definition, accepted)
+    them. `began_us`: when the statement was taken."""
+    played = _played(definition, accepted, began_us)
     if not succeeded:
         return played
     for row in played.values():
@@ -72,18 +81,22 @@ def rows_after(definition: Definition, accepted: Iterable[Accepted], *, succeede
     return played
 
 
-def _played(definition: Definition, accepted: Iterable[Accepted]) -> Rows:
+def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int) -> Rows:
     """By the names from before the job; in rows that did not give a column, its fill."""
     former = definition.renamed
     rows: Rows = {}
 
-    def inserted(given: dict[str, Any], content: int) -> dict[str, Any]:
-        filled = {c: definition.filled(c, max(content, 0)) for c in definition.fill}
+    def inserted(given: dict[str, Any], content: int, at_us: int) -> dict[str, Any]:
+        filled: dict[str, Any] = {}
+        filled |= {c: definition.filled(c, max(content, 0)) for c in definition.fill}
+        for column, since in definition.decided.items():
+            filled[column] = at_us if content >= since else filled.get(column, began_us)
         return filled | {former.get(c, c): v for c, v in given.items()}
 
     for row in (*definition.rows, *definition.together):
-        rows[row["id"]] = inserted({c: v for c, v in row.items() if c != "id"}, 0)
-    for write, shift, content in accepted:
+        rows[row["id"]] = inserted({c: v for c, v in row.items() if c != "id"}, 0, 0)
+        _compute(definition, rows[row["id"]], 0)
+    for write, shift, content, at_us in accepted:
         key, given = write.at(shift), write.given(shift)
         if write.op == "delete":
             rows.pop(key, None)
@@ -91,5 +104,14 @@ def _played(definition: Definition, accepted: Iterable[Accepted]) -> Rows:
             demand(write.op != "insert", "T1", f"row {key} was inserted twice")
             rows[key].update({former.get(c, c): v for c, v in given.items()})
         elif write.op != "update":
-            rows[key] = inserted(given, content)
+            rows[key] = inserted(given, content, at_us)
+        if key in rows:
+            _compute(definition, rows[key], content)
     return rows
+
+
+def _compute(definition: Definition, row: dict[str, Any], content: int) -> None:
+    for column, computed in definition.computed.items():
+        if content < computed.until:
+            value = row.get(computed.of)
+            row[column] = None if value is None else value + 1

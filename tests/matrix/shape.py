@@ -39,7 +39,10 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
 def _column(column: Column) -> str:
     null = "" if column.nullable else " not null"
     default = "" if column.default is None else f" default {column.default}"
-    return f"{column.name} {column.type}{null}{default}"
+    if column.default_expression:
+        default = f" default {column.default_expression}"
+    made = f" generated as ({column.derived.expression})" if column.derived else ""
+    return f"{column.name} {column.type}{null}{default}{made}"
 
 
 def columns_of(shape: tuple[str, ...]) -> frozenset[str]:

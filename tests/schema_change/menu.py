@@ -177,6 +177,44 @@ TYPES: Final = [
     retyped("double precision", "integer", A3),
     retyped("bigint", "integer NOT NULL", A2),
 ]
+GENERATED_TABLE: Final = TABLE.replace(")", ", g integer GENERATED ALWAYS AS (a + 1) STORED)")
+UNIQUE_G: Final = "CREATE UNIQUE INDEX i ON t (g)"
+ADD_GENERATED: Final = "ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS"
+GENERATED: Final = [
+    changed(f"{ADD_GENERATED} (a + 1) STORED", domain=A3),
+    changed(f"{ADD_GENERATED} (a + b) STORED", domain={**A2, "b": (0, 1)}),
+    changed(f"{ADD_GENERATED} (coalesce(a, 7)) STORED NOT NULL", domain=NULLS),
+    changed(f"{ADD_GENERATED} (a + 1) STORED NOT NULL", domain=NULLS, may_fail=True),
+    changed(f"{ADD_GENERATED} (8 / a) STORED", domain=A2, may_fail=True),
+    changed(f"{ADD_GENERATED} (a + 1) STORED UNIQUE", domain=A2, may_fail=True),
+    changed(f"{ADD_GENERATED} (a + 1) STORED CHECK (g <> 2)", domain=A2, may_fail=True),
+    *(
+        changed(f"ALTER TABLE t {actions}", GENERATED_TABLE, *given, domain={**A3, "g": (5, None)})
+        for actions, given in [
+            ("DROP COLUMN g", ()),
+            ("DROP COLUMN g", (UNIQUE_G,)),
+            ("DROP COLUMN g", ("ALTER TABLE t ADD CONSTRAINT k CHECK (g <> 2)",)),
+            ("DROP COLUMN a, DROP COLUMN g", ()),
+            ("DROP COLUMN g, DROP COLUMN a", (UNIQUE_G,)),
+            ("ALTER COLUMN g DROP EXPRESSION", ()),
+            ("ALTER COLUMN g DROP EXPRESSION, ALTER COLUMN g SET DEFAULT 5", (UNIQUE_G,)),
+            ("ALTER COLUMN g DROP EXPRESSION, DROP COLUMN a", ()),
+        ]
+    ),
+    changed(
+        "ALTER TABLE t DROP COLUMN g",
+        GENERATED_TABLE.replace("STORED", "STORED NOT NULL"),
+        domain=NULLS,
+    ),
+    changed(
+        "ALTER TABLE t DROP COLUMN a, DROP COLUMN g",
+        GENERATED_TABLE.replace("STORED", "STORED NOT NULL").replace("a + 1", "8 / a"),
+        domain=A2,
+    ),
+    changed("ALTER TABLE t RENAME COLUMN a TO z", GENERATED_TABLE, domain={**A3, "z": (0, 1)}),
+    changed(UNIQUE_G, GENERATED_TABLE, domain=A3, may_fail=True),
+    changed("DROP INDEX i", GENERATED_TABLE, UNIQUE_G, domain=A3),
+]
 TABLES: Final = [changed("DROP TABLE t", TABLE, UNIQUE, domain=A2)]
 COMBINED: Final = [
     changed(f"ALTER TABLE t {actions}", TABLE, *given, domain=domain, may_fail=may_fail)
@@ -194,6 +232,6 @@ COMBINED: Final = [
 ADDITIONS: Final = list(additions())
 REMOVALS: Final = list(removals())
 MENU: Final = [
-    *(*INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES, *TABLES),
+    *(*INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES, *TABLES, *GENERATED),
     *(*ADDITIONS, *REMOVALS, *COMBINED),
 ]

@@ -12,20 +12,23 @@ import pytest
 from leasehold.schema import tracks as way
 from leasehold.schema.elements import Check, Column, Index
 from leasehold.schema.states import State
-from leasehold.schema.tracks import GONE, Stage, Track
+from leasehold.schema.tracks import GONE, NEVER, Stage, Track
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import TABLE, A, Change, changed, standing
 from tests.schema_change.menu import (
     A2,
     A3,
+    ADD_GENERATED,
     CHECK,
     CONSTRAINT,
     FAMILY,
     FOREIGN,
+    GENERATED_TABLE,
     INDEX,
     NULLS,
     UNIQUE,
+    UNIQUE_G,
     domain_of,
     with_c,
 )
@@ -117,6 +120,23 @@ def renamed(sql: str, element: str) -> Change:
     found = {"column": base.column("a"), "index": base.index("i"), "table": base}[element]
     assert found is not None
     return change.by(Track(found, fall=(Stage({"name": "z"}),)))
+
+
+def generated(rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
+    change = changed(f"{ADD_GENERATED} (a + 1) STORED", domain=A3)
+    made = changed("DROP INDEX i", GENERATED_TABLE, UNIQUE_G).base.column("g")
+    return change.by(Track(made, True, rise, fall))
+
+
+def ungenerated(*fall: Stage, final: int = NEVER, null: str = "", more: str = "") -> Change:
+    """The generated column by this way; `more` what else goes, by the way it should."""
+    given = GENERATED_TABLE.replace("STORED", f"STORED {null}")
+    dropping = ", DROP COLUMN a" if more else ""
+    change = changed(f"ALTER TABLE t DROP COLUMN g{dropping}", given, domain={**A3, "g": (5,)})
+    tracks = [Track(change.base.column("g"), fall=fall, final=final)]
+    if more:
+        tracks.append(way.drop_column(change.base.column(more)))
+    return change.by(*tracks)
 
 
 class Order(NamedTuple):
@@ -279,6 +299,52 @@ ORDERS = [
         "the column is hidden before its UNIQUE is let go",
         lambda: dropped(REQUIRED, WRITE_ONLY, DELETE_ONLY, GONE, over=index(True, NEW, OVER)),
         "a column that it can't name",
+    ),
+    Order("absent → public", lambda: generated(*AT_ONCE), "condition [12] "),
+    Order("delete-only → public", lambda: generated(*NOT_FILLED), "condition 2 "),
+    Order(
+        "absent → write-only: nobody takes away what is not right any more",
+        lambda: generated((FILLING,), (PUBLIC,)),
+        "condition 1 |instead of|is refuted",
+    ),
+    Order(
+        "public → delete-only",
+        lambda: ungenerated(DELETE_ONLY, Stage({"derived": None}), GONE),
+        "condition 2 ",
+    ),
+    Order(
+        "a value may be given while others rely on the expression",
+        lambda: ungenerated(Stage({"derived": None})),
+        "instead of",
+    ),
+    Order(
+        "NOT NULL is not dropped first",
+        lambda: ungenerated(WRITE_ONLY, Stage({"state": State.DELETE_ONLY}), GONE, null="NOT NULL"),
+        "a column that it can't name",
+    ),
+    Order(
+        "undone when its NOT NULL is not enforced any more",
+        lambda: ungenerated(
+            Stage({"nullable": True, "not_null_enforced": True}),
+            Stage({"state": State.WRITE_ONLY, "not_null_enforced": False}),
+            Stage({"state": State.DELETE_ONLY, "derived": None}),
+            GONE,
+            final=2,
+            null="NOT NULL",
+        ),
+        "condition 2 ",
+    ),
+    Order(
+        "what it is computed from is hidden before it",
+        lambda: ungenerated(
+            Stage({"nullable": True, "not_null_enforced": True}),
+            Stage({"state": State.WRITE_ONLY, "not_null_enforced": False}),
+            Stage({"state": State.DELETE_ONLY, "derived": None}),
+            GONE,
+            null="NOT NULL",
+            more="a",
+        ),
+        "condition 2 |a write is refused",
     ),
     Order(
         "no alias",

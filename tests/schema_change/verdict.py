@@ -8,8 +8,8 @@ from leasehold.model.errors import Refused
 from leasehold.model.records import Key
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.consistency import KeyValueData, Violation, violations
-from leasehold.schema.descriptor import Check, Descriptor, Index
-from leasehold.schema.elements import ForeignKey
+from leasehold.schema.descriptor import Check, Column, Descriptor, Index
+from leasehold.schema.elements import Derived, ForeignKey
 from leasehold.schema.missing import completed
 from leasehold.schema.states import READABLE, State
 from leasehold.schema.verification import as_if_public
@@ -56,6 +56,8 @@ def deserved(found: tuple[Violation, ...], newest: Descriptor) -> bool:
         match element:
             case Index() | Check() | ForeignKey():
                 own = violation.condition != 6 or not set(element.columns) <= public
+            case Column(derived=Derived(sources)) if "can't be computed" in violation.words:
+                own = not set(sources) <= public
             case _:
                 own = violation.condition != 2 or violation.element_id not in public
         if own:

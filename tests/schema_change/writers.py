@@ -67,6 +67,7 @@ class Writers:
         named = [
             (None, *((c.name, value) for value in self._domain.get(c.name, (0,))))
             for c in version.public
+            if not c.generated  # refused whatever the value
         ]
         for values in product(*named):
             yield Write(INSERT, tuple(value for value in values if value is not None))
@@ -198,8 +199,13 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
         case ForeignKeyViolation():
             foreign = next(f for f in table.foreign_keys if f.name == said["constraint"])
             over = [table.by_id[e].name for e in (*foreign.columns, *foreign.parent_columns)]
+        case _ if isinstance(said.get("column"), str):
+            # A generated column that can't be computed: the writer names what it comes from.
+            made = [c for c in table.generated if c.name == said["column"]]
+            over = [table.by_id[e].name for c in made if c.derived for e in c.derived.sources]
     hidden = [name for name in over if name not in table.by_name]
-    touched = write.kind is not UPDATE or {name for name, _ in write.values} & set(over)
+    changed = table.changed_with(table.column(name).element_id for name, _ in write.values)
+    touched = write.kind is not UPDATE or {table.by_id[e].name for e in changed} & set(over)
     if over and not hidden and touched:
         return ""
     why = f", for a column that it can't name: {hidden}" if hidden else ""

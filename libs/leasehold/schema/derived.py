@@ -57,8 +57,9 @@ def derive(descriptor: Descriptor, before: Image | None, image: dict[int, Any]) 
     """Put the derived pairs into the image of a written row, where a source has changed or they
     are not there yet.
 
-    Raises what the expression raises for a strict one; StaleVersion (40001, to be replayed) for a
-    reverse one: in a moment nobody needs the old column any more.
+    Raises what the expression raises for a strict one whose sources the write changes;
+    StaleVersion (40001, to be replayed) for a reverse one: in a moment nobody needs the old column
+    any more.
     """
     for column, derived, compute in _following(descriptor):
         own = column.element_id
@@ -74,7 +75,8 @@ def derive(descriptor: Descriptor, before: Image | None, image: dict[int, Any]) 
         try:
             image[own] = compute(image)
         except Refused as error:
-            if derived.reverse or derived.strict:
+            # ⚠ As with a constraint: a row from before that breaks it may be written elsewhere.
+            if not same and (derived.reverse or derived.strict):
                 raise _refusal(column, derived, error) from error
             image[own] = None
 

@@ -187,7 +187,8 @@ def drop_column(column: Column, *, waits: int = 0) -> Track:
         way = (_at(State.WRITE_ONLY, filled=True), gone, GONE)
     loses = not column.nullable and not column.has_default
     fall = (*(UNCHANGED,) * (waits - loses), *((loosened,) if loses else ()), *way)
-    return Track(column, fall=fall, final=len(fall) - 2)
+    # ⚠ Once a NOT NULL is not enforced there may be a NULL, even where all else could be undone.
+    return Track(column, fall=fall, final=len(fall) - (3 if loses and column.generated else 2))
 
 
 def hidden_at(track: Track) -> int:

@@ -100,7 +100,7 @@ WAYS: dict[str, Way] = {
     ),
     "drop generated column that is NOT NULL": Way(
         way.drop_column(replace(GENERATED, nullable=False)),
-        2,
+        1,
         plain(
             LOOSENED,
             {"state": "write-only", "filled": True, "not_null_enforced": False},
