@@ -84,6 +84,34 @@ def test_a_schema_change_is_told_step_by_step(database: DevDatabase, told: list[
     assert told[-1] == "job 1 succeeded, 20 rows"
 
 
+def test_the_master_decides_defaults_and_computes_what_is_generated(
+    database: DevDatabase,
+) -> None:
+    """Old rows have the statement's time and a value each; new ones their commit's; all follow."""
+    database.ask(TABLE)
+    for key in range(5):
+        database.ask(insert(key, key))
+    answer = database.ask(
+        {
+            "sql": "alter table t add column at timestamptz not null default now(),"
+            " add column u uuid default gen_random_uuid() unique,"
+            " add column twice bigint generated always as (n * 2) stored"
+        }
+    )
+    job = database.wait_job(answer.outcome.answer["job"])
+    assert job is not None
+    assert (job.status, job.error) == (Status.SUCCEEDED, "")
+    database.ask(insert(5, 5))
+    database.ask({"table": "t", "op": "update", "key": {"id": 1}, "values": {"n": 7}})
+    rows = [database.get("t", (key,)) or {} for key in range(6)]
+    times = [row["at"] for row in rows]
+    assert len({*times[:5]}) == 1
+    assert times[5] > times[0]
+    assert len({row["u"] for row in rows} - {None}) == 6
+    assert [row["twice"] for row in rows] == [0, 14, 4, 6, 8, 10]
+    assert database.check().differences == ()
+
+
 def test_a_check_compares_every_node(database: DevDatabase) -> None:
     database.ask(TABLE)
     database.ask(insert(1, 5))
