@@ -22,7 +22,7 @@ def default_of(descriptor: Descriptor, column: Column, image: Image, moment: Mom
         return None
     compute = compile_default(column.default_expression, column.type)
     key = tuple(image.get(element_id) for element_id in descriptor.primary_key)
-    return compute(moment, column.element_id, key)
+    return compute(moment, descriptor.table_id, column.element_id, key)
 
 
 def default_of_old_rows(column: Column) -> Any:
@@ -31,4 +31,4 @@ def default_of_old_rows(column: Column) -> Any:
         return column.default
     if column.moment is None or is_random(column.default_expression):
         return None
-    return compile_default(column.default_expression, column.type)(column.moment, 0, ())
+    return compile_default(column.default_expression, column.type)(column.moment, 0, 0, ())

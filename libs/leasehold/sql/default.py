@@ -32,7 +32,7 @@ DECIDED: Final = _DECIDED_FUNCTIONS | {"current_timestamp", "current_date", "loc
 
 _PROBE: Final = Moment(0, b"")
 
-Evaluate = Callable[[Moment, int, Key], Any]
+Evaluate = Callable[[Moment, int, int, Key], Any]
 
 
 class Default(NamedTuple):
@@ -56,7 +56,7 @@ def default_of_text(text: str, kind: Type) -> Default:
     if len(text.encode()) > EXPRESSION_BYTES_MAX:
         raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
     # Whether there is a value at all is seen now, not when a row is written.
-    if compile_default(text, kind)(_PROBE, 0, ()) is None:
+    if compile_default(text, kind)(_PROBE, 0, 0, ()) is None:
         raise FeatureNotSupported(f"the default {text!r:.80} is always NULL: leave it out")
     return Default(None, text)
 
@@ -68,12 +68,12 @@ def check_default(text: str) -> None:
 
 @lru_cache(maxsize=1_024)
 def compile_default(text: str, kind: Type) -> Evaluate:
-    """A function from (moment, the column's element id, the row's primary key) to the storage
-    value. The same for the same arguments, everywhere; random values differ by each of them."""
+    """A function from (moment, table id, element id, the row's primary key) to the storage value:
+    the same for the same arguments, everywhere; random values differ by each of them."""
     compute = assigned(_read(text)[0], kind)
 
-    def evaluate(moment: Moment, element_id: int, key: Key) -> Any:
-        place = repr((element_id, tuple(key))).encode()
+    def evaluate(moment: Moment, table_id: int, element_id: int, key: Key) -> Any:
+        place = repr((table_id, element_id, tuple(key))).encode()
         seed = blake2b(place, key=moment.seed[:64], digest_size=32).digest()
         row: Image = {NOW: moment.now_us, SEED: seed}
         return compute(row)

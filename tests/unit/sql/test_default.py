@@ -154,24 +154,27 @@ def test_what_changes_from_call_to_call_is_kept_as_text(kind: str, text: str, va
     made = default_of_text(text, parse_type(kind))
     assert made == Default(None, text)
     compute = compile_default(made.expression, parse_type(kind))
-    assert compute(MOMENT, 3, (1,)) == compute(MOMENT, 4, (2,)) == value
-    assert compute(Moment(0, b""), 3, (1,)) != value or kind == "boolean"
+    assert compute(MOMENT, 1, 3, (1,)) == compute(MOMENT, 2, 4, (2,)) == value
+    assert compute(Moment(0, b""), 1, 3, (1,)) != value or kind == "boolean"
     assert not is_random(text)
 
 
-def test_random_values_differ_by_row_column_call_and_seed() -> None:
+def test_random_values_differ_by_row_column_table_call_and_seed() -> None:
     compute = compile_default("gen_random_uuid()", parse_type("uuid"))
     made = {
-        compute(Moment(0, seed), element_id, key)
+        compute(Moment(0, seed), table_id, element_id, key)
         for seed in (b"", b"a", b"b")
+        for table_id in (1, 2)
         for element_id in (1, 2)
         for key in ((1,), (2,), ("1",), (1, 2))
     }
-    assert len(made) == 3 * 2 * 4
+    assert len(made) == 3 * 2 * 2 * 4
     assert all(UUID(value).version == 4 and str(UUID(value)) == value for value in made)
-    assert compute(MOMENT, 1, (1,)) == compute(MOMENT, 1, (1,)), "the same row has the same value"
+    assert compute(MOMENT, 1, 1, (1,)) == compute(MOMENT, 1, 1, (1,)), (
+        "the same row has the same value"
+    )
     two = compile_default("gen_random_uuid() = gen_random_uuid()", parse_type("boolean"))
-    assert two(MOMENT, 1, (1,)) == 0
+    assert two(MOMENT, 1, 1, (1,)) == 0
     assert is_random("upper(gen_random_uuid()::text)")
 
 
