@@ -13,7 +13,7 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
-from spark_streaming.arrow_bytes import bytes_of
+from spark_streaming.arrow_lists import as_list
 from spark_streaming.chunks import Chunker, sorted_columns
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
@@ -132,7 +132,7 @@ def converter(
                 yield pa.RecordBatch.from_arrays([rows, body], ["rows", "body"])
 
         for batch in batches:
-            yield from arrow(chunker.take(bytes_of(batch.column(0)), bytes_of(batch.column(1))))
+            yield from arrow(chunker.take(as_list(batch.column(0)), as_list(batch.column(1))))
         yield from arrow(chunker.rest())
 
     return convert

@@ -23,7 +23,7 @@ from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.job import Job
-from spark_streaming.arrow_bytes import bytes_of
+from spark_streaming.arrow_lists import as_list
 from spark_streaming.facts import (
     FINDINGS_MAX,
     TRUNCATION,
@@ -237,14 +237,7 @@ def converter(
             topic: Teller(descriptor, sides, table_id) for topic, table_id in sources.items()
         }
         for batch in batches:
-            records = zip(
-                batch.column(0).to_pylist(),
-                batch.column(1).to_pylist(),
-                batch.column(2).to_pylist(),
-                bytes_of(batch.column(3)),
-                bytes_of(batch.column(4)),
-                strict=True,
-            )
+            records = zip(*(as_list(batch.column(number)) for number in range(5)), strict=True)
             facts = [
                 fact
                 for topic, partition, offset, key, image in records

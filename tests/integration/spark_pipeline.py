@@ -21,7 +21,7 @@ from leasehold.model.topics import Topics
 from leasehold.schema.job import Job, Phase
 from tests.unit.schema.made_job import index_job
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 CODEC = MessagePackCodec()
 
 
