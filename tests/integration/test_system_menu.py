@@ -6,23 +6,27 @@ them and leaves the table as it was; every node has d ⊨ S at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold import ChangeProducer, Replica
+from leasehold import ChangeProducer, Replica, Subscriber
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.row_decode import RowEvent, TruncationEvent
+from leasehold.client.subscriber import News
 from leasehold.model.errors import UnknownColumn, UnknownTable
 from leasehold.model.records import Outcome
 from leasehold.schema.job import Job, Status
 from tests.integration.system_cluster import (
     assert_consistent,
     command,
+    named,
     running,
     settings_of,
+    until,
 )
 from tests.integration.system_jobs import await_job, begin, control, ended
 from tests.integration.system_load import Load, settled
@@ -247,6 +251,73 @@ def test_explain_changes_nothing_and_a_postponed_job_waits(
     if not found.status.ended:  # else it was faster than the request to wait
         assert command(cluster, "jobs", "complete", str(job)).code == 0
     ended(watch, job)
+
+
+def test_tables_rows_and_their_index_are_one_commit_and_truncate_is_another(
+    settings: ClientSettings, producer: ChangeProducer, replica: Replica
+) -> None:
+    """DDL and rows in one request, whole or not at all; a follower learns that rows are gone from
+    one record a partition, whatever their number."""
+    sql = (
+        "CREATE TABLE u (id int PRIMARY KEY, word text, CHECK (id < 100));"
+        " CREATE INDEX u_word ON u (word)"
+    )
+    rows = [
+        {"table": "u", "op": "insert", "key": {"id": key}, "values": {"word": f"w{key}"}}
+        for key in range(50)
+    ]
+    wrong = {"table": "u", "op": "insert", "key": {"id": 100}, "values": {}}
+    refused = settled(producer.submit({"sql": sql, "transaction": [*rows, wrong]}))
+    assert refused.code == "23514"
+    applied(replica, settled(producer.submit({"sql": sql, "transaction": rows})))
+    assert [each["id"] for each in replica.get_by("u_word", "w7")] == [7]
+    with Subscriber(named(settings, "follower"), ["u"]) as subscriber:
+        news: list[News] = []
+
+        def hear(met: Callable[[], bool], what: str) -> None:
+            def polled() -> bool:
+                news.extend(subscriber.poll(0.1))
+                return met()
+
+            until(polled, what)
+
+        hear(lambda: len([n for n in news if isinstance(n, RowEvent)]) >= len(rows), "all rows")
+        gone = applied(replica, settled(producer.submit({"sql": "TRUNCATE u"})))
+        assert replica.get("u", 7) is None
+        assert list(replica.get_by("u_word", "w7")) == []
+        again = {"table": "u", "op": "insert", "key": {"id": 7}, "values": {"word": "again"}}
+        applied(replica, settled(producer.submit(again)))
+        hear(lambda: isinstance(news[-1], RowEvent), "the row that came after")
+    (event,) = [each for each in news if isinstance(each, TruncationEvent)]
+    assert event.lsn == gone.lsn
+    last = news[-1]
+    assert isinstance(last, RowEvent)
+    assert last.values == {"id": 7, "word": "again"}
+
+
+def test_a_generated_column_follows_its_row_and_a_default_is_decided_once(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    changed(
+        watch, producer, "ALTER TABLE t ADD COLUMN twice int GENERATED ALWAYS AS (n * 2) STORED"
+    )
+    changed(watch, producer, "ALTER TABLE t ADD COLUMN at timestamptz DEFAULT now()")
+    before = replica_row(replica, 14)
+    assert before["twice"] == 2 * before["n"]
+    assert before["at"] is not None, "the time of the ALTER, one for all"
+    assert before["at"] == replica_row(replica, 15)["at"]
+    applied(replica, put(producer, 14, n=21))
+    after = replica_row(replica, 14)
+    assert (after["twice"], after["at"]) == (42, before["at"])
+    assert put(producer, 14, twice=1).code == "428C9"
+    applied(replica, put(producer, 14, n=before["n"]))
+
+
+def replica_row(replica: Replica, key: int) -> dict[str, Any]:
+    replica.wait_coherent()
+    found = replica.get("t", key)
+    assert found is not None
+    return found
 
 
 def test_a_dropped_table_is_gone_and_its_name_free(
