@@ -23,8 +23,9 @@ KEYS: Final = 8
 COLUMNS_MAX: Final = 7
 # What a statement may be refused with: names come and go beside it, one job at a time per table.
 BY_NAME: Final = {"42P01", "42P07", "42701", "42703", "42704", "2BP01", "42P16", "55006", "0A000"}
+OF_GENERATED: Final = "42P17"
 BY_VALUE: Final = {"23502", "22P02", "22003", "22001", "42804"}
-DDL_CODES: Final = BY_NAME | BY_VALUE | {"42830"}
+DDL_CODES: Final = BY_NAME | BY_VALUE | {"42830", OF_GENERATED}
 ROW_CODES: Final = {
     "42P01",
     "42703",
@@ -34,8 +35,10 @@ ROW_CODES: Final = {
     "40001",
     "22023",
     "08P01",
+    "428C9",
 } | BY_VALUE
 # Kinds of jobs that rows can make fail.
+DECIDED: Final = ("timestamptz", "uuid")  # types of columns that the master gives a value
 MAY_FAIL: Final = ("unique", "constraint", "not null", "type", "alter table")
 
 
@@ -137,9 +140,34 @@ class Menu(SchemaChanger):
                 "int default 6",
                 "int unique",
                 "text default 'x'",
+                "timestamptz default now()",
+                "timestamptz not null default now()",
+                "uuid default gen_random_uuid() unique",
             )
         )
         return f"alter table {table.name} add column {new} {form}"
+
+    def _generated(self, table: Descriptor, column: Column) -> str | None:
+        expression = {"integer": f"coalesce({column.name}, 3) + 1", "text": f"upper({column.name})"}
+        kind = column.type.name
+        if kind not in expression or len(self._columns(table)) >= COLUMNS_MAX:
+            return None
+        form = self.rng.choice(("", "", " not null", " unique"))
+        return (
+            f"alter table {table.name} add column g{self._number} {kind}"
+            f" generated always as ({expression[kind]}) stored{form}"
+        )
+
+    def _drop_generated(self, table: Descriptor, column: Column) -> str | None:
+        """Its expression, or the column with all that it is computed from."""
+        made = self.rng.choice([c for c in self._columns(table) if c.generated] or [None])
+        if made is None or made.derived is None:
+            return None
+        if self.rng.random() < 0.5:
+            return f"alter table {table.name} alter {made.name} drop expression"
+        going = [table.by_id[e] for e in made.derived.sources if e not in table.primary_key]
+        dropped = ", ".join(f"drop column {c.name}" for c in (*going, made))
+        return f"alter table {table.name} {dropped}"
 
     def _drop_column(self, table: Descriptor, column: Column) -> str | None:
         return f"alter table {table.name} drop column if exists {column.name}"
@@ -173,7 +201,10 @@ class Menu(SchemaChanger):
         return f"alter table {table.name} alter {column.name} {verb} not null"
 
     def _default(self, table: Descriptor, column: Column) -> str | None:
-        what = self.rng.choice(("set default 3", "drop default"))
+        if column.generated:
+            return f"alter table {table.name} alter {column.name} drop expression if exists"
+        timed = "set default now()" if column.type.name == "timestamptz" else "set default 3"
+        what = self.rng.choice((timed, "drop default"))
         return f"alter table {table.name} alter {column.name} {what}"
 
     def _constraint(self, table: Descriptor, column: Column) -> str | None:
@@ -239,7 +270,9 @@ class Menu(SchemaChanger):
         }
         if kind != "delete":
             fields["values"] = {
-                c.name: self._value(c) for c in self._columns(table) if self.rng.random() < 0.7
+                c.name: self._value(c)
+                for c in self._columns(table)
+                if self.rng.random() < (0.05 if c.generated or c.type.name in DECIDED else 0.7)
             }
         if self.rng.random() < 0.6:
             fields["schema_version"] = table.version
@@ -270,6 +303,9 @@ class Menu(SchemaChanger):
 _KINDS: Final = (
     Menu._add_column,
     Menu._add_column,
+    Menu._generated,
+    Menu._generated,
+    Menu._drop_generated,
     Menu._drop_column,
     Menu._index,
     Menu._index,
@@ -293,4 +329,5 @@ def demand_ended_well(job: Job) -> None:
     demand(job.status.ended, "jobs", f"{job.sql} never ended: {job.status}, {job.phase}")
     if job.status is Status.FAILED:
         blamed = any(word in job.kind for word in MAY_FAIL) or " unique" in job.sql
+        blamed |= "generated" in job.sql and "not null" in job.sql
         demand(blamed and bool(job.findings), "jobs", f"{job.sql} failed: {job.error}")
