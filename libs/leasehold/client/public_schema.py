@@ -23,6 +23,7 @@ from leasehold.model.records import VersionEvent
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.edits import Kind
+from leasehold.schema.elements import derived_from_wire
 from leasehold.schema.types import Type, to_json, to_storage
 
 FORMAT: Final = 1
@@ -167,6 +168,12 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
                 below, value = wire.get("missing") or (0, None)
                 missing = {"below": below, "value": _told_value(wire, value)}
                 told["missing"] = missing if below else None
+                column = descriptor.by_id[wire["id"]]
+                told["generated"] = None
+                if column.derived is not None and column.derived.generated:
+                    # Its text is told once, by a name that people look for.
+                    told["generated"] = column.derived.expression
+                    told["derived"] = column.derived._replace(expression="").to_wire()
             told["definition"] = element_words(descriptor, element)
             elements.append(told)
     return elements
@@ -181,7 +188,7 @@ def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
 def _cut_long_texts(told: Mapping[str, Any]) -> None:
     """No reader of rows needs them; whoever does asks a node."""
     for element in told["elements"]:
-        for name in ("default", "expression", "definition"):
+        for name in ("default", "default_expression", "generated", "expression", "definition"):
             if _is_long(element.get(name)):
                 element[name] = None
     if told["job"] is not None and _is_long(told["job"].get("sql")):
@@ -234,6 +241,11 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
             missing = wire.get("missing")
             if missing:
                 wire["missing"] = [missing["below"], _stored_value(wire, missing["value"])]
+            wire["default_expression"] = wire.get("default_expression") or ""
+            generated = wire.pop("generated", None)
+            if generated is not None:
+                derived = derived_from_wire(wire["derived"])
+                wire["derived"] = derived._replace(expression=generated).to_wire()
         elif wire.get("expression", "") is None:
             wire["expression"] = ""
         found.append(wire)

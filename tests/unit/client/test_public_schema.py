@@ -37,7 +37,7 @@ from leasehold.schema.descriptor import (
     from_wire,
 )
 from leasehold.schema.edits import edited
-from leasehold.schema.elements import Check, Column, Index, Missing
+from leasehold.schema.elements import Check, Column, Derived, Index, Missing
 from leasehold.schema.plan import JobPlan, plan
 from leasehold.schema.types import Type
 from leasehold.sql.statements import AddColumn, AlterTable, ColumnDefinition, RenameColumn
@@ -194,8 +194,9 @@ def test_an_infinite_default_has_a_json_form(value: float) -> None:
 # ------------------------------------------------------------------ as large as may be
 
 
-def largest(default: str | None, character: str = '"') -> VersionEvent:
+def largest(default: str | None, character: str = '"', generated: str = "") -> VersionEvent:
     """1,000 columns, 64 indexes, 64 checks, every name as long as names may be."""
+    derived = Derived((1,), generated, strict=True, generated=True) if generated else None
 
     def name(number: int) -> str:
         ending = f"{number:04d}"
@@ -203,7 +204,7 @@ def largest(default: str | None, character: str = '"') -> VersionEvent:
 
     columns = [Column(1, name(1), Type("bigint"), nullable=False)]
     columns += [
-        Column(e, name(e), Type("text"), default=default, alias=name(e + 5_000))
+        Column(e, name(e), Type("text"), default=default, alias=name(e + 5_000), derived=derived)
         for e in range(2, COLUMNS_MAX + 1)
     ]
     every = tuple(range(1, 33))
@@ -229,7 +230,7 @@ def test_a_table_with_all_columns_that_it_may_have_is_told_whole() -> None:
 @pytest.mark.parametrize(
     ("character", "characters", "left_out"),
     [
-        ("n", 400, ["avro"]),
+        ("n", 380, ["avro"]),
         ("n", 700, ["diff", "json_schema"]),
         ("n", 1_500, ["diff", "avro", "json_schema"]),
         ("n", 5_000, ["long texts", "diff", "avro", "json_schema"]),
@@ -250,6 +251,30 @@ def test_what_does_not_fit_is_left_out_and_rows_can_be_decoded_still(
         (c.element_id, c.name, c.type, c.state) for c in whole.columns
     ]
     assert found.primary_key == whole.primary_key
+
+
+@pytest.mark.parametrize("longs", [256, 4_096])
+def test_long_expressions_of_generated_columns_are_left_out_too(longs: int) -> None:
+    event = largest(None, "n", generated="\x01" * longs)
+    data = encode_event(event)
+    assert len(data) <= EVENT_BYTES_MAX
+    found = from_wire(decode_event(data).body)
+    assert all(c.generated for c in found.columns[1:]), "that they take no value is told always"
+
+
+def test_an_expression_is_told_by_name() -> None:
+    derived = Derived((1,), "id + 1", strict=True, generated=True)
+    made = Column(3, "g", Type("bigint"), derived=derived)
+    decided = Column(4, "at", Type("timestamptz"), default_expression="now()")
+    columns = (*TABLE.columns, made, decided)
+    event = event_of(replace(TABLE, columns=columns, next_element_id=5))
+    told = json.loads(encode_event(event))
+    shown = {e["name"]: (e["generated"], e["default_expression"]) for e in told["elements"]}
+    assert (shown["g"], shown["at"]) == (("id + 1", ""), (None, "now()"))
+    assert told["avro"]["fields"][2]["leasehold.generated"] == "id + 1"
+    assert told["json_schema"]["properties"]["g"]["readOnly"]
+    assert "generated always as (id + 1) stored" in told["elements"][2]["definition"]
+    assert from_wire(decode_event(encode_event(event)).body) == from_wire(event.body)
 
 
 def test_the_worst_that_is_always_told_fits() -> None:
