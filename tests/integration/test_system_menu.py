@@ -13,6 +13,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, Subscriber
+from leasehold.adapters.clock import boottime_ns
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.row_decode import RowEvent, TruncationEvent
@@ -334,6 +335,27 @@ def test_a_dropped_table_is_gone_and_its_name_free(
         replica.wait_coherent()
         with pytest.raises(UnknownTable):
             replica.get("gone", 1)
+
+
+def test_a_subscriber_that_comes_late_reads_rows_as_they_are(
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """Rows that nobody has written since a column was filled by key have images without it."""
+    changed(watch, producer, "ALTER TABLE t ADD COLUMN late int NOT NULL DEFAULT 7")
+    assert put(producer, 50, late=8).lsn
+    changed(watch, producer, "ALTER TABLE t ALTER COLUMN late SET DEFAULT 9")
+    replica.wait_coherent()
+    kept = {row["id"]: row for row in replica.scan("t") if row["id"] not in KEYS}
+    assert {row["late"] for row in kept.values()} == {7, 8}
+    seen: dict[int, Any] = {}
+    give_up_ns = boottime_ns() + 60_000_000_000
+    with Subscriber(settings_of(cluster, "late"), ["t"]) as subscriber:
+        while seen != kept and boottime_ns() < give_up_ns:
+            for each in subscriber.poll(0.2):
+                if isinstance(each, RowEvent) and each.key["id"] not in KEYS:
+                    seen[each.key["id"]] = each.values
+    assert seen == kept
+    changed(watch, producer, "ALTER TABLE t DROP COLUMN late")
 
 
 def test_every_node_is_consistent(cluster: LocalCluster, replica: Replica, load: Load) -> None:

@@ -11,7 +11,7 @@ from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.key_values import compose
 from leasehold.transaction.verify import RULES, VerifyRules
 
-IMAGE_COST: Final = 8
+IMAGE_COST: Final = 4
 
 
 def row_cost(chunk: Chunk, catalog: Catalog) -> int:
