@@ -152,6 +152,11 @@ class Descriptor:
         return tuple(c for c in self.columns if c.state in WRITTEN)
 
     @cached_property
+    def defaulted(self) -> tuple[Column, ...]:
+        """Of those, what has a default and follows from no other."""
+        return tuple(c for c in self.written if c.derived is None and c.has_default)
+
+    @cached_property
     def has_derived(self) -> bool:
         return any(c.derived is not None for c in self.columns)
 

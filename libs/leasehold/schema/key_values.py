@@ -60,9 +60,7 @@ def compose(
                 image[element_id] = value
     else:
         image.update(changed)
-    for column in descriptor.written:
-        if column.derived is not None or not column.has_default:
-            continue
+    for column in descriptor.defaulted:
         if image.get(column.element_id) is not None:
             continue
         # An explicit NULL in a public column is a writer's own choice; only a pair that nobody

@@ -132,7 +132,7 @@ def _at_once(table: Descriptor, job: Job) -> Descriptor:
             table=table.name,
         )
     # No row is older than its locks, so they have nothing to take over, nor than its columns.
-    columns = tuple(replace(column, missing=None) for column in table.columns)
+    columns = tuple(replace(column, missing=None, moment=None) for column in table.columns)
     return replace(table, version=1, modified_us=0, lock_moves=(), columns=columns)
 
 

@@ -112,6 +112,28 @@ def test_the_master_decides_defaults_and_computes_what_is_generated(
     assert database.check().differences == ()
 
 
+def test_a_request_may_make_a_table_and_put_rows_whose_values_the_master_decides(
+    database: DevDatabase,
+) -> None:
+    """One moment for all of its rows; statements on a table of its own take all steps at once."""
+    answer = database.ask(
+        {
+            "sql": "create table x (id bigint primary key, at timestamptz default now());"
+            " alter table x add column u uuid not null default gen_random_uuid(),"
+            " add column g date generated always as (at::date) stored",
+            "transaction": [
+                {"table": "x", "op": "insert", "key": {"id": n}, "values": {}} for n in (1, 2)
+            ],
+        }
+    )
+    assert answer.committed, answer.outcome.message
+    one, two = (database.get("x", (n,)) or {} for n in (1, 2))
+    assert one["at"] == two["at"]
+    assert one["u"] != two["u"]
+    assert one["g"] == one["at"].date()
+    assert database.check().differences == ()
+
+
 def test_a_check_compares_every_node(database: DevDatabase) -> None:
     database.ask(TABLE)
     database.ask(insert(1, 5))
