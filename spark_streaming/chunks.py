@@ -12,6 +12,7 @@ whole to the WAL with every commit. So images are gathered and sorted here, once
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 import msgpack
@@ -21,6 +22,7 @@ from leasehold.adapters.record_shape import TAG_BY_CLASS
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import Chunk, Key, RowImage
 from leasehold.schema.edits import Kind
+from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.job import Job
 
 CHUNK_ROWS_DEFAULT: Final = 5_000
@@ -71,11 +73,12 @@ def image_fields(image: bytes) -> tuple[Key, int, int, Mapping[int, Any]]:
 
 
 def sorted_columns(job: Job) -> tuple[int, ...]:
-    """Element ids of the columns that a job's images are sorted by; () = by key."""
+    """Element ids of the columns that a job's images are sorted by; () = by key. Those of an
+    index up to its first expression, which only nodes compute."""
     filling = job.filling
     if filling is None or filling.kind is not Kind.INDEX or filling.after is None:
         return ()
-    return tuple(filling.after["columns"])
+    return tuple(takewhile(lambda column: column != EXPRESSION, filling.after["columns"]))
 
 
 def place_by(columns: Sequence[int]) -> Callable[[Key, Mapping[int, Any]], Place]:

@@ -25,8 +25,8 @@ from leasehold.model.records import Findings, Image, Key
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import Check, ForeignKey, Index
+from leasehold.schema.entries import entry_of, key_of
 from leasehold.schema.job import Job
-from leasehold.schema.key_values import entry_of
 from leasehold.schema.missing import completed
 from leasehold.transaction.references import values_of
 from spark_streaming.chunks import CHUNK_BYTES_MAX, image_fields
@@ -79,9 +79,12 @@ def told_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...]:
     out of one: the constraint is then left to the nodes' check."""
     found = []
     for element_id in elements:
-        element = descriptor.element(element_id)
-        if not (isinstance(element, Check) and not element.expression):
-            found.append(element_id)
+        match descriptor.element(element_id):
+            case Check(expression=""):
+                continue
+            case Index(mentioned=(_, *_), computed=False):
+                continue
+        found.append(element_id)
     return tuple(found)
 
 
@@ -109,7 +112,8 @@ def say_of(descriptor: Descriptor, side: Side) -> Say:
     """A function from an image to what it says. Compile once: it may be a compiled expression."""
     match descriptor.element(side.element_id):
         case Index() as index:
-            return lambda image: _value(entry_of(index, image))
+            entry = entry_of(descriptor, index)
+            return lambda image: _value(key_of(index, entry(image)))
         case ForeignKey() as key:
             columns = key.parent_columns if side.parent else key.columns
             return lambda image: _value(values_of(image, columns))

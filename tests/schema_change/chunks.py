@@ -9,7 +9,8 @@ from leasehold.model.records import Chunk
 from leasehold.replication.fill import slice_chunk
 from leasehold.schema.chunk_gate import accept_chunk
 from leasehold.schema.descriptor import Column, Index
-from leasehold.schema.key_values import entries, entry_of
+from leasehold.schema.entries import entry_of
+from leasehold.schema.key_values import entries
 from leasehold.schema.missing import filled
 from tests.schema_change.timeline import JOB, Position, Run
 from tests.schema_change.versions import Version
@@ -43,9 +44,9 @@ def _by_key(row: Row, version: Version, element_id: int, seen: Any) -> Row:
     element = table.element(element_id)
     image = {ID: KEY, **dict(row.pairs if seen is None else seen)}
     if isinstance(element, Index):
-        return make_row(
-            True, dict(row.pairs), {*row.entries, (element_id, entry_of(element, image))}
-        )
+        entry = entry_of(table, element)(image)
+        put = set() if entry is None else {(element_id, entry)}
+        return make_row(True, dict(row.pairs), {*row.entries, *put})
     assert isinstance(element, Column)
     after = filled(element, image)
     if after is None:

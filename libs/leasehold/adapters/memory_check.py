@@ -12,7 +12,7 @@ from leasehold.model.records import CheckReport, Key
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import ForeignKey
-from leasehold.schema.key_values import entry_of
+from leasehold.schema.entries import entry_of
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.verification import as_if_public
 
@@ -64,11 +64,15 @@ def wrong_entries(held: Contents, table_id: int) -> list[WrongEntry]:
     newest = held.versions(table_id)[-1]
     kept = {index.element_id: index.state for index in newest.indexes if index.state in DELETED}
     there = {(i, values, key) for t, i, values, key in held.entries if t == table_id and i in kept}
+    made = {index.element_id: entry_of(newest, index) for index in newest.indexes}
     implied = set()
     for key in (key for table, key in held.exists if table == table_id):
         row = held.row(table_id, key)
         assert row is not None, "it exists"
-        implied |= {(i.element_id, entry_of(i, row.values), key) for i in newest.indexes}
+        for index_id, entry_from in made.items():
+            entry = entry_from(row.values)
+            if entry is not None:
+                implied.add((index_id, entry, key))
     lacking = {entry for entry in implied - there if kept.get(entry[0]) in READABLE}
     found = [WrongEntry(i, key, (*values, *key)) for i, values, key in there - implied]
     found += [WrongEntry(i, key, None) for i, _, key in lacking]

@@ -10,7 +10,7 @@ from leasehold.model.ports import Row
 from leasehold.model.records import Genids, Key, LogPosition, Outcome
 from leasehold.schema.descriptor import Descriptor, from_wire
 
-Entry = tuple[int, int, Key, Key]  # table id, index id, index columns, primary key
+Entry = tuple[int, int, Key, Key]  # table id, index id, entry (key, included), primary key
 
 
 @dataclass

@@ -64,9 +64,9 @@ class MemorySnapshot:
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} is not public in this version"
         found = sorted(
-            (tuple((v is None, v) for v in k), key)
-            for t, i, k, key in self._contents.entries
-            if t == descriptor.table_id and i == index_id and k[: len(values)] == values
+            (tuple((v is None, v) for v in entry[: len(index.columns)]), key)
+            for t, i, entry, key in self._contents.entries
+            if t == descriptor.table_id and i == index_id and entry[: len(values)] == values
         )
         yield from self._rows(descriptor, [key for _, key in found][:rows_max])
 

@@ -30,7 +30,8 @@ from leasehold.model.records import (
     RowChange,
 )
 from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
-from leasehold.schema.key_values import EntryChange, entries, entry_of, key_values
+from leasehold.schema.entries import entry_of
+from leasehold.schema.key_values import EntryChange, entries, key_values
 from leasehold.schema.missing import filled
 from leasehold.schema.states import WRITTEN
 
@@ -140,8 +141,11 @@ class MemoryStore:
         self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
     ) -> Sequence[Key]:
         table = descriptor.table_id
+        width = len(values)
         found = (
-            key for t, i, k, key in self._now.entries if (t, i, k) == (table, index_id, values)
+            key
+            for t, i, entry, key in self._now.entries
+            if (t, i, entry[:width]) == (table, index_id, values)
         )
         return sorted(found)[:rows_max]
 
@@ -216,9 +220,11 @@ class MemoryStore:
             if row is None:
                 continue
             if isinstance(element, Index):
-                entry = (table, element.element_id, entry_of(element, row.values), key)
-                done += entry not in now.entries
-                now.entries.add(entry)
+                values = entry_of(descriptor, element)(row.values)
+                if values is not None:
+                    entry = (table, element.element_id, values, key)
+                    done += entry not in now.entries
+                    now.entries.add(entry)
                 continue
             image = filled(element, row.values)
             if image is not None:

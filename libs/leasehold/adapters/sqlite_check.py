@@ -38,6 +38,8 @@ from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.derived import relied_on, unlike, value_of
 from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
+from leasehold.schema.entries import breaks as breaks_entry
+from leasehold.schema.entries import exact_entry, key_words
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
 from leasehold.schema.verification import as_if_public
@@ -200,15 +202,27 @@ class TableCheck:
 
     def _index(self, index: Index, rows: int, *, complete: bool) -> None:
         statements = EntriesPlan(self._newest, index)
+        statements.install(self._connection)
+        held = statements.held or "1"
+        if statements.held and self._physical:
+            rows = self._one(f"SELECT total({held}) FROM {self._table} AS t")[0]
+        if complete and index.computed:
+            self._computable(index)
         where = f"index {index.name!r}"
         if index.element_id not in self._entry_tables or not self._physical:
             self._entries[index.element_id] = 0
             if complete and rows:
-                self._report_rows(4, index.element_id, "1", f"{where} lacks the row's entry")
+                shown = statements.primary_of_row
+                clause = f"FROM {self._table} AS t WHERE {held}"
+                self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
             return
-        same = " AND ".join(
-            f"x.{key} IS {value} AND typeof(x.{key}) = typeof({value})"
-            for key, value in zip(statements.keys, statements.from_row, strict=True)
+        values = zip(
+            (*statements.keys, *statements.included),
+            (*statements.from_row, *statements.included_of_row),
+            strict=True,
+        )
+        same = f"{held} AND " + " AND ".join(
+            f"x.{key} IS {value} AND typeof(x.{key}) = typeof({value})" for key, value in values
         )
         match = " AND ".join(
             f"{row} = x.{key}"
@@ -242,7 +256,7 @@ class TableCheck:
                 )
             )
             clause = (
-                f"FROM {self._table} AS t WHERE NOT EXISTS"
+                f"FROM {self._table} AS t WHERE {held} AND NOT EXISTS"
                 f" (SELECT 1 FROM {statements.name} AS x WHERE {lacking})"
             )
             shown = statements.primary_of_row
@@ -277,7 +291,7 @@ class TableCheck:
         )
         clause = f"FROM {statements.name} WHERE ({keys}) IN ({twice})"
         primary = statements.primary
-        names = ", ".join(self._newest.by_id[e].name for e in index.columns)
+        names = ", ".join(key_words(self._newest, index))
 
         def words(values: Key) -> str:
             shown = ", ".join(repr(value)[:80] for value in values)
@@ -285,6 +299,14 @@ class TableCheck:
 
         # By value, so that the rows of a duplicate are listed together.
         self._report(6, index.element_id, clause, (*statements.keys, *primary), words, len(primary))
+
+    def _computable(self, index: Index) -> None:
+        """Condition 6: each row's entry can be computed."""
+        exact = exact_entry(self._newest, index)
+        for key, image in self._images(tuple(index.over)):
+            why = breaks_entry(exact, image)
+            if why:
+                self._add(6, index.element_id, key, f"index {index.name!r}: {why}")
 
     # ------------------------------------------------------------ foreign keys (6)
 
@@ -378,7 +400,7 @@ class TableCheck:
         for index_id in indexes:
             name = entries_name(self._newest.table_id, index_id)
             parts = physical_columns(self._connection, name)
-            total.add(name, parts, parts)
+            total.add(name, tuple(part for part in parts if part[0] in "kp"), parts)
         return rows_sum, total.digest()
 
     def _one(self, text: str) -> Any:

@@ -48,13 +48,14 @@ def fill_entries(
     if not keys:
         return 0
     wanted = _wanted(connection, plan, keys)
-    shown = ", ".join((*entries.from_row, *entries.primary_of_row))
+    shown = ", ".join((*entries.from_row, *entries.primary_of_row, *entries.included_of_row))
+    held = f" WHERE {entries.held}" if entries.held else ""
     order = ", ".join(str(n + 1) for n in range(len(entries.columns)))
     named = zip(plan.key_names, wanted.columns, strict=True)
     match = " AND ".join(f"t.{name} = wanted.{column}" for name, column in named)
     connection.execute(
         f"INSERT OR IGNORE INTO {entries.name} SELECT {shown} FROM {wanted.table} AS wanted"
-        f" CROSS JOIN {plan.name} AS t ON {match} ORDER BY {order}",
+        f" CROSS JOIN {plan.name} AS t ON {match}{held} ORDER BY {order}",
         wanted.bindings,
     )
     return connection.changes()

@@ -130,9 +130,10 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
         if index.state in DELETED:
             parts = [f"k{n}" for n in range(len(index.columns))]
             parts += [f"p{n}" for n in range(len(keys))]
+            shown = [*parts, *(f"i{n}" for n in range(len(index.included)))]
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS {entries_name(descriptor.table_id, index.element_id)}"
-                f" ({', '.join(parts)}, PRIMARY KEY ({', '.join(parts)})) WITHOUT ROWID"
+                f" ({', '.join(shown)}, PRIMARY KEY ({', '.join(parts)})) WITHOUT ROWID"
             )
 
 

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import apsw
+
+from leasehold.adapters.sqlite_functions import EntryFunctions
 from leasehold.adapters.sqlite_layout import column_name, entries_name, lock_name, table_name
 from leasehold.model.ports import Row
 from leasehold.model.records import Key
 from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.entries import Entry
 from leasehold.schema.states import DELETED
 
 # A NULL in an index key. A PRIMARY KEY WITHOUT ROWID allows no NULL, and a blob sorts after every
@@ -29,15 +33,21 @@ def entry_key(values: Key) -> Key:
 
 
 class EntriesPlan:
-    """Statements for the entries of one index."""
+    """Statements for the entries of one index. `keys`, `primary` and `included` are columns of its
+    table; the first two are its primary key.
+
+    `from_row` and `held` are SQL over a row `t`: each column's value, and whether the row has an
+    entry ("": each row has). Of a computed index they call functions, made by `install`.
+    """
 
     def __init__(self, descriptor: Descriptor, index: Index) -> None:
         self.index = index
         self.name = entries_name(descriptor.table_id, index.element_id)
         self.keys = tuple(f"k{n}" for n in range(len(index.columns)))
         self.primary = tuple(f"p{n}" for n in range(len(descriptor.primary_key)))
+        self.included = tuple(f"i{n}" for n in range(len(index.included)))
         self.columns = self.keys + self.primary
-        holes = ", ".join("?" * len(self.columns))
+        holes = ", ".join("?" * (len(self.columns) + len(self.included)))
         # OR IGNORE: a backfill may have put the entry already.
         self.put = f"INSERT OR IGNORE INTO {self.name} VALUES ({holes})"
         self.remove = f"DELETE FROM {self.name} WHERE " + " AND ".join(
@@ -48,8 +58,25 @@ class EntriesPlan:
             + " AND ".join(f"{key} = ?" for key in self.keys)
             + f" ORDER BY {', '.join(self.primary)} LIMIT ?"
         )
-        self.from_row = tuple(f"ifnull(t.{column_name(e)}, x'')" for e in index.columns)
+        self._functions = EntryFunctions(descriptor, index)
+        self.held = self._functions.held
+        self.from_row = tuple(
+            f"ifnull({self._functions.part(number, column)}, x'')"
+            for number, column in enumerate(index.columns)
+        )
         self.primary_of_row = tuple(f"t.{column_name(e)}" for e in descriptor.primary_key)
+        self.included_of_row = tuple(f"t.{column_name(e)}" for e in index.included)
+
+    def install(self, connection: apsw.Connection) -> None:
+        """Give the connection what `from_row` and `held` call."""
+        self._functions.install(connection)
+
+    def to_put(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
+        width = len(self.keys)
+        return (*entry_key(entry[:width]), *primary, *entry[width:])
+
+    def to_remove(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
+        return (*entry_key(entry[: len(self.keys)]), *primary)
 
 
 class ReadPlan:
@@ -119,7 +146,7 @@ class WritePlan(ReadPlan):
             for index in descriptor.indexes
             if index.state in DELETED
         }
-        indexed = {e for plan in self.entries.values() for e in plan.index.columns}
+        indexed = {e for plan in self.entries.values() for e in plan.index.over}
         self.indexed_ids = tuple(e for e in self.ids if e in indexed)
         shown = ", ".join(column_name(e) for e in self.indexed_ids) or "1"
         self.get_indexed = f"SELECT {shown} FROM {self.name} WHERE {self.where_key}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from leasehold.adapters.repairs import WrongEntry
-from leasehold.adapters.sqlite_plan import WritePlan, entry_key
+from leasehold.adapters.sqlite_plan import WritePlan
 from leasehold.model.records import Key
 from leasehold.schema.key_values import entries
 
@@ -33,8 +33,8 @@ def _right_entry(connection: apsw.Connection, plan: WritePlan, wrong: WrongEntry
     if not found:
         return None
     put = {e.index_id: e.put for e in entries(plan.descriptor, None, plan.row(found[0]).values)}
-    values = put.get(wrong.index_id)
-    return None if values is None else entry_key(values) + tuple(wrong.key)
+    entry = put.get(wrong.index_id)
+    return None if entry is None else plan.entries[wrong.index_id].to_put(entry, wrong.key)
 
 
 def _same(entry: Key, right: Key | None) -> bool:

@@ -208,6 +208,8 @@ class SqliteStore:
         if len(self._plans) >= PLANS_KEPT_MAX:
             self._plans.clear()
         plan = WritePlan(descriptor, live, known)
+        for entries_plan in plan.entries.values():
+            entries_plan.install(self._connection)
         self._plans[id(descriptor)] = plan
         return plan
 
@@ -302,9 +304,9 @@ class SqliteStore:
         for entry in entries(plan.descriptor, old, new):
             statements = plan.entries[entry.index_id]
             if entry.remove is not None:
-                self._execute(statements.remove, entry_key(entry.remove) + key)
+                self._execute(statements.remove, statements.to_remove(entry.remove, key))
             if entry.put is not None:
-                self._execute(statements.put, entry_key(entry.put) + key)
+                self._execute(statements.put, statements.to_put(entry.put, key))
 
     def _contradiction(self, plan: WritePlan, change: RowChange) -> StoreCorrupted:
         """The row is not the one that the log's change was decided on."""

@@ -188,9 +188,15 @@ def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
 def _cut_long_texts(told: Mapping[str, Any]) -> None:
     """No reader of rows needs them; whoever does asks a node."""
     for element in told["elements"]:
-        for name in ("default", "default_expression", "generated", "expression", "definition"):
+        for name in ("default", "default_expression", "generated", *_WITHOUT, "definition"):
             if _is_long(element.get(name)):
                 element[name] = None
+        # A part of an index would be another index.
+        texts = [name for name in _WITHOUT if name in element]
+        if any(element[name] is None for name in texts):
+            element |= dict.fromkeys(texts)
+        if any(map(_is_long, element.get("expressions", ()))):
+            element["expressions"] = None
     if told["job"] is not None and _is_long(told["job"].get("sql")):
         told["job"]["sql"] = None
 
@@ -230,6 +236,10 @@ def decode_event(data: bytes) -> VersionEvent:
     )
 
 
+_WITHOUT: Final[Mapping[str, Any]] = {"expression": "", "expressions": (), "predicate": ""}
+"""What stands for a long text that was left out."""
+
+
 def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[str, Any]]:
     found = []
     for element in elements:
@@ -246,8 +256,9 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
             if generated is not None:
                 derived = derived_from_wire(wire["derived"])
                 wire["derived"] = derived._replace(expression=generated).to_wire()
-        elif wire.get("expression", "") is None:
-            wire["expression"] = ""
+        for text, without in _WITHOUT.items():
+            if wire.get(text, without) is None:
+                wire[text] = without
         found.append(wire)
     return found
 

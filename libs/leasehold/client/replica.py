@@ -219,7 +219,8 @@ class Replica:
     def get_by(
         self, index: str, values: Any, *, rows_max: int = ROWS_MAX
     ) -> Iterator[dict[str, Any]]:
-        """Rows whose index columns start with `values`, in index order.
+        """Rows whose index key starts with `values`, in index order: values of columns, or of what
+        the index has an expression for. A partial index finds the rows that it holds.
 
         `index`: `table.index` or the name alone. Raises UnknownColumn (42703) for an index that
         does not exist, or is not public yet: elements that aren't public don't exist for a query.
@@ -228,10 +229,7 @@ class Replica:
         given = values if isinstance(values, tuple) else (values,)
         with reads.snapshot() as snapshot:
             descriptor, found = _public_index(snapshot.tables(), index)
-            stored = tuple(
-                reads.value(descriptor, element_id, value)
-                for element_id, value in zip(found.columns, given, strict=False)
-            )
+            stored = reads.index_key(descriptor, found, given)
             rows = snapshot.get_by(descriptor, found.element_id, stored, rows_max=rows_max)
             for _, row in rows:
                 yield named(descriptor, row)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
-from leasehold.model.errors import NotCoherent
+from leasehold.model.errors import MalformedRequest, NotCoherent
 from leasehold.model.ports import Row
 from leasehold.model.records import Key
 from leasehold.replication.coherency import CoherencyLease
-from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.entries import key_types
 from leasehold.schema.types import to_storage
 from leasehold.transaction.binding import binding
 from leasehold.transaction.pinned import check_pinned
@@ -83,9 +84,17 @@ class Reads:
         given = key if isinstance(key, tuple) else (key,)
         return binding(descriptor).key_prefix(given)
 
-    def value(self, descriptor: Descriptor, element_id: int, value: Any) -> Any:
-        """One column's value in storage form."""
-        return to_storage(descriptor.by_id[element_id].type)(value)
+    def index_key(self, descriptor: Descriptor, index: Index, given: Sequence[Any]) -> Key:
+        """The first parts of an index's key in storage form. Raises MalformedRequest for more than
+        it has, and what the types raise."""
+        kinds = key_types(descriptor, index)
+        if len(given) > len(kinds):
+            raise MalformedRequest(
+                f"the key of index {index.name!r} has {len(kinds)} parts; {len(given)} values were"
+                " given",
+                index=index.name,
+            )
+        return tuple(to_storage(kind)(value) for kind, value in zip(kinds, given, strict=False))
 
     def used(self) -> dict[str, int]:
         """Every table of this transaction with its pinned version, those only read included."""

@@ -16,6 +16,7 @@ from leasehold.schema.elements import (
     Index,
     Lock,
 )
+from leasehold.schema.entries import key_words
 from leasehold.schema.states import State
 from leasehold.schema.types import to_json
 
@@ -139,12 +140,15 @@ def column_words(column: Column) -> str:
 
 
 def index_words(descriptor: Descriptor, index: Index) -> str:
-    """``unique on (origin, dest)``."""
-    columns = ", ".join(descriptor.by_id[e].name for e in index.columns if e in descriptor.by_id)
+    """``unique on (origin, lower(dest)) include (gate) where gate is not null``."""
+    columns = ", ".join(key_words(descriptor, index))
+    included = ", ".join(descriptor.by_id[e].name for e in index.included if e in descriptor.by_id)
+    columns = f"({columns})" + (f" include ({included})" if included else "")
+    columns += f" where {index.predicate}" if index.predicate else ""
     unique = "unique on new writes " if index.unique_enforced else ""
     unique = "unique " if index.unique else unique
     also = f" also named {index.alias}" if index.alias else ""
-    return f"{unique}on ({columns}){also}"
+    return f"{unique}on {columns}{also}"
 
 
 def foreign_key_words(descriptor: Descriptor, key: ForeignKey) -> str:

@@ -175,7 +175,8 @@ class InvalidDefinition(Refused):
 
 
 class InvalidObject(Refused):
-    """A generated column's expression is over another one, or changes from call to call."""
+    """An expression that is kept changes from call to call, or a generated column's is over another
+    one."""
 
     sqlstate = "42P17"
 

@@ -16,10 +16,10 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import Check, ForeignKey, Index
+from leasehold.schema.entries import entry_of, key_of, key_words
 from leasehold.schema.job import Job
 from leasehold.schema.job_moves import FINDINGS_MAX
 from leasehold.schema.job_rules import RULES, JobRules
-from leasehold.schema.key_values import entry_of
 from leasehold.transaction.references import row_referred_to, values_of
 
 LISTED_MAX: Final = 5
@@ -96,11 +96,12 @@ def _judge(descriptor: Descriptor, element_id: int, catalog: Catalog, store: Rea
 
 def _judge_unique(descriptor: Descriptor, index: Index, store: Reader) -> Judge:
     """By the entries: a unique index is looked through once they are complete."""
-    names = ", ".join(descriptor.by_id[e].name for e in index.columns)
+    names = ", ".join(key_words(descriptor, index))
+    entry = entry_of(descriptor, index)
 
     def judge(key: Key, image: Image) -> str:
-        values = entry_of(index, image)
-        if None in values:
+        values = key_of(index, entry(image))
+        if values is None or None in values:
             return ""
         found = store.holders(descriptor, index.element_id, values, 2)
         other = next((tuple(o) for o in found if tuple(o) != key), None)

@@ -161,7 +161,7 @@ class ColumnActions:
                     position=action.position,
                 )
         refuse_referred_column(self._draft.references, column)
-        indexes = [i for i in self._draft.table.indexes if column.element_id in i.columns]
+        indexes = [i for i in self._draft.table.indexes if column.element_id in i.over]
         constraints: tuple[Constraint, ...] = (
             *self._draft.table.checks,
             *self._draft.table.foreign_keys,
@@ -220,6 +220,9 @@ class ColumnActions:
             assert other.derived is not None
             text = rename_column_in(other.derived.expression, column.name, action.to)
             self._draft.tracks.append(way.reword_generated(other, text))
+        for index in self._draft.table.indexes:
+            if column.element_id in index.mentioned:
+                self._draft.tracks.append(_reworded(index, column.name, action.to))
 
     def set_default(self, action: SetDefault) -> None:
         column = self._draft.column(action.column, action.position)
@@ -327,7 +330,7 @@ class ColumnActions:
     def _refuse_users(self, column: Column, position: int) -> None:
         """A column's type can't change under what rests on it."""
         users = [
-            f"index {i.name}" for i in self._draft.table.indexes if column.element_id in i.columns
+            f"index {i.name}" for i in self._draft.table.indexes if column.element_id in i.over
         ]
         users += [
             f"check {c.name}" for c in self._draft.table.checks if column.element_id in c.columns
@@ -350,3 +353,9 @@ class ColumnActions:
                 column=column.name,
                 position=position,
             )
+
+
+def _reworded(index: Index, name: str, to: str) -> Track:
+    expressions = tuple(rename_column_in(text, name, to) for text in index.expressions)
+    predicate = rename_column_in(index.predicate, name, to) if index.predicate else ""
+    return way.reword_index(index, expressions, predicate)

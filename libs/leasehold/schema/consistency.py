@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.records import Key
+from leasehold.schema import entries
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.derived import relied_on, unlike, value_of
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ForeignKey
-from leasehold.schema.key_values import entry_of
 from leasehold.schema.states import READABLE, WRITTEN, State
 
 ORPHAN_CONDITIONS: Final = frozenset({1, 3, 5, 7})
@@ -30,7 +30,7 @@ class KeyValueData(NamedTuple):
     """One table as pairs. A pair whose value would be NULL is not there.
 
     `exists`: primary keys of rows; `columns`: (primary key, element id) → storage value, columns
-    outside the primary key; `entries`: (index id, key columns' values, primary key), NULL as None;
+    outside the primary key; `entries`: (index id, `entries.Entry`, primary key), NULL as None;
     `physical`: element ids that have storage of their own, be it empty (columns, entry tables).
     """
 
@@ -86,6 +86,7 @@ def violations(
     }
     found.extend(_derived(descriptor, rows))
     found.extend(_entries(data, descriptor, rows, dead))
+    found.extend(_computable(descriptor, rows))
     found.extend(_unique(descriptor, rows))
     found.extend(_checks(descriptor, rows))
     if parents is not None:
@@ -189,10 +190,10 @@ def _entries(
 ) -> list[Violation]:
     """Conditions 3 (known index), 5 (agrees with a row) and 4 (none is missing)."""
     indexes = {index.element_id: index for index in descriptor.indexes}
-    implied = {
-        index.element_id: {key: entry_of(index, row) for key, row in rows.items()}
-        for index in descriptor.indexes
-    }
+    implied: dict[int, dict[Key, Key | None]] = {}
+    for each in descriptor.indexes:
+        entry_of = entries.entry_of(descriptor, each)
+        implied[each.element_id] = {key: entry_of(row) for key, row in rows.items()}
     found: list[Violation] = []
     for index_id, values, key in data.entries:
         if index_id in dead:
@@ -207,16 +208,31 @@ def _entries(
         elif implied[index_id][key] != values:
             words = (
                 f"index {index.name!r} has entry {values!r}, yet the row implies "
-                f"{implied[index_id][key]!r}"
+                f"{implied[index_id][key] or 'none'!r}"
             )
             found.append(Violation(5, index_id, key, words))
     for index in descriptor.indexes:
         if index.state not in READABLE:
             continue
-        for key, values in implied[index.element_id].items():
-            if (index.element_id, values, key) not in data.entries:
-                words = f"index {index.name!r}, public, lacks its entry {values!r}"
+        for key, wanted in implied[index.element_id].items():
+            if wanted is not None and (index.element_id, wanted, key) not in data.entries:
+                words = f"index {index.name!r}, public, lacks its entry {wanted!r}"
                 found.append(Violation(4, index.element_id, key, words))
+    return found
+
+
+def _computable(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> list[Violation]:
+    """Condition 6: a public index is a constraint, too: each row's entry can be computed."""
+    found: list[Violation] = []
+    for index in descriptor.indexes:
+        if index.state not in READABLE or not index.computed:
+            continue
+        exact = entries.exact_entry(descriptor, index)
+        for key, row in rows.items():
+            why = entries.breaks(exact, row)
+            if why:
+                words = f"index {index.name!r}: {why}"
+                found.append(Violation(6, index.element_id, key, words))
     return found
 
 
@@ -227,9 +243,10 @@ def _unique(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> li
         if not index.unique or index.state not in READABLE:
             continue
         first: dict[Key, Key] = {}
+        entry_of = entries.entry_of(descriptor, index)
         for key in sorted(rows, key=repr):
-            values = entry_of(index, rows[key])
-            if None in values:
+            values = entries.key_of(index, entry_of(rows[key]))
+            if values is None or None in values:
                 continue
             other = first.setdefault(values, key)
             if other != key:

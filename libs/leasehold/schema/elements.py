@@ -11,6 +11,8 @@ from leasehold.schema.types import Type
 
 DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
+EXPRESSION: Final = 0
+"""Where an index has an expression in the place of a column; no element has this id."""
 
 
 class Moment(NamedTuple):
@@ -116,7 +118,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`columns` are element ids in key order; entries are (key columns, primary key).
+    """`columns` are element ids in key order; entries are (key columns, primary key), and beside
+    them the columns `included`, which say nothing about order or uniqueness.
+
+    EXPRESSION among `columns` stands for the next of `expressions`; only rows that make `predicate`
+    true have an entry ("": all). `mentioned` are the columns that these texts name. A row whose
+    entry can't be computed has none, and is refused where the index is written.
 
     Uniqueness is a constraint with states of its own: `unique_enforced` is write-only, `unique` is
     public. `constraint`: made by UNIQUE of a table, so it is dropped as a constraint.
@@ -130,6 +137,20 @@ class Index:
     unique_enforced: bool = False
     constraint: bool = False
     alias: str = ""
+    expressions: tuple[str, ...] = ()
+    predicate: str = ""
+    included: tuple[int, ...] = ()
+    mentioned: tuple[int, ...] = ()
+
+    @property
+    def over(self) -> frozenset[int]:
+        """Every column that an entry depends on."""
+        return frozenset((*self.columns, *self.included, *self.mentioned)) - {EXPRESSION}
+
+    @property
+    def computed(self) -> bool:
+        """Is an entry more than the values of columns?"""
+        return bool(self.expressions or self.predicate)
 
     @property
     def refuses_duplicates(self) -> bool:
@@ -238,6 +259,10 @@ def index_to_wire(index: Index) -> dict[str, Any]:
         "unique_enforced": index.unique_enforced,
         "constraint": index.constraint,
         "alias": index.alias,
+        "expressions": list(index.expressions),
+        "predicate": index.predicate,
+        "included": list(index.included),
+        "mentioned": list(index.mentioned),
     }
 
 
@@ -251,6 +276,10 @@ def index_from_wire(body: Mapping[str, Any]) -> Index:
         body.get("unique_enforced", False),
         body.get("constraint", False),
         body.get("alias", ""),
+        tuple(body.get("expressions", ())),
+        body.get("predicate", ""),
+        tuple(body.get("included", ())),
+        tuple(body.get("mentioned", ())),
     )
 
 

@@ -105,7 +105,8 @@ def _fields(edit: Any) -> str:
         said.append("default set" if _default(after)[0] else "default dropped")
     if before.get("filled") != after.get("filled"):
         said.append("every row has its default")
-    if before.get("expression") != after.get("expression"):
+    texts = ("expression", "expressions", "predicate")
+    if any(before.get(text) != after.get(text) for text in texts):
         said.append("reworded")
     if before.get("locks") != after.get("locks"):
         said.append("under both locks" if len(after["locks"]) > 1 else "under its new lock alone")

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 from leasehold.model.records import ChangeKind, Image, Key
 from leasehold.schema.defaults import default_of
 from leasehold.schema.derived import derive
-from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
+from leasehold.schema.entries import entries_kept
 from leasehold.schema.states import DELETED, WRITTEN, State
 
 
 class EntryChange(NamedTuple):
-    """One index entry to remove and/or put, as tuples of the index's column values."""
+    """One index entry to remove and/or put, as `entries.Entry`."""
 
     index_id: int
     remove: Key | None
@@ -78,11 +79,6 @@ def compose(
     return {element_id: value for element_id, value in image.items() if value is not None}
 
 
-def entry_of(index: Index, image: Image) -> Key:
-    """The key columns of an index's entry for a row; None where the row has no pair."""
-    return tuple(image.get(element_id) for element_id in index.columns)
-
-
 def entries(
     descriptor: Descriptor, before: Image | None, after: Image | None
 ) -> tuple[EntryChange, ...]:
@@ -90,14 +86,13 @@ def entries(
 
     delete-only: the old entry goes when the row or its key goes. write-only: also the new entry
     is put, ⚠ even when the key did not change, since the row may still lack it. public: the row
-    has its entry, so an unchanged key touches nothing.
+    has its entry, so an unchanged key touches nothing. A row that leaves the index's predicate
+    goes, one that enters it comes.
     """
     changes: list[EntryChange] = []
-    for index in descriptor.indexes:
-        if index.state not in DELETED:
-            continue
-        old = None if before is None else entry_of(index, before)
-        new = None if after is None else entry_of(index, after)
+    for index, entry_of in entries_kept(descriptor):
+        old = None if before is None else entry_of(before)
+        new = None if after is None else entry_of(after)
         remove = old if old != new else None
         put = None
         if new is not None and index.state in WRITTEN:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain, repeat
+from typing import Final, TypeVar
 
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidObject,
     OutOfRange,
     Refused,
+    UnknownColumn,
 )
 from leasehold.schema.derived import value_of
 from leasehold.schema.descriptor import (
@@ -17,16 +20,30 @@ from leasehold.schema.descriptor import (
     Descriptor,
 )
 from leasehold.schema.elements import (
+    EXPRESSION,
     Column,
     Derived,
     Index,
 )
-from leasehold.sql.expression import column_places
+from leasehold.schema.types import Type
+from leasehold.sql.expression import (
+    EXPRESSION_BYTES_MAX,
+    column_places,
+    columns_of_expression,
+    compile_condition,
+    type_of_expression,
+)
 from leasehold.sql.parse import place_of, placed
 from leasehold.sql.statements import (
     ColumnDefinition,
+    CreateIndex,
     GeneratedDefinition,
+    IndexExpression,
 )
+
+T = TypeVar("T")
+MENTIONED_MAX: Final = 100
+"""Columns that expressions of one index name; SQLite's functions take no more everywhere."""
 
 
 def column_of(definition: ColumnDefinition, element_id: int) -> Column:
@@ -80,10 +97,73 @@ def made_index(
     """
     columns = tuple(columns)
     for column in columns:
-        if column.type.name == "bytea":
-            raise FeatureNotSupported(
-                f"column {column.name!r} is bytea, which can't be indexed yet", column=column.name
-            )
+        _refuse_unordered(column.type, f"column {column.name!r}", column=column.name)
     if len(table.indexes) + present >= INDEXES_MAX:
         raise OutOfRange(f"table {table.name!r} has {INDEXES_MAX} indexes, the most allowed")
     return Index(element_id, name, tuple(column.element_id for column in columns))
+
+
+def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
+    if kind.name == "bytea":
+        raise FeatureNotSupported(f"{words} is bytea, which can't be indexed yet", **detail)
+
+
+def defined_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:
+    """What CREATE INDEX asks for, its expressions compiled against the table as it is.
+
+    Raises UnknownColumn, WrongType, FeatureNotSupported, OutOfRange (limits), what expressions
+    raise; with the position in the statement.
+    """
+    places = chain(statement.positions, repeat(1))
+    parts = [_key_part(part, table, next(places), name) for part in statement.columns]
+    included = [_column_at(column, table, next(places)).element_id for column in statement.included]
+    texts = [part.text for part in statement.columns if isinstance(part, IndexExpression)]
+    predicate = statement.predicate
+    if predicate is not None:
+        _compiled(lambda: compile_condition(predicate.text, table), predicate.position, name)
+        texts.append(predicate.text)
+    size = sum(len(text.encode()) for text in texts)
+    if size > EXPRESSION_BYTES_MAX:
+        raise OutOfRange(
+            f"expressions and predicate of index {name!r} have {size} bytes; at most"
+            f" {EXPRESSION_BYTES_MAX} are kept"
+        )
+    named = {table.column(c).element_id for text in texts for c in columns_of_expression(text)}
+    if len(named) > MENTIONED_MAX:
+        raise OutOfRange(
+            f"the expressions of index {name!r} name {len(named)} columns; at most {MENTIONED_MAX}"
+            " are allowed"
+        )
+    base = made_index(table, name, (), table.next_element_id)
+    return replace(
+        base,
+        columns=tuple(parts),
+        expressions=tuple(texts[: parts.count(EXPRESSION)]),
+        predicate="" if predicate is None else predicate.text,
+        included=tuple(included),
+        mentioned=tuple(sorted(named)),
+    )
+
+
+def _key_part(part: str | IndexExpression, table: Descriptor, position: int, index: str) -> int:
+    if isinstance(part, IndexExpression):
+        kind = _compiled(lambda: type_of_expression(part.text, table), part.position, index)
+        _refuse_unordered(kind, f"expression {part.text:.80}", position=part.position)
+        return EXPRESSION
+    column = _column_at(part, table, position)
+    _refuse_unordered(column.type, f"column {column.name!r}", column=column.name, position=position)
+    return column.element_id
+
+
+def _column_at(name: str, table: Descriptor, position: int) -> Column:
+    try:
+        return table.column(name)
+    except UnknownColumn as error:
+        raise placed(error, position) from error
+
+
+def _compiled(compiled: Callable[[], T], position: int, index: str) -> T:
+    try:
+        return compiled()
+    except Refused as error:
+        raise placed(error, position, f"index {index!r}: ") from error

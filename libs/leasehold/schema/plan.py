@@ -25,7 +25,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import edited
 from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index, Moment
 from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.making import column_of, generated_column, made_index
+from leasehold.schema.making import column_of, defined_index, generated_column
 from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
 from leasehold.schema.references import refuse_referred_index, refuse_referred_table
 from leasehold.schema.states import State
@@ -329,8 +329,7 @@ def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Nothing
         if statement.if_not_exists and _is_public(catalog, name):
             return NothingToDo(f"index {name!r} exists already, nothing was done")
         raise DuplicateObject(f"{name!r} exists already, or is being made", index=name)
-    columns = tuple(table.column(column) for column in statement.columns)
-    index = made_index(table, name, columns, table.next_element_id)
+    index = defined_index(statement, table, name)
     _free_table(catalog, table)
     kind = "create unique index" if statement.unique else "create index"
     return Changes(table, kind, f"index {name}", [add_index(index, unique=statement.unique)])

@@ -36,7 +36,7 @@ def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
     if set(ids) == set(parent.primary_key) and len(ids) == len(parent.primary_key):
         return Referred(parent, columns, 0)
     for index in parent.indexes:
-        if index.unique and index.state is State.PUBLIC and index.columns == ids:
+        if index.unique and _finds(index, ids):
             return Referred(parent, columns, index.element_id)
     names = ", ".join(column.name for column in columns)
     raise InvalidForeignKey(
@@ -70,8 +70,12 @@ def index_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
     ids = tuple(column.element_id for column in columns)
     if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
         return 0
-    found = (i for i in table.indexes if i.columns == ids and i.state is State.PUBLIC)
-    return next((index.element_id for index in found), None)
+    return next((i.element_id for i in table.indexes if _finds(i, ids)), None)
+
+
+def _finds(index: Index, columns: tuple[int, ...]) -> bool:
+    """Does it have every row, by exactly these columns?"""
+    return index.state is State.PUBLIC and index.columns == columns and not index.computed
 
 
 References = Callable[[], tuple[tuple[Descriptor, ForeignKey], ...]]

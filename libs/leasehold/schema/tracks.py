@@ -84,7 +84,7 @@ class Track:
     def over(self) -> frozenset[int]:
         """The columns of the constraint that the rise enforces."""
         match self.element:
-            case Index(columns=columns) | Check(columns=columns) | ForeignKey(columns=columns):
+            case Index(over=columns) | Check(columns=columns) | ForeignKey(columns=columns):
                 return frozenset(columns) if self.enforced_at >= 0 else frozenset()
             case Column(element_id=element_id) if self.enforced_at >= 0:
                 return frozenset({element_id})
@@ -264,6 +264,11 @@ def rename(element: Column | Index | Constraint | Descriptor, name: str) -> Trac
 
 def reword_check(check: Check, expression: str) -> Track:
     return Track(check, fall=(Stage({"expression": expression}),), final=NEVER)
+
+
+def reword_index(index: Index, expressions: tuple[str, ...], predicate: str) -> Track:
+    stage = Stage({"expressions": expressions, "predicate": predicate})
+    return Track(index, fall=(stage,), final=NEVER)
 
 
 def drop_table(table: Descriptor) -> Track:

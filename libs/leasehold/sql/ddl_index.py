@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.errors import FeatureNotSupported, Refused
 from leasehold.schema.descriptor import NAME_BYTES_MAX
+from leasehold.sql.ddl_constraint import kept_text
 from leasehold.sql.ddl_table import refuse_dropping_more
-from leasehold.sql.reader import Kind, Reader
-from leasehold.sql.statements import CreateIndex, DropIndex, RenameIndex
+from leasehold.sql.default import refuse_changing
+from leasehold.sql.expression import column_of_expression
+from leasehold.sql.parse import placed
+from leasehold.sql.reader import Expression, Kind, Reader
+from leasehold.sql.statements import CreateIndex, DropIndex, IndexExpression, RenameIndex
 
 INDEX_COLUMNS_MAX: Final = 32
 
 _AFTER_COLUMNS: Final = {
-    "include": "INCLUDE columns are not supported yet",
-    "where": "partial indexes (WHERE) are not supported yet",
     "nulls not distinct": "NULLS NOT DISTINCT is not supported yet: NULLs never collide",
     "nulls distinct": "NULLS DISTINCT need not be said: NULLs never collide",
     "with": "storage parameters of an index are not supported: there are none",
     "tablespace": "tablespaces are not supported",
 }
-_EXPRESSION: Final = "an index is over plain columns for now; expressions are not supported yet"
 _AFTER_COLUMN: Final = {
-    "(": _EXPRESSION,
-    ".": _EXPRESSION,
     "collate": "COLLATE is not supported: text is compared by code point",
     "desc": "DESC is not supported yet in an index",
     "nulls first": "NULLS FIRST is not supported yet in an index",
@@ -31,7 +31,8 @@ _AFTER_COLUMN: Final = {
 
 
 def create_index(reader: Reader) -> CreateIndex:
-    """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] i] ON t [USING btree] (column, …)"""
+    """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] i] ON t [USING btree]
+    ({column | function(…) | (expression)}, …) [INCLUDE (column, …)] [WHERE predicate]"""
     reader.expect("create")
     unique = reader.take("unique")
     reader.expect("index")
@@ -49,20 +50,42 @@ def create_index(reader: Reader) -> CreateIndex:
         )
     reader.take("using btree")
     position = reader.position
-    columns = reader.listed(lambda: _column(reader))
+    parts = reader.listed(lambda: (reader.position, _part(reader, table)))
+    included = _included(reader) if reader.take("include") else ()
     reader.refuse(_AFTER_COLUMNS)
-    if len(columns) > INDEX_COLUMNS_MAX or len(set(columns)) != len(columns):
+    predicate = _kept(reader.expression(), table) if reader.take("where") else None
+    all_parts = [part for _, part in (*parts, *included)]
+    if len(all_parts) > INDEX_COLUMNS_MAX or len(set(all_parts)) != len(all_parts):
         raise FeatureNotSupported(
-            f"an index has 1 to {INDEX_COLUMNS_MAX} different columns", position=position
+            f"an index has 1 to {INDEX_COLUMNS_MAX} different columns, included ones among them",
+            position=position,
         )
     return CreateIndex(
-        name if named else derived_name(table, columns), table, columns, exists, named, unique
+        name if named else derived_name(table, _names(all_parts)),
+        table,
+        tuple(part for _, part in parts),
+        exists,
+        named,
+        unique,
+        tuple(column for _, column in included),
+        predicate,
+        tuple(position for position, _ in (*parts, *included)),
     )
 
 
-def _column(reader: Reader) -> str:
-    reader.refuse({"(": _EXPRESSION})
-    name = reader.name("a column's name")
+def _part(reader: Reader, table: str) -> str | IndexExpression:
+    """A column, a function of the row, or another expression in parentheses."""
+    part: str | IndexExpression
+    if reader.at("("):
+        said = reader.enclosed_expression()
+        # (a) is the column a, as in PostgreSQL.
+        kept = _kept(said, table)
+        part = column_of_expression(kept.text) or IndexExpression(f"({kept.text})", kept.position)
+    elif reader.at_call():
+        part = _kept(reader.call(), table)
+    else:
+        part = reader.name("a column's name")
+        reader.refuse({".": "a column of the table itself is named without it"})
     reader.refuse(_AFTER_COLUMN)
     ordered = any(reader.at(words) for words in ("asc", "nulls last"))
     following = reader.peek()
@@ -73,7 +96,42 @@ def _column(reader: Reader) -> str:
     if reader.take("asc"):
         reader.refuse(_AFTER_COLUMN)
     reader.take("nulls last")
-    return name
+    return part
+
+
+def _included(reader: Reader) -> tuple[tuple[int, str], ...]:
+    def one() -> tuple[int, str]:
+        if reader.at("(") or reader.at_call():
+            raise FeatureNotSupported(
+                "expressions are not supported in INCLUDE, as in PostgreSQL: name columns",
+                position=reader.position,
+            )
+        return reader.position, reader.name("a column's name")
+
+    return reader.listed(one)
+
+
+def _kept(said: Expression, table: str) -> IndexExpression:
+    """Raises InvalidObject for what is not the same each time it is computed."""
+    try:
+        refuse_changing(said.text)
+    except Refused as error:
+        raise placed(error, said.position) from error
+    return IndexExpression(kept_text(said, table), said.position)
+
+
+def _names(parts: Sequence[str | IndexExpression]) -> tuple[str, ...]:
+    """What a derived name says of each: the function's name for a function, as PostgreSQL."""
+    stems: list[str] = []
+    names: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            names.append(part)
+            continue
+        stem = part.text.partition("(")[0].strip() or "expr"
+        names.append(f"{stem}{stems.count(stem) or ''}")
+        stems.append(stem)
+    return tuple(names)
 
 
 def derived_name(table: str, columns: tuple[str, ...], suffix: str = "idx") -> str:

@@ -110,8 +110,8 @@ def refuse_changing(text: str) -> None:
     for word, token in _words(tokens_of(text)):
         if word in VOLATILE:
             raise InvalidObject(
-                f"{word!r:.40} gives another value each time: a generated column's expression must"
-                " depend on the row alone",
+                f"{word!r:.40} gives another value each time: the expression of a generated column"
+                " or of an index must depend on the row alone",
                 position=position_of_token(token),
             )
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from leasehold.model.errors import Refused, UnknownTable, WrongType
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.types import Type
 from leasehold.sql.closures import Compute
 from leasehold.sql.compiler import Compiler
 from leasehold.sql.operators import BOOLEAN, TEXT
@@ -81,6 +82,12 @@ def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], in
     return _remembered(text, descriptor, _CONDITION, compiled)
 
 
+def type_of_expression(text: str, descriptor: Descriptor) -> Type:
+    """What `compile_expression` without a target gives. Raises what that raises."""
+    compile_expression(text, descriptor)  # a refusal is placed there
+    return Compiler(descriptor.column, descriptor.name).part(_tree(text)).kind or TEXT
+
+
 def _remembered(
     text: str, descriptor: Descriptor, use: int, compiled: Callable[[], Compute]
 ) -> Compute:
@@ -121,6 +128,14 @@ def column_places(text: str) -> dict[str, int]:
     for column in _columns(text):
         found.setdefault(name_of(column.this), _span(column.this)[0] + 1)
     return found
+
+
+def column_of_expression(text: str) -> str | None:
+    """The column's name where an expression is nothing but a column, as (a) is."""
+    tree = _tree(text)
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return name_of(tree.this) if isinstance(tree, exp.Column) else None
 
 
 def rename_column_in(text: str, old: str, new: str) -> str:

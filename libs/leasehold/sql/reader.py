@@ -203,8 +203,29 @@ class Reader:
                 break
             depth += (word in ("(", "[", "case")) - closes
             self._next += 1
+        return self._read(first, is_open=depth > 0)
+
+    def at_call(self) -> bool:
+        """Does a function with its arguments come next?"""
+        found = self.peek()
+        return found is not None and found.kind is Kind.WORD and self.word(1) == "("
+
+    def call(self) -> Expression:
+        """A function with its arguments, up to the parenthesis that closes them."""
+        assert self.at_call()
+        first, depth = self._next, 0
+        self._next += 1
+        while self.peek() is not None:
+            depth += (self.word() == "(") - (self.word() == ")")
+            self._next += 1
+            if depth == 0:
+                break
+        return self._read(first, is_open=depth > 0)
+
+    def _read(self, first: int, *, is_open: bool) -> Expression:
+        """The expression that was taken since the lexeme `first`."""
         taken = self._lexemes[first : self._next]
-        if not taken or depth > 0:
+        if not taken or is_open:
             hint = "the expression is open" if taken else "an expression is expected"
             raise self.unexpected(hint)
         tree_of(self._text, self._tokens[taken[0].token : taken[-1].token + 1])

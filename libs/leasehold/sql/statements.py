@@ -6,7 +6,7 @@ against a descriptor. `position` counts characters from 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from leasehold.schema.types import Type
@@ -118,15 +118,30 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexExpression:
+    """Of an index's key, with the parentheses that it was written in, or its predicate."""
+
+    text: str
+    position: int = field(default=1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """`named` False: `name` was derived and may be numbered to make it free, as PostgreSQL does."""
+    """`named` False: `name` was derived and may be numbered to make it free, as PostgreSQL does.
+
+    `columns`: names, or expressions over the row; `included`: INCLUDE (…); `predicate`: WHERE ….
+    `positions`: where each of the columns, then each included one, stands.
+    """
 
     name: str
     table: str
-    columns: tuple[str, ...]
+    columns: tuple[str | IndexExpression, ...]
     if_not_exists: bool = False
     named: bool = True
     unique: bool = False
+    included: tuple[str, ...] = ()
+    predicate: IndexExpression | None = None
+    positions: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from leasehold.model.errors import (
 from leasehold.model.records import Expression, Image, Key
 from leasehold.schema.checking import condition_of
 from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.entries import exact_entry
+from leasehold.schema.states import WRITTEN
 from leasehold.schema.types import to_storage
 from leasehold.sql.expression import compile_expression
 
@@ -40,6 +42,11 @@ class Binding:
             for name, column in descriptor.by_alias.items()
         }
         self._checks = tuple((c, condition_of(descriptor, c)) for c in descriptor.enforced_checks)
+        self._computed = tuple(
+            (i, exact_entry(descriptor, i))
+            for i in descriptor.indexes
+            if i.computed and i.state in WRITTEN
+        )
         self._not_null = tuple(
             (c.element_id, c.name, not c.nullable)
             for c in descriptor.written
@@ -150,8 +157,9 @@ class Binding:
 
     def check(self, before: Image | None, image: Image) -> None:
         """Raises NotNullViolation for the first column that must have a value and has none, and
-        CheckViolation for the first check made false. A constraint that is enforced and not relied
-        on may not hold for the row from before, which a change of other columns leaves so."""
+        CheckViolation for the first check made false; where an index's entry can't be computed,
+        what its expression raises. A constraint that is enforced and not relied on may not hold for
+        the row from before, which a change of other columns leaves so."""
         for element_id, name, relied_on in self._not_null:
             if image.get(element_id) is not None:
                 continue
@@ -166,6 +174,17 @@ class Binding:
                     table=self.descriptor.name,
                     constraint=check.name,
                 )
+        for index, entry in self._computed:
+            if before is not None and all(before.get(e) == image.get(e) for e in index.over):
+                continue
+            try:
+                entry(image)
+            except Refused as error:
+                raise type(error)(
+                    f"the row of table {self.descriptor.name!r} can't be in index {index.name!r}:"
+                    f" {error.message}",
+                    **{**error.detail, "table": self.descriptor.name, "index": index.name},
+                ) from error
 
 
 _BINDINGS: dict[tuple[int, int], Binding] = {}

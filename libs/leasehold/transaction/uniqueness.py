@@ -13,10 +13,10 @@ from leasehold.model.errors import DuplicateKey
 from leasehold.model.ports import Row
 from leasehold.model.records import Image, Key
 from leasehold.schema.descriptor import Descriptor, Index
-from leasehold.schema.key_values import entry_of
+from leasehold.schema.entries import entries_kept, key_of, key_words
 
 HolderReader = Callable[[Descriptor, int, Key, int], Sequence[Key]]
-"""(descriptor, index id, entry, at most so many) → primary keys of rows with exactly that entry."""
+"""(descriptor, index id, key, at most so many) → primary keys of rows whose entry has that key."""
 
 
 class FinalRow(NamedTuple):
@@ -28,21 +28,24 @@ class FinalRow(NamedTuple):
 
 
 def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -> None:
-    """Raises DuplicateKey for the first new entry that another row has as well.
+    """Raises DuplicateKey for the first new key of an entry that another row has as well.
 
-    A row whose entry stays as it was is not looked at: it may be a duplicate from before the
-    constraint, which its other columns don't make worse. NULLs differ from each other.
+    A row whose key stays as it was is not looked at: it may be a duplicate from before the
+    constraint, which its other columns don't make worse. NULLs differ from each other, and a row
+    outside an index's predicate is no duplicate of any.
     """
     claimed: dict[tuple[int, int, Key], Key] = {}
     for (table_id, key), row in rows.items():
         if row.image is None:
             continue
         for index in row.descriptor.enforced_uniques:
-            values = entry_of(index, row.image)
-            if None in values:
+            values = _key(index, row.descriptor, row.image)
+            if values is None or None in values:
                 continue
-            if row.before is not None and entry_of(index, row.before.values) == values:
-                continue
+            if row.before is not None:
+                before = _key(index, row.descriptor, row.before.values)
+                if before == values:
+                    continue
             other = claimed.setdefault((table_id, index.element_id, values), key)
             if other == key:
                 found = holders(row.descriptor, index.element_id, values, len(rows) + 1)
@@ -51,16 +54,24 @@ def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -
                 raise _duplicate(row.descriptor, index, values, other)
 
 
+def _key(index: Index, descriptor: Descriptor, image: Image) -> Key | None:
+    """None for a row that the index has no entry of."""
+    entry_of = next(made for each, made in entries_kept(descriptor) if each is index)
+    return key_of(index, entry_of(image))
+
+
 def _still(
     rows: dict[tuple[int, Key], FinalRow], table_id: int, key: Key, index: Index, values: Key
 ) -> bool:
     """Will the row at `key`, which has the entry now, have it after the request?"""
     row = rows.get((table_id, key))
-    return row is None or (row.image is not None and entry_of(index, row.image) == values)
+    return row is None or (
+        row.image is not None and _key(index, row.descriptor, row.image) == values
+    )
 
 
 def _duplicate(table: Descriptor, index: Index, values: Key, other: Key) -> DuplicateKey:
-    names = ", ".join(table.by_id[e].name for e in index.columns)
+    names = ", ".join(key_words(table, index))
     shown = ", ".join(repr(value)[:80] for value in values)
     return DuplicateKey(
         f"duplicate key in table {table.name!r}: ({names}) = ({shown}) is in row {other!r:.200}"

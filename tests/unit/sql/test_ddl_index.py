@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidObjectDefinition,
+    SyntaxInvalid,
+    UnknownTable,
+)
 from leasehold.sql.ddl import derived_name, parse_ddl
 from leasehold.sql.statements import CreateIndex, DropIndex, RenameIndex, Statement
+from leasehold.sql.statements import IndexExpression as Expr
 from tests.unit.sql.refusal import Refusal, check_refusal
+
+
+def over(*parts: str | Expr) -> CreateIndex:
+    return CreateIndex("i", "t", parts)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +40,28 @@ from tests.unit.sql.refusal import Refusal, check_refusal
             "create index i on t (a asc, b asc nulls last, c nulls last)",
             CreateIndex("i", "t", ("a", "b", "c")),
         ),
+        ("create index i on t (lower(t.a) asc)", over(Expr("lower(a)"))),
+        ("create index i on t ((A + 1), b)", over(Expr("(a + 1)"), "b")),
+        ("create index i on t ((a))", over("a")),
+        ("create index i on t (((a)), (b))", over("a", "b")),
+        (
+            "create index i on t (a) include (b, c)",
+            replace(over("a"), included=("b", "c")),
+        ),
+        (
+            "create index i on t (a) where t.b IS NOT  NULL",
+            replace(over("a"), predicate=Expr("b is not null")),
+        ),
+        (
+            "create unique index i on t (coalesce(a, 'x')) include (b) where (a > 1) or b",
+            replace(
+                over(Expr("coalesce(a, 'x')")),
+                unique=True,
+                included=("b",),
+                predicate=Expr("(a > 1) or b"),
+            ),
+        ),
+        ('create index i on t (("now" + 1), random)', over(Expr('("now" + 1)'), "random")),
         ('create index "I i" on "T" ("A""a")', CreateIndex("I i", "T", ('A"a',))),
         ("drop index i", DropIndex("i", False, 12)),
         ("drop index concurrently if exists public.i restrict", DropIndex("i", True, 35)),
@@ -37,6 +71,31 @@ from tests.unit.sql.refusal import Refusal, check_refusal
 )
 def test_read(sql: str, expected: Statement) -> None:
     assert parse_ddl(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ("(lower(a))", "t_lower_idx"),
+        ("((a + 1), (b || 'x'), a)", "t_expr_expr1_a_idx"),
+        ("(lower(a), lower(b), (c + 1))", "t_lower_lower1_expr_idx"),
+        ("((a)) include (b)", "t_a_b_idx"),
+    ],
+)
+def test_a_derived_name_tells_of_expressions_as_postgresqls_does(parts: str, name: str) -> None:
+    made = parse_ddl(f"create index on t {parts}")
+    assert isinstance(made, CreateIndex)
+    assert (made.name, made.named) == (name, False)
+
+
+def test_where_parts_stand() -> None:
+    made = parse_ddl("create index i on t (a, (b + 1)) include (c) where d")
+    assert isinstance(made, CreateIndex)
+    assert made.positions == (22, 25, 43)
+    part = made.columns[1]
+    assert isinstance(part, Expr)
+    assert made.predicate is not None
+    assert (part.position, made.predicate.position) == (26, 52)
 
 
 def test_a_derived_name_is_cut_as_postgresql_does() -> None:
@@ -50,11 +109,25 @@ REFUSED: list[Refusal] = [
     ("create index i on t (a desc)", FeatureNotSupported, 24),
     ("create index i on t (a asc nulls first)", FeatureNotSupported, 28),
     ("create index i on t (a nulls first)", FeatureNotSupported, 24),
-    ("create index i on t (lower(a))", FeatureNotSupported, 27),
-    ("create index i on t ((a + 1))", FeatureNotSupported, 22),
+    ("create index i on t (lower(a) desc)", FeatureNotSupported, 31),
+    ("create index i on t (lower(a) text_ops)", FeatureNotSupported, 31),
+    ("create index i on t (lower(u.a))", UnknownTable, 22),
+    ("create index i on t (a, (now()))", InvalidObjectDefinition, 26),
+    ("create index i on t (random())", InvalidObjectDefinition, 22),
+    ("create index i on t ((current_user || a))", InvalidObjectDefinition, 23),
+    ("create index i on t (a) where b > now()", InvalidObjectDefinition, 31),
+    ("create index i on t (lower(a)", SyntaxInvalid, 30),
+    ("create index i on t (lower(a)), b", SyntaxInvalid, 31),
+    ("create index i on t (a + 1)", SyntaxInvalid, 24),
+    ("create index i on t (lower(a), lower(a))", FeatureNotSupported, 21),
+    ("create index i on t ((a), a)", FeatureNotSupported, 21),
+    ("create index i on t (a) include (a)", FeatureNotSupported, 21),
+    ("create index i on t (a) include ((b + 1))", FeatureNotSupported, 34),
+    ("create index i on t (a) include (lower(b))", FeatureNotSupported, 34),
+    ("create index i on t (a) include ()", SyntaxInvalid, 34),
+    ("create index i on t (a) where", SyntaxInvalid, 30),
+    ("create index i on t (a) where a > 1 include (b)", SyntaxInvalid, 37),
     ("create index i on t (t.a)", FeatureNotSupported, 23),
-    ("create index i on t (a) where a > 1", FeatureNotSupported, 25),
-    ("create index i on t (a) include (b)", FeatureNotSupported, 25),
     ("create index i on t (a) nulls not distinct", FeatureNotSupported, 25),
     ("create index i on t (a text_ops)", FeatureNotSupported, 24),
     ('create index i on t (a collate "C")', FeatureNotSupported, 24),

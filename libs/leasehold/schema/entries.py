@@ -1,0 +1,114 @@
+"""The entry that a row has in an index: the values of its key, then those of included columns.
+
+Of a partial index only rows that make the predicate true have one; where key or predicate can't be
+computed (1/a with a = 0) there is none, and `breaks` says why. Every node computes entries from its
+own rows, so what is compiled here must give the same value on each, now and later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from leasehold.model.errors import Refused
+from leasehold.model.records import Image, Key
+from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.elements import EXPRESSION
+from leasehold.schema.states import DELETED
+from leasehold.schema.types import Type
+from leasehold.sql.expression import compile_condition, compile_expression, type_of_expression
+
+Entry: TypeAlias = Key
+EntryOf: TypeAlias = Callable[[Image], Entry | None]
+_KEPT_MAX: Final = 4_096
+_kept: dict[tuple[int, int], tuple[Descriptor, tuple[tuple[Index, EntryOf], ...]]] = {}
+
+
+def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
+    """A function from a row's image to its entry, None where the predicate is not true.
+
+    Compile once per descriptor; the function raises what expressions raise when they meet a value
+    they can't take. The columns that the index names may not be public yet, or no longer.
+    """
+    columns = (*index.columns, *index.included)
+    if not index.computed:
+        return lambda image: tuple(map(image.get, columns))
+    seen = descriptor.showing(index.mentioned)
+    texts = iter(index.expressions)
+    parts = tuple(
+        compile_expression(next(texts), seen) if column == EXPRESSION else _pair(column)
+        for column in columns
+    )
+    if not index.predicate:
+        return lambda image: tuple(part(image) for part in parts)
+    holds = compile_condition(index.predicate, seen)
+    return lambda image: tuple(part(image) for part in parts) if holds(image) == 1 else None
+
+
+def _pair(column: int) -> Callable[[Image], object]:
+    return lambda image: image.get(column)
+
+
+def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
+    """As `exact_entry`, but a row whose entry can't be computed has none: for all who meet rows
+    that writers could make before the index was there."""
+    exact = exact_entry(descriptor, index)
+    if not index.computed:
+        return exact
+
+    def entry(image: Image) -> Entry | None:
+        try:
+            return exact(image)
+        except Refused:
+            return None
+
+    return entry
+
+
+def breaks(exact: EntryOf, image: Image) -> str:
+    """Why a row can't have the entry that `exact_entry` computes, "" when nothing is in the way."""
+    try:
+        exact(image)
+    except Refused as error:
+        return f"its entry can't be computed on the row: {error.message}"
+    return ""
+
+
+def entries_kept(descriptor: Descriptor) -> tuple[tuple[Index, EntryOf], ...]:
+    """The indexes whose entries an operation under `descriptor` touches, each with `entry_of`;
+    kept as long as that very descriptor is in use."""
+    name = descriptor.table_id, descriptor.version
+    found = _kept.get(name)
+    if found is None or found[0] is not descriptor:
+        if len(_kept) >= _KEPT_MAX:
+            _kept.clear()
+        made = tuple((i, entry_of(descriptor, i)) for i in descriptor.indexes if i.state in DELETED)
+        found = _kept[name] = (descriptor, made)
+    return found[1]
+
+
+def key_of(index: Index, entry: Entry | None) -> Key | None:
+    """The part of an entry that is ordered, looked up and unique."""
+    return None if entry is None else entry[: len(index.columns)]
+
+
+def key_types(descriptor: Descriptor, index: Index) -> tuple[Type, ...]:
+    """What each part of the key is compared as."""
+    seen = descriptor.showing(index.mentioned)
+    texts = iter(index.expressions)
+    return tuple(
+        type_of_expression(next(texts), seen)
+        if column == EXPRESSION
+        else descriptor.by_id[column].type
+        for column in index.columns
+    )
+
+
+def key_words(descriptor: Descriptor, index: Index) -> tuple[str, ...]:
+    """The parts of the key as a person would write them."""
+    texts, names = iter(index.expressions), descriptor.by_id
+    return tuple(
+        next(texts, "…") if column == EXPRESSION else names[column].name
+        for column in index.columns
+        if column == EXPRESSION or column in names
+    )
