@@ -36,6 +36,9 @@ LEFT_OUT_BYTES_MAX: Final = 256
 TEXT_BYTES_MAX: Final = 256
 """Longest default or expression that is told when an event would not fit."""
 
+_WITHOUT: Final[Mapping[str, Any]] = {"expression": "", "expressions": (), "predicate": ""}
+"""Expressions of elements; what readers make of one that was left out."""
+
 _PLACES: Final[Mapping[Kind, str]] = {
     Kind.COLUMN: "columns",
     Kind.INDEX: "indexes",
@@ -195,14 +198,13 @@ def _cut_long_texts(told: Mapping[str, Any]) -> None:
         texts = [name for name in _WITHOUT if name in element]
         if any(element[name] is None for name in texts):
             element |= dict.fromkeys(texts)
-        if any(map(_is_long, element.get("expressions", ()))):
-            element["expressions"] = None
     if told["job"] is not None and _is_long(told["job"].get("sql")):
         told["job"]["sql"] = None
 
 
 def _is_long(value: Any) -> bool:
-    return isinstance(value, str) and len(value.encode()) > TEXT_BYTES_MAX
+    texts = value if isinstance(value, list | tuple) else [value]
+    return sum(len(t.encode()) for t in texts if isinstance(t, str)) > TEXT_BYTES_MAX
 
 
 # ------------------------------------------------------------------ in
@@ -234,10 +236,6 @@ def decode_event(data: bytes) -> VersionEvent:
         step=job.pop("to", ""),
         job=job,
     )
-
-
-_WITHOUT: Final[Mapping[str, Any]] = {"expression": "", "expressions": (), "predicate": ""}
-"""What stands for a long text that was left out."""
 
 
 def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[str, Any]]:

@@ -94,7 +94,13 @@ def descriptors(draw: st.DrawFn, table_id: int = 1, columns_max: int = 8) -> Des
         tuple(made),
         (1,),
         indexes=(
-            Index(90, draw(NAMES), draw(some), unique=draw(st.booleans()), state=draw(STATES)),
+            Index(
+                *(90, draw(NAMES), (0, *draw(some)), draw(st.booleans()), draw(STATES)),
+                expressions=(draw(TEXTS),),
+                predicate=draw(TEXTS),
+                included=draw(some),
+                mentioned=draw(some),
+            ),
         ),
         next_element_id=100,
         checks=(Check(91, draw(NAMES), draw(TEXTS), draw(some), state=draw(STATES)),),

@@ -194,6 +194,11 @@ def test_an_infinite_default_has_a_json_form(value: float) -> None:
 # ------------------------------------------------------------------ as large as may be
 
 
+EXPRESSIONS = Index(
+    2_000, "i", (0, 0, 3), expressions=("(1 + 1)", "lower('x')"), predicate="true", included=(4,)
+)
+
+
 def largest(default: str | None, character: str = '"', generated: str = "") -> VersionEvent:
     """1,000 columns, 64 indexes, 64 checks, every name as long as names may be."""
     derived = Derived((1,), generated, strict=True, generated=True) if generated else None
@@ -208,7 +213,11 @@ def largest(default: str | None, character: str = '"', generated: str = "") -> V
         for e in range(2, COLUMNS_MAX + 1)
     ]
     every = tuple(range(1, 33))
-    indexes = [Index(2_000 + n, name(2_000 + n), every) for n in range(INDEXES_MAX)]
+    predicate = f"{name(2)} <> '{default or ''}'" if default else ""
+    indexes = [
+        Index(2_000 + n, name(2_000 + n), every, predicate=predicate, mentioned=(2,))
+        for n in range(INDEXES_MAX)
+    ]
     checks = [
         Check(3_000 + n, name(3_000 + n), f"{name(2)} <> '{default or ''}'", (2,))
         for n in range(CHECKS_MAX)
@@ -230,7 +239,7 @@ def test_a_table_with_all_columns_that_it_may_have_is_told_whole() -> None:
 @pytest.mark.parametrize(
     ("character", "characters", "left_out"),
     [
-        ("n", 380, ["avro"]),
+        ("n", 370, ["avro"]),
         ("n", 700, ["diff", "json_schema"]),
         ("n", 1_500, ["diff", "avro", "json_schema"]),
         ("n", 5_000, ["long texts", "diff", "avro", "json_schema"]),
@@ -275,6 +284,20 @@ def test_an_expression_is_told_by_name() -> None:
     assert told["json_schema"]["properties"]["g"]["readOnly"]
     assert "generated always as (id + 1) stored" in told["elements"][2]["definition"]
     assert from_wire(decode_event(encode_event(event)).body) == from_wire(event.body)
+
+
+def test_an_index_whose_texts_are_left_out_can_be_read() -> None:
+    event = largest("n" * 5_000, "n")
+    found = from_wire(decode_event(encode_event(event)).body)
+    whole = from_wire(event.body)
+    assert found.indexes == tuple(replace(i, predicate="") for i in whole.indexes)
+    short = replace(whole, columns=whole.columns[:40], indexes=(EXPRESSIONS,), checks=())
+    data = encode_event(event_of(short))
+    assert from_wire(decode_event(data).body).indexes == (EXPRESSIONS,)
+    body = dict(json.loads(data))
+    (told,) = (e for e in body["elements"] if e["kind"] == "index")
+    assert told["expressions"] == list(EXPRESSIONS.expressions)
+    assert told["definition"].endswith(" where true")
 
 
 def test_the_worst_that_is_always_told_fits() -> None:

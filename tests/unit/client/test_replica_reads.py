@@ -17,10 +17,16 @@ from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.replica_reads import Reads
 from leasehold.lease.commands import Lease
 from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
-from leasehold.model.errors import NotCoherent, StaleVersion, UnknownTable
+from leasehold.model.errors import (
+    InvalidText,
+    MalformedRequest,
+    NotCoherent,
+    StaleVersion,
+    UnknownTable,
+)
 from leasehold.model.records import ChangeKind, Grant, LogPosition, RowChange
 from leasehold.replication.coherency import CoherencyLease
-from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.types import Type
 
 ME = b"incarnation"
@@ -116,3 +122,16 @@ def test_d4_a_transaction_that_pins_a_version_is_known_by_its_label(store: Sqlit
     assert left == []
     statement.close()
     assert left == [1], "its agent is told that the last user has left"
+
+
+def test_values_of_an_index_are_those_of_its_expressions(store: SqliteStore) -> None:
+    index = Index(3, "i", (0, 2), expressions=("(a > 5)",), mentioned=(2,))
+    table = replace(T, indexes=(index,))
+    statement = reads(store)
+    assert statement.index_key(table, index, (True, 7)) == (1, 7)
+    assert statement.index_key(table, index, (None,)) == (None,)
+    assert statement.index_key(table, index, ()) == ()
+    with pytest.raises(InvalidText):
+        statement.index_key(table, index, ("yes", 7))
+    with pytest.raises(MalformedRequest, match="has 2 parts; 3 values"):
+        statement.index_key(table, index, (True, 7, 8))

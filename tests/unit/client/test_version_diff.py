@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.client.version_diff import column_words, diff
+from leasehold.client.version_diff import column_words, diff, index_words
 from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.elements import Lock
 from leasehold.schema.states import State
@@ -90,6 +90,22 @@ def test_an_index_that_goes_public_says_what_it_is_then() -> None:
     public = replace(index, unique=True, unique_enforced=False, state=State.PUBLIC)
     changes = diff(v2, replace(v2, version=3, indexes=(public,)))
     assert [str(c) for c in changes] == ["index by_dest: write-only → public, now unique on (dest)"]
+
+
+def test_an_index_is_told_with_its_expressions_predicate_and_included_columns() -> None:
+    index = Index(
+        *(4, "i", (0, 1), True),
+        expressions=("lower(dest)",),
+        predicate="dest > 'a'",
+        included=(2,),
+        mentioned=(2,),
+    )
+    assert index_words(V1, index) == "unique on (lower(dest), id) include (dest) where dest > 'a'"
+    plain = replace(index, unique=False, predicate="", included=())
+    assert index_words(V1, plain) == "on (lower(dest), id)"
+    reworded = replace(plain, expressions=("upper(dest)",))
+    changes = diff(replace(V1, indexes=(plain,)), replace(V1, version=2, indexes=(reworded,)))
+    assert [str(c) for c in changes] == ["index i: now on (upper(dest), id)"]
 
 
 def test_equal_versions_differ_in_nothing() -> None:

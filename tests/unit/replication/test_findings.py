@@ -15,7 +15,7 @@ from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, I
 from leasehold.schema.job import Job, Phase, Step
 from leasehold.schema.job_moves import FINDINGS_MAX
 from leasehold.schema.job_rules import JobRules
-from leasehold.schema.key_values import entry_of
+from leasehold.schema.entries import entry_of
 from leasehold.schema.types import Type
 from tests.unit.schema.made_job import index_job
 
@@ -67,7 +67,7 @@ class Store:
         found = [
             key
             for (table, key), row in self.rows.items()
-            if table == descriptor.table_id and entry_of(index, row.values) == values
+            if table == descriptor.table_id and entry_of(descriptor, index)(row.values) == values
         ]
         return found[:rows_max]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import Missing
+from leasehold.schema.elements import EXPRESSION, Missing
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
 TABLE = 7
 CARRIER, NUMBER, SEATS, PRICE, GATE = 1, 2, 3, 4, 5
-BY_SEATS, BY_GATE = 6, 7
+BY_SEATS, BY_GATE, COMPUTED = 6, 7, 9
 GATE_DEFAULT = 9
 BELT = 8
 
@@ -30,15 +30,16 @@ def first_version(*, wide_key: bool) -> Descriptor:
             Column(PRICE, "price", Type("double precision")),
         ),
         primary_key=(CARRIER, NUMBER) if wide_key else (NUMBER,),
-        next_element_id=9,
+        next_element_id=10,
     )
 
 
 def history(*, wide_key: bool) -> tuple[Descriptor, ...]:
     """Versions 1 to 8, each step one that keeps a table consistent.
 
-    Required columns GATE and BELT and the indexes come (delete-only, write-only, public), then an
-    index goes the same way back and the optional column PRICE goes (delete-only, absent).
+    Required columns GATE and BELT and the indexes come (delete-only, write-only, public), then two
+    indexes go the same way back and the optional column PRICE goes (delete-only, absent). COMPUTED
+    is partial, over an expression, and covers columns.
     """
     one = first_version(wide_key=wide_key)
     gate = Column(GATE, "gate", Type("integer"), False, GATE_DEFAULT, State.DELETE_ONLY)
@@ -47,18 +48,24 @@ def history(*, wide_key: bool) -> tuple[Descriptor, ...]:
     belt = replace(belt, missing=Missing(3, "B1"))
     by_seats = Index(BY_SEATS, "by_seats", (SEATS, PRICE), state=State.DELETE_ONLY)
     by_gate = Index(BY_GATE, "by_gate", (GATE,), state=State.DELETE_ONLY)
-    two = replace(one, version=2, columns=(*one.columns, gate, belt), indexes=(by_seats, by_gate))
+    computed = Index(
+        COMPUTED,
+        "computed",
+        (EXPRESSION, GATE),
+        state=State.DELETE_ONLY,
+        expressions=("abs(seats % 3)",),
+        predicate="price is null or price < 100",
+        included=(PRICE, CARRIER),
+        mentioned=(SEATS, PRICE),
+    )
+    indexes = (by_seats, by_gate, computed)
+    two = replace(one, version=2, columns=(*one.columns, gate, belt), indexes=indexes)
     steps = [
-        {
-            GATE: State.WRITE_ONLY,
-            BELT: State.WRITE_ONLY,
-            BY_SEATS: State.WRITE_ONLY,
-            BY_GATE: State.WRITE_ONLY,
-        },
-        {GATE: State.PUBLIC, BELT: State.PUBLIC, BY_SEATS: State.PUBLIC, BY_GATE: State.PUBLIC},
-        {BY_SEATS: State.WRITE_ONLY},
-        {BY_SEATS: State.DELETE_ONLY},
-        {BY_SEATS: State.ABSENT, PRICE: State.DELETE_ONLY},
+        dict.fromkeys((GATE, BELT, BY_SEATS, BY_GATE, COMPUTED), State.WRITE_ONLY),
+        dict.fromkeys((GATE, BELT, BY_SEATS, BY_GATE, COMPUTED), State.PUBLIC),
+        dict.fromkeys((BY_SEATS, COMPUTED), State.WRITE_ONLY),
+        dict.fromkeys((BY_SEATS, COMPUTED), State.DELETE_ONLY),
+        {BY_SEATS: State.ABSENT, COMPUTED: State.ABSENT, PRICE: State.DELETE_ONLY},
         {PRICE: State.ABSENT},
     ]
     versions = [one, two]

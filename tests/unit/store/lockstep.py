@@ -49,19 +49,20 @@ def entries_of(store: SqliteStore) -> set[tuple[int, int, Key, Key]]:
     """Every physical entry, in the reference's form."""
     found = set()
     for index_id in entries_tables(store._connection, TABLE):
-        width = _key_width(store, index_id)
-        name = entries_name(TABLE, index_id)
+        index = _index(store, index_id)
+        name, width = entries_name(TABLE, index_id), len(index.columns)
         for entry in store._connection.execute(f"SELECT * FROM {name}"):
+            end = len(entry) - len(index.included)
             values = tuple(None if v == b"" else v for v in entry[:width])
-            found.add((TABLE, index_id, values, tuple(entry[width:])))
+            found.add((TABLE, index_id, (*values, *entry[end:]), tuple(entry[width:end])))
     return found
 
 
-def _key_width(store: SqliteStore, index_id: int) -> int:
+def _index(store: SqliteStore, index_id: int) -> Index:
     for body in store.catalog().descriptors:
         for index in from_wire(body).indexes:
             if index.element_id == index_id:
-                return len(index.columns)
+                return index
     raise LookupError(index_id)
 
 
@@ -278,8 +279,9 @@ class Lockstep:
             if index.state not in DELETED:
                 continue
             number = index.element_id
-            entries = {values for _, i, values, _ in held.entries if i == number}
-            for values in (*entries, (None,) * len(index.columns)):
+            width = len(index.columns)
+            keys = {entry[:width] for _, i, entry, _ in held.entries if i == number}
+            for values in (*keys, (None,) * width):
                 for most in (1, len(held.exists) + 1):
                     found = list(store.holders(reader, number, values, most))
                     assert found == list(self.memory.holders(reader, number, values, most))
