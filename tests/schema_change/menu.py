@@ -12,10 +12,18 @@ from tests.schema_change.changes import TABLE, Change, Domain, changed
 
 A2: Final[Domain] = {"a": (0, 1)}
 A3: Final[Domain] = {"a": (0, 1, None)}
+AB: Final[Domain] = {"a": (0, 1), "b": (0, 1)}
+SIGNS: Final[Domain] = {"a": (-1, 1, None)}
 NULLS: Final[Domain] = {"a": (0, None)}
 
 INDEX: Final = "CREATE INDEX i ON t (a)"
 UNIQUE: Final = "CREATE UNIQUE INDEX i ON t (a)"
+PARTIAL: Final = "CREATE INDEX i ON t (b) WHERE a = 1"
+UNIQUE_PARTIAL: Final = "CREATE UNIQUE INDEX i ON t (b) WHERE a = 1"
+COMPUTED: Final = "CREATE INDEX i ON t (abs(a))"
+UNIQUE_COMPUTED: Final = "CREATE UNIQUE INDEX i ON t (abs(a))"
+COVERING: Final = "CREATE UNIQUE INDEX i ON t (a) INCLUDE (b)"
+DIVIDING: Final = "CREATE INDEX i ON t ((1 / a)) WHERE b = 0"
 CHECK: Final = "ALTER TABLE t ADD CONSTRAINT k CHECK (a <> 1)"
 NOT_VALID: Final = f"{CHECK} NOT VALID"
 CONSTRAINT: Final = "ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)"
@@ -34,6 +42,9 @@ ADDABLE: Final = [kind for kind in COLUMNS if kind != "integer NOT NULL"]
 OVER_C: Final = {
     "index": ("CREATE INDEX i ON t (c)",),
     "unique": ("CREATE UNIQUE INDEX i ON t (c)",),
+    "partial index": ("CREATE INDEX i ON t (a) WHERE c = 8",),
+    "unique over an expression": ("CREATE UNIQUE INDEX i ON t ((c - 7)) INCLUDE (a)",),
+    "covering index": ("CREATE INDEX i ON t (a) INCLUDE (c)",),
     "check": ("ALTER TABLE t ADD CONSTRAINT k CHECK (c > 6)",),
     "check of NULL": ("ALTER TABLE t ADD CONSTRAINT k CHECK (c IS NULL OR c <> 7)",),
     "check of two": ("ALTER TABLE t ADD CONSTRAINT k CHECK (a < c)",),
@@ -111,6 +122,26 @@ INDEXES: Final = [
     changed(CONSTRAINT, domain=A2, may_fail=True),
     changed("ALTER TABLE t DROP CONSTRAINT u", TABLE, CONSTRAINT, domain=A2),
     changed("ALTER INDEX i RENAME TO j", TABLE, UNIQUE, domain=A2),
+]
+# A row comes into the predicate, or goes, beside the backfill; two values give one key; an entry
+# holds more than its key.
+COMPUTED_INDEXES: Final = [
+    changed(PARTIAL, domain={**AB, **A3}),
+    changed(UNIQUE_PARTIAL, domain=AB, may_fail=True),
+    changed("DROP INDEX i", TABLE, UNIQUE_PARTIAL, domain=AB),
+    changed(COMPUTED, domain=SIGNS),
+    changed(UNIQUE_COMPUTED, domain=SIGNS, may_fail=True),
+    changed("DROP INDEX i", TABLE, UNIQUE_COMPUTED, domain=SIGNS),
+    changed(COVERING, domain=AB, may_fail=True),
+    changed("DROP INDEX i", TABLE, COVERING, domain=AB),
+    changed(DIVIDING, domain=AB, may_fail=True),
+    changed("DROP INDEX i", TABLE, DIVIDING, domain=AB),
+    changed(
+        "ALTER TABLE t RENAME COLUMN a TO z",
+        *(TABLE, "CREATE UNIQUE INDEX i ON t (abs(a), b) WHERE a <> 0"),
+        domain={"a": (-1, 0, 1), "z": (-1, 0, 1)},
+    ),
+    changed("ALTER TABLE t DROP COLUMN a", TABLE, UNIQUE_PARTIAL, domain=AB),
 ]
 CONSTRAINTS: Final = [
     changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS, may_fail=True),
@@ -232,6 +263,7 @@ COMBINED: Final = [
 ADDITIONS: Final = list(additions())
 REMOVALS: Final = list(removals())
 MENU: Final = [
-    *(*INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES, *TABLES, *GENERATED),
+    *(*INDEXES, *COMPUTED_INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES),
+    *(*TABLES, *GENERATED),
     *(*ADDITIONS, *REMOVALS, *COMBINED),
 ]

@@ -54,8 +54,8 @@ def deserved(found: tuple[Violation, ...], newest: Descriptor) -> bool:
     for violation in found:
         element = newest.element(violation.element_id)
         match element:
-            case Index() | Check() | ForeignKey():
-                own = violation.condition != 6 or not set(element.columns) <= public
+            case Index(over=columns) | Check(columns=columns) | ForeignKey(columns=columns):
+                own = violation.condition != 6 or not set(columns) <= public
             case Column(derived=Derived(sources)) if "can't be computed" in violation.words:
                 own = not set(sources) <= public
             case _:

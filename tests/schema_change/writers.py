@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import (
     CheckViolation,
+    DivisionByZero,
     DuplicateKey,
     ForeignKeyViolation,
     NotNullViolation,
@@ -128,8 +129,9 @@ class Writers:
         places = dict(enumerate((row, *others), start=KEY))
 
         def holders(_: Descriptor, index: int, values: Any, most: int) -> list[tuple[int]]:
-            found = [(k,) for k, each in places.items() if (index, values) in each.entries]
-            return found[:most]
+            width = len(values)
+            keys = {k: [(i, e[:width]) for i, e in each.entries] for k, each in places.items()}
+            return [(k,) for k, known in keys.items() if (index, values) in known][:most]
 
         rules = VerifyRules(min_version_fences=self._rules.fence)
         request = ChangeRequest(b"", (operation,))
@@ -194,8 +196,9 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
             check = table.check(str(said["constraint"]))
             over = [table.by_id[e].name for e in check.columns] if check else []
         case DuplicateKey():
-            index = table.index(str(said["constraint"]))
-            over = [table.by_id[e].name for e in index.columns] if index else []
+            over = _over(table, said["constraint"])
+        case DivisionByZero():  # no entry can be computed
+            over = _over(table, said["index"])
         case ForeignKeyViolation():
             foreign = next(f for f in table.foreign_keys if f.name == said["constraint"])
             over = [table.by_id[e].name for e in (*foreign.columns, *foreign.parent_columns)]
@@ -210,6 +213,11 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
         return ""
     why = f", for a column that it can't name: {hidden}" if hidden else ""
     return f"a write is refused because of the schema change{why}: {error.message}"
+
+
+def _over(table: Descriptor, index: object) -> list[str]:
+    found = table.index(str(index))
+    return [table.by_id[e].name for e in sorted(found.over)] if found else []
 
 
 def lost(before: Row, outcome: Outcome, made: Version, used: tuple[Version, ...]) -> str:
