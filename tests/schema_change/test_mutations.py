@@ -19,16 +19,21 @@ from tests.schema_change.changes import TABLE, A, Change, changed, standing
 from tests.schema_change.menu import (
     A2,
     A3,
+    AB,
     ADD_GENERATED,
     CHECK,
     CONSTRAINT,
+    COVERING,
+    DIVIDING,
     FAMILY,
     FOREIGN,
     GENERATED_TABLE,
     INDEX,
     NULLS,
+    PARTIAL,
     UNIQUE,
     UNIQUE_G,
+    UNIQUE_PARTIAL,
     domain_of,
     with_c,
 )
@@ -64,6 +69,19 @@ def index(unique: bool = False, over: int = A, element_id: int = NEW) -> Index:
 def made_index(*stages: tuple[Stage, ...]) -> Change:
     rise, fall = stages
     return changed(INDEX, domain=A2).by(Track(index(), True, rise, fall))
+
+
+def made_computed(sql: str, *stages: tuple[Stage, ...]) -> Change:
+    """The index that `sql` makes, on another way."""
+    (made,) = changed("DROP INDEX i", TABLE, sql).base.indexes
+    rise, fall = stages
+    loose = replace(made, unique=False)
+    return changed(sql, domain=AB).by(Track(loose, True, rise, fall))
+
+
+def dropped_computed(sql: str, *fall: Stage) -> Change:
+    change = changed("DROP INDEX i", TABLE, sql, domain=AB)
+    return change.by(Track(change.base.indexes[0], fall=fall, final=len(fall)))
 
 
 def made_unique(*rise: Stage) -> Change:
@@ -152,6 +170,8 @@ NULLABLE_ONLY = Stage({"nullable": False})
 ORDERS = [
     Order("absent → public", lambda: made_index(*AT_ONCE), "condition [34] "),
     Order("absent → public", lambda: made_unique(), "condition [346] "),
+    Order("absent → public", lambda: made_computed(PARTIAL, *AT_ONCE), "condition [345] "),
+    Order("absent → public", lambda: made_computed(DIVIDING, *AT_ONCE), "condition [3456] "),
     Order("absent → public", lambda: added(OPTIONAL, *AT_ONCE), "condition 1 "),
     Order("absent → public", lambda: added(REQUIRED, *AT_ONCE), "condition [12] "),
     Order("absent → public", lambda: added(DEFAULTED, *AT_ONCE), "condition 1 |not its default"),
@@ -166,6 +186,22 @@ ORDERS = [
         "condition 2 ",
     ),
     Order("delete-only → public", lambda: made_index(*NOT_FILLED), "condition 4 "),
+    Order("delete-only → public", lambda: made_computed(PARTIAL, *NOT_FILLED), "condition 4 "),
+    Order("delete-only → public", lambda: made_computed(COVERING, *NOT_FILLED), "condition 4 "),
+    Order(
+        "not written before it is public, so nobody is refused",
+        lambda: made_computed(DIVIDING, *NOT_FILLED),
+        "condition [46] ",
+    ),
+    Order(
+        "unique before it is enforced",
+        lambda: made_computed(
+            UNIQUE_PARTIAL,
+            (DELETE_ONLY, FILLING),
+            (Stage({"state": State.PUBLIC, "unique": True}),),
+        ),
+        "condition 6 ",
+    ),
     Order("delete-only → public", lambda: added(REQUIRED, *NOT_FILLED), "condition 2 "),
     Order("delete-only → public", lambda: added(DEFAULTED, *NOT_FILLED), "lacks its default"),
     Order(
@@ -264,6 +300,12 @@ ORDERS = [
     Order("public → absent", lambda: dropped(OPTIONAL, GONE), "condition 1 "),
     Order("public → absent", lambda: dropped(REQUIRED, GONE), "condition [12] "),
     Order("public → delete-only", lambda: dropped_index(DELETE_ONLY, GONE), "condition 4 "),
+    Order(
+        "public → delete-only",
+        lambda: dropped_computed(PARTIAL, DELETE_ONLY, GONE),
+        "condition 4 ",
+    ),
+    Order("public → absent", lambda: dropped_computed(COVERING, GONE), "condition [345] "),
     Order("public → delete-only", lambda: dropped(REQUIRED, DELETE_ONLY, GONE), "condition 2 "),
     Order(
         "public → delete-only",

@@ -11,7 +11,19 @@ import pytest
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import TABLE, Change, changed
-from tests.schema_change.menu import A2, CHECK, INDEX, NULLS, UNIQUE, domain_of, with_c
+from tests.schema_change.menu import (
+    A2,
+    AB,
+    CHECK,
+    DIVIDING,
+    INDEX,
+    NULLS,
+    PARTIAL,
+    UNIQUE,
+    UNIQUE_PARTIAL,
+    domain_of,
+    with_c,
+)
 from tests.schema_change.model import Model
 from tests.schema_change.rules import EVERY_RULE
 from tests.schema_change.test_menu import STATES_MAX, explored, title
@@ -20,11 +32,15 @@ from tests.schema_change.world import World
 
 CREATE_INDEX = changed(INDEX, domain=A2)
 CREATE_UNIQUE = changed(UNIQUE, domain=A2)
+CREATE_PARTIAL = changed(PARTIAL, domain=AB)
+CREATE_UNIQUE_PARTIAL = changed(UNIQUE_PARTIAL, domain=AB)
+CREATE_DIVIDING = changed(DIVIDING, domain=AB)
 ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED = (
     changed(f"ALTER TABLE t ADD COLUMN c {kind}", domain=domain_of(kind))
     for kind in (OPTIONAL, REQUIRED, DEFAULTED)
 )
 DROP_INDEX = changed("DROP INDEX i", TABLE, INDEX, domain=A2)
+DROP_PARTIAL = changed("DROP INDEX i", TABLE, PARTIAL, domain=AB)
 DROP_UNIQUE = changed("DROP INDEX i", TABLE, UNIQUE, domain=A2)
 DROP_REQUIRED = changed("ALTER TABLE t DROP COLUMN c", with_c(REQUIRED), domain=domain_of(REQUIRED))
 DROP_OPTIONAL = changed("ALTER TABLE t DROP COLUMN c", with_c(OPTIONAL), domain=domain_of(OPTIONAL))
@@ -32,7 +48,7 @@ ADD_CHECK = changed(CHECK, domain=A2)
 DROP_CHECK = changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A2)
 SET_NOT_NULL = changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS)
 RENAME = changed("ALTER TABLE t RENAME COLUMN a TO z", domain={**A2, "z": (0, 1)})
-FILLED = [CREATE_INDEX, CREATE_UNIQUE, ADD_REQUIRED, ADD_DEFAULTED]
+FILLED = [CREATE_INDEX, CREATE_UNIQUE, CREATE_PARTIAL, ADD_REQUIRED, ADD_DEFAULTED]
 
 
 class Broken(NamedTuple):
@@ -50,7 +66,18 @@ def broken(rule: str, words: str, harm: str, *changes: Change, **off: bool) -> l
 
 
 DRAINED = [CREATE_INDEX, CREATE_UNIQUE, ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED, ADD_CHECK]
-DRAINED += [SET_NOT_NULL, DROP_INDEX, DROP_UNIQUE, DROP_OPTIONAL, DROP_REQUIRED, DROP_CHECK, RENAME]
+DRAINED += [
+    CREATE_PARTIAL,
+    CREATE_UNIQUE_PARTIAL,
+    DROP_PARTIAL,
+    SET_NOT_NULL,
+    DROP_INDEX,
+    DROP_UNIQUE,
+    DROP_OPTIONAL,
+    DROP_REQUIRED,
+    DROP_CHECK,
+    RENAME,
+]
 MISREAD = "a reader of images sees None"
 OLD_HARM = "condition [1-6] |not its default|does not name it"
 BROKEN = [
@@ -74,7 +101,8 @@ BROKEN = [
         "D5 fence",
         "a straggler of v-1 is taken",
         OLD_HARM,
-        *(CREATE_INDEX, CREATE_UNIQUE, ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED),
+        *(CREATE_INDEX, CREATE_UNIQUE, CREATE_PARTIAL, CREATE_UNIQUE_PARTIAL, CREATE_DIVIDING),
+        *(ADD_OPTIONAL, ADD_REQUIRED, ADD_DEFAULTED),
         *(ADD_CHECK, SET_NOT_NULL),
         fence=False,
     ),
@@ -90,15 +118,23 @@ BROKEN = [
         "a cancelled job's chunk",
         "condition [13] ",
         CREATE_INDEX,
+        CREATE_PARTIAL,
         ADD_REQUIRED,
         chunk_check=False,
     ),
-    *broken("V3 own row", "entry of a stale image", "condition 5 ", CREATE_INDEX, own_row=False),
+    *broken(
+        "V3 own row",
+        "entry of a stale image",
+        "condition 5 ",
+        *(CREATE_INDEX, changed(PARTIAL, domain=A2)),
+        own_row=False,
+    ),
     *broken(
         "⚠ write-only update",
         "missing pair not written",
         f"condition [24] |{MISREAD}",
         CREATE_INDEX,
+        CREATE_PARTIAL,
         ADD_REQUIRED,
         write_missing=False,
         fill_newer=False,
@@ -129,7 +165,7 @@ BROKEN = [
         "verification",
         "left out",
         "condition [26] ",
-        *(CREATE_UNIQUE, ADD_CHECK, SET_NOT_NULL),
+        *(CREATE_UNIQUE, CREATE_UNIQUE_PARTIAL, CREATE_DIVIDING, ADD_CHECK, SET_NOT_NULL),
         verify=False,
     ),
 ]

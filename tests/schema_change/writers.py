@@ -27,6 +27,7 @@ from leasehold.model.records import (
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.entries import entries_kept
 from leasehold.schema.key_values import EntryChange, key_values
 from leasehold.schema.states import READABLE
 from leasehold.transaction.verify import VerifyRules, verify
@@ -165,7 +166,8 @@ def applied(
     put, new = dict(result.put), [e for e in result.entries if e.put is not None]
     if not rules.write_missing and kind is ChangeKind.UPDATE:
         put = {e: value for e, value in put.items() if e in changed}
-        new = [e for e in new if e.remove is not None]
+        had = {i.element_id: entry_of(before or {}) for i, entry_of in entries_kept(descriptor)}
+        new = [e for e in new if e.put != had[e.index_id]]
     pairs = {e: value for e, value in known.items() if e not in result.delete} | put
     kept = with_entries(row, [e._replace(put=None) for e in result.entries])
     put_entries = {(e.index_id, e.put) for e in new if e.put is not None}
