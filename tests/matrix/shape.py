@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.entries import key_words
 from leasehold.schema.states import State
 
 
@@ -22,7 +23,9 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
     for index in table.indexes:
         if index.state is State.PUBLIC:
             unique = "unique " if index.unique else ""
-            words.append(f"{unique}index {index.name} ({listed(index.columns)})")
+            words.append(f"{unique}index {index.name} ({', '.join(key_words(table, index))})")
+            words[-1] += f" include ({listed(index.included)})" if index.included else ""
+            words[-1] += f" where {index.predicate}" if index.predicate else ""
     for check in table.checks:
         late = "" if check.state is State.PUBLIC else " not valid"
         words.append(f"check {check.name} ({check.expression}){late}")
