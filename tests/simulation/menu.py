@@ -34,12 +34,20 @@ ROW_CODES: Final = {
     "23514",
     "40001",
     "22023",
+    "22012",
     "08P01",
     "428C9",
 } | BY_VALUE
-# Kinds of jobs that rows can make fail.
 DECIDED: Final = ("timestamptz", "uuid")  # types of columns that the master gives a value
+# Kinds of jobs that rows can make fail, and what else in a statement says so.
 MAY_FAIL: Final = ("unique", "constraint", "not null", "type", "alter table")
+SAYS_SO: Final = (" unique", "/")
+# Keys of indexes, and what may stand behind them.
+_NUMBER_KEYS: Final = ("{}", "{}", "abs({})", "({} % 3)", "(10 / {})")
+_TEXT_KEYS: Final = ("{}", "{}", "lower({})", "({} || 'x')")
+_TAILS: Final = ("", "", "", " include ({})", " where {} is not null")
+_NUMBER_TAILS: Final = (*_TAILS, " where {} < 50", " where 10 / {} > 1")
+_TEXT_TAILS: Final = (*_TAILS, " where upper({}) > '5'")
 
 
 class Menu(SchemaChanger):
@@ -174,7 +182,12 @@ class Menu(SchemaChanger):
 
     def _index(self, table: Descriptor, column: Column) -> str | None:
         unique = self.rng.choice(("", "", "unique "))
-        return f"create {unique}index i{self._number} on {table.name} ({column.name})"
+        forms = _TEXT_KEYS if column.type.name == "text" else _NUMBER_KEYS
+        key = self.rng.choice(forms).format(column.name)
+        other = self.rng.choice(self._columns(table))
+        forms = _TEXT_TAILS if other.type.name == "text" else _NUMBER_TAILS
+        tail = self.rng.choice(forms).format(other.name)
+        return f"create {unique}index i{self._number} on {table.name} ({key}){tail}"
 
     def _drop_index(self, table: Descriptor, column: Column) -> str | None:
         indexes = [i for i in table.indexes if not i.constraint]
@@ -328,6 +341,7 @@ def demand_ended_well(job: Job) -> None:
     """A failure says which rows were to blame, and only where rows can be."""
     demand(job.status.ended, "jobs", f"{job.sql} never ended: {job.status}, {job.phase}")
     if job.status is Status.FAILED:
-        blamed = any(word in job.kind for word in MAY_FAIL) or " unique" in job.sql
+        blamed = any(word in job.kind for word in MAY_FAIL)
+        blamed = blamed or any(word in job.sql for word in SAYS_SO)
         blamed |= "generated" in job.sql and "not null" in job.sql
         demand(blamed and bool(job.findings), "jobs", f"{job.sql} failed: {job.error}")
