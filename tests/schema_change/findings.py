@@ -30,8 +30,9 @@ class Rows:
         return self._rows[key[0]].stored(key[0])
 
     def holders(self, descriptor: Any, index_id: int, values: Key, rows_max: int) -> list[Key]:
-        found = [(n,) for n, row in enumerate(self._rows) if (index_id, values) in row.entries]
-        return found[:rows_max]
+        own = (index_id, values)
+        keys = [[(i, e[: len(values)]) for i, e in row.entries] for row in self._rows]
+        return [(n,) for n, known in enumerate(keys) if own in known][:rows_max]
 
 
 def accepts(position: Position, look: Run, low: int) -> bool:

@@ -43,11 +43,11 @@ DECIDED: Final = ("timestamptz", "uuid")  # types of columns that the master giv
 MAY_FAIL: Final = ("unique", "constraint", "not null", "type", "alter table")
 SAYS_SO: Final = (" unique", "/")
 # Keys of indexes, and what may stand behind them.
-_NUMBER_KEYS: Final = ("{}", "{}", "abs({})", "({} % 3)", "(10 / {})")
-_TEXT_KEYS: Final = ("{}", "{}", "lower({})", "({} || 'x')")
+_NUMBER_KEYS: Final[tuple[str, ...]] = ("{}", "{}", "abs({})", "({} % 3)", "(10 / {})")
+_TEXT_KEYS: Final[tuple[str, ...]] = ("{}", "{}", "lower({})", "({} || 'x')")
 _TAILS: Final = ("", "", "", " include ({})", " where {} is not null")
-_NUMBER_TAILS: Final = (*_TAILS, " where {} < 50", " where 10 / {} > 1")
-_TEXT_TAILS: Final = (*_TAILS, " where upper({}) > '5'")
+_NUMBER_TAILS: Final[tuple[str, ...]] = (*_TAILS, " where {} < 50", " where 10 / {} > 1")
+_TEXT_TAILS: Final[tuple[str, ...]] = (*_TAILS, " where upper({}) > '5'")
 
 
 class Menu(SchemaChanger):
@@ -185,8 +185,8 @@ class Menu(SchemaChanger):
         forms = _TEXT_KEYS if column.type.name == "text" else _NUMBER_KEYS
         key = self.rng.choice(forms).format(column.name)
         other = self.rng.choice(self._columns(table))
-        forms = _TEXT_TAILS if other.type.name == "text" else _NUMBER_TAILS
-        tail = self.rng.choice(forms).format(other.name)
+        tails = _TEXT_TAILS if other.type.name == "text" else _NUMBER_TAILS
+        tail = self.rng.choice(tails).format(other.name)
         return f"create {unique}index i{self._number} on {table.name} ({key}){tail}"
 
     def _drop_index(self, table: Descriptor, column: Column) -> str | None:

@@ -205,9 +205,10 @@ class TableCheck:
         statements.install(self._connection)
         held = statements.held or "1"
         if statements.held and self._physical:
-            rows = self._one(f"SELECT total({held}) FROM {self._table} AS t")[0]
-        if complete and index.computed:
-            self._computable(index)
+            having = self._one(f"SELECT total({held}) FROM {self._table} AS t")[0]
+            if complete and (index.predicate or having != rows):
+                self._computable(index)
+            rows = having
         where = f"index {index.name!r}"
         if index.element_id not in self._entry_tables or not self._physical:
             self._entries[index.element_id] = 0
