@@ -12,10 +12,10 @@ from leasehold.model.records import DescriptorWrite, Findings, FindingsDecided, 
 from leasehold.replication.findings import LISTED_MAX, confirm
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.schema.entries import entry_of
 from leasehold.schema.job import Job, Phase, Step
 from leasehold.schema.job_moves import FINDINGS_MAX
 from leasehold.schema.job_rules import JobRules
-from leasehold.schema.entries import entry_of
 from leasehold.schema.types import Type
 from tests.unit.schema.made_job import index_job
 

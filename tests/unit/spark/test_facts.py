@@ -29,6 +29,7 @@ from spark_streaming.facts import (
     Teller,
     counted_by,
     findings_of,
+    say_of,
     sides_of,
     suspects,
     told_of,
@@ -103,6 +104,30 @@ def test_duplicates_are_named_value_by_value() -> None:
     assert sorted(topic.found(UNIQUE)) == [0, 1, 2, 3]
     first = topic.found(UNIQUE)[:2]
     assert first in ([0, 2], [1, 3]), "rows of one value stand together"
+
+
+def test_a_unique_index_tells_of_its_predicates_rows_what_its_expression_gives() -> None:
+    index = Index(
+        *(UNIQUE, "u", (0,), False),
+        unique_enforced=True,
+        expressions=("(b / 2)",),
+        predicate="a > 0",
+        included=(2,),
+        mentioned=(2, REQUIRED),
+    )
+    say = say_of(replace(TABLE, indexes=(index,)), Side(UNIQUE, False, 1))
+    assert say({1: 1, 2: 1.5, 3: 4}) == say({1: 2, 2: 2.5, 3: 5}) != say({1: 2, 2: 2.5, 3: 6})
+    assert say({1: 1, 2: 0.0, 3: 4}) is None, "it is outside"
+    assert say({1: 1, 2: 1.5}) is None, "NULL equals nothing"
+    divided = replace(index, expressions=("(1 / b)",))
+    assert (
+        say_of(replace(TABLE, indexes=(divided,)), Side(UNIQUE, False, 1))({2: 1.5, 3: 0}) is None
+    )
+
+
+def test_an_index_whose_texts_were_left_out_is_left_to_the_nodes() -> None:
+    cut = replace(TABLE.indexes[0], mentioned=(2,))
+    assert UNIQUE not in told_of(replace(TABLE, indexes=(cut,)), ELEMENTS)
 
 
 def test_a_null_in_a_key_equals_nothing() -> None:

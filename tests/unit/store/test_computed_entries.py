@@ -282,3 +282,24 @@ def test_damage_is_found(tmp_path: Path, damage: str, expected: set[tuple[int, K
         # Who has no right entry lacks one, too.
         assert {w for w in wrong if w[0] != 4 or (5, w[1]) not in wrong} == expected
         assert report.checksum != sound.checksum
+
+
+@pytest.mark.parametrize(
+    "damage", [sql for sql, _ in DAMAGE if "x1_5" in sql and "DROP" not in sql]
+)
+def test_a_repair_puts_entries_right_by_their_rows(tmp_path: Path, damage: str) -> None:
+    with opened("sqlite", tmp_path) as store:
+        assert isinstance(store, SqliteStore)
+        table = WrittenTable(store, version(FULL))
+        table.send(*(insert("t", key, a=key, b=f"B{key}", c=b"c") for key in (1, 2, 4, 5)))
+        (sound,) = reports_of(store)
+        store._connection.execute(damage)
+        store.check(b"repair", (1,), (), repairs_max=9)
+        while not store.checked():
+            pass
+        store.begin()
+        changed, _ = store.repair(table.catalog.newest(1), b"repair", 9)
+        table._commit()
+        (report,) = reports_of(store)
+        assert changed > 0
+        assert (report.findings_total, report.checksum) == (0, sound.checksum)
