@@ -16,7 +16,7 @@ import pytest
 
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import DivisionByZero, DuplicateKey
-from leasehold.model.records import EntriesFill, Key, Operation
+from leasehold.model.records import Fill, Key, Operation
 from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.states import State
@@ -150,7 +150,7 @@ def _fill(table: WrittenTable, *keys: int) -> int:
     newest = table.catalog.newest(1)
     rows = tuple((key,) for key in keys)
     table.store.begin()
-    put = table.store.fill_entries(newest, EntriesFill(1, newest.version, INDEX, rows))
+    put = table.store.fill(newest, Fill(1, newest.version, INDEX, rows))
     table._commit()
     return put
 
