@@ -199,7 +199,7 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
             over = [table.by_id[e].name for e in check.columns] if check else []
         case DuplicateKey():
             over = _over(table, said["constraint"])
-        case DivisionByZero():  # no entry can be computed
+        case DivisionByZero() if "index" in said:  # no entry can be computed
             over = _over(table, said["index"])
         case ForeignKeyViolation():
             foreign = next(f for f in table.foreign_keys if f.name == said["constraint"])

@@ -189,9 +189,10 @@ class ColumnActions:
     def _rests_on(self, column: Column) -> bool:
         """Is it in an index or a constraint?"""
         table = self._draft.table
-        elements: tuple[Index | Constraint, ...]
-        elements = (*table.indexes, *table.checks, *table.foreign_keys)
-        return any(column.element_id in element.columns for element in elements)
+        constraints: tuple[Constraint, ...] = (*table.checks, *table.foreign_keys)
+        over = [index.over for index in table.indexes]
+        over += [frozenset(constraint.columns) for constraint in constraints]
+        return any(column.element_id in columns for columns in over)
 
     def _refuse_unbound(self, column: Column, position: int) -> None:
         if column.element_id in self._draft.unbound:
