@@ -96,7 +96,8 @@ class StoreWriter(Protocol):
         ...
 
     def holders(self, descriptor: Any, index_id: int, values: Key, rows_max: int) -> Sequence[Key]:
-        """Primary keys of rows whose entry in an index is exactly `values`, at most `rows_max`."""
+        """Primary keys of rows whose entry in an index has exactly the key `values`, at most
+        `rows_max`."""
         ...
 
     def change(
