@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from leasehold.client.repairs import proof_of
-from leasehold.model.records import Barrier, CheckReport
+from leasehold.client.sliced_check import SlicedCheck
+from leasehold.model.records import Barrier, CheckReport, CheckSlice
 from tests.simulation.stage import Stage
 
 TABLE = 1
 
 
-def checked(stage: Stage, repair: str = "") -> list[CheckReport]:
+def checked(stage: Stage, repair: str = "", part: CheckSlice | None = None) -> list[CheckReport]:
     """A check by every node, of which one may repair."""
-    barrier = Barrier(stage.cluster.fresh_id(), TABLE, repair)
+    barrier = Barrier(stage.cluster.fresh_id(), TABLE, repair, part)
     topics = stage.cluster.topics
     stage.cluster.bus.append(topics.log.name, 0, b"", stage.codec.encode(barrier))
 
@@ -62,3 +63,18 @@ def test_a_row_that_differs_is_no_repair(stage: Stage) -> None:
     proof = proof_of(checked(stage))
     assert proof.nodes == ()
     assert "its rows are not those of" in proof.reasons[0]
+
+
+def test_a_check_in_slices_is_one_barrier_each_while_writes_go_on(stage: Stage) -> None:
+    table = stage.reference.catalog.newest(TABLE)
+    check, offsets = SlicedCheck(table, list(stage.cluster.nodes), 10), []
+    while (part := check.wanted) is not None:
+        stage.ask(stage.update(1, 30 + check.slices))
+        reports = checked(stage, part=part)
+        assert len({report.offset for report in reports}) == 1, "one position for all nodes"
+        offsets.append(reports[0].offset)
+        check.take(reports)
+    assert check.verdict() == []
+    assert check.slices == 2, "the rows, and the index"
+    assert offsets == sorted(set(offsets)), "each at a position of its own"
+    assert set(check.rows.values()) == {2}

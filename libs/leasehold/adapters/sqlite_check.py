@@ -317,10 +317,10 @@ class TableCheck:
             return
         own = [f"t.{column_name(column)}" for column in key.columns]
         if key.parent_index:
-            parent = entries_name(key.parent, key.parent_index)
+            parent = f"main.{entries_name(key.parent, key.parent_index)}"
             theirs = [f"p.k{number}" for number in range(len(own))]
         else:
-            parent = table_name(key.parent)
+            parent = f"main.{table_name(key.parent)}"
             theirs = [f"p.{column_name(column)}" for column in key.parent_columns]
         given = " AND ".join(f"{column} IS NOT NULL" for column in own)
         same = " AND ".join(f"{a} = {b}" for a, b in zip(theirs, own, strict=True))

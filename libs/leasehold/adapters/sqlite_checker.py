@@ -13,8 +13,9 @@ import apsw
 
 from leasehold.adapters.repairs import Repairs
 from leasehold.adapters.sqlite_check import TableCheck
+from leasehold.adapters.sqlite_slice import SliceCheck
 from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
-from leasehold.model.records import CheckReport, LogPosition
+from leasehold.model.records import CheckReport, CheckSlice, LogPosition
 
 # Each waiting check keeps a snapshot open, and with it the WAL from being reset.
 CHECKS_PENDING_MAX: Final = 8
@@ -25,6 +26,7 @@ class _Check(NamedTuple):
     table_ids: tuple[int, ...]
     elements: tuple[int, ...]
     repairs_max: int
+    part: CheckSlice | None
     snapshot: SqliteSnapshot
 
 
@@ -50,9 +52,10 @@ class Checker:
         table_ids: Sequence[int],
         elements: Sequence[int],
         repairs_max: int = 0,
+        part: CheckSlice | None = None,
     ) -> None:
         """Open the snapshot now, check later. `table_ids` empty: every table."""
-        snapshot = self._readers.open_snapshot()
+        snapshot = self._readers.open_snapshot(alone=part is not None)
         tables = tuple(table_ids) or tuple(d.table_id for d in snapshot.tables())
         if self._waiting.qsize() >= CHECKS_PENDING_MAX:
             words = f"{CHECKS_PENDING_MAX} checks are waiting already; ask again later"
@@ -63,7 +66,7 @@ class Checker:
         if self._thread is None:
             self._thread = Thread(target=self._work, name="store-check", daemon=True)
             self._thread.start()
-        self._waiting.put(_Check(subject, tables, tuple(elements), repairs_max, snapshot))
+        self._waiting.put(_Check(subject, tables, tuple(elements), repairs_max, part, snapshot))
 
     def finished(self) -> Sequence[CheckReport]:
         """Reports finished since the last call."""
@@ -107,14 +110,12 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         if not versions:
             return _failed(check.subject, table_id, position, f"there is no table {table_id}")
         lowest, collected = snapshot.min_version(table_id), snapshot.collected(table_id)
-        found = TableCheck(
-            snapshot.connection,
-            versions,
-            lowest,
-            collected,
-            position.lsn,
-            repairs_max=check.repairs_max,
-        ).run(check.elements)
+        about = (snapshot.connection, versions, lowest, collected, position.lsn)
+        until = None
+        if check.part is not None:
+            found, until = SliceCheck(*about, check.part).run_slice()
+        else:
+            found = TableCheck(*about, repairs_max=check.repairs_max).run(check.elements)
         if check.repairs_max:
             repairs.remember(check.subject, table_id, found.wrong)
     except Exception as error:  # noqa: BLE001 - surfaces as the report's error
@@ -134,6 +135,7 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         findings=found.findings,
         took_ms=(monotonic_ns() - began_ns) // 1_000_000,
         rows_checksum=found.rows_checksum,
+        until=until,
     )
 
 

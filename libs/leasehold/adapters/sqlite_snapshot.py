@@ -40,6 +40,7 @@ class Reader:
     def __init__(self, path: Path, cache_mb: int) -> None:
         self.connection = connect(path, cache_mb=cache_mb, read_only=True)
         self.execute = self.connection.cursor().execute
+        self.alone = False
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
         self._plans: dict[int, ReadPlan] = {}
 
@@ -64,8 +65,11 @@ class Readers:
         self._closed = False
         self._catalogs: dict[int, ReadCatalog] = {}
 
-    def open_snapshot(self) -> SqliteSnapshot:
-        return SqliteSnapshot(self, self._take())
+    def open_snapshot(self, *, alone: bool = False) -> SqliteSnapshot:
+        """`alone`: on a connection that nobody else gets before or after."""
+        reader = Reader(self._path, self._cache_mb) if alone else self._take()
+        reader.alone = alone
+        return SqliteSnapshot(self, reader)
 
     def _take(self) -> Reader:
         assert not self._closed, "the store is closed"
@@ -89,7 +93,7 @@ class Readers:
         return row, found[-2], found[-1] or 1
 
     def give_back(self, reader: Reader) -> None:
-        if self._closed or len(self._idle) >= CONNECTIONS_KEPT_MAX:
+        if self._closed or reader.alone or len(self._idle) >= CONNECTIONS_KEPT_MAX:
             reader.connection.close()
         else:
             self._idle.append(reader)

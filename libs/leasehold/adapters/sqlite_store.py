@@ -38,6 +38,7 @@ from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import (
     ChangeKind,
     CheckReport,
+    CheckSlice,
     Fill,
     Image,
     Key,
@@ -364,8 +365,9 @@ class SqliteStore:
         elements: Sequence[int],
         *,
         repairs_max: int = 0,
+        part: CheckSlice | None = None,
     ) -> None:
-        self._checker.start(subject, table_ids, elements, repairs_max)
+        self._checker.start(subject, table_ids, elements, repairs_max, part)
 
     def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
         assert self._open, "no transaction is open"

@@ -16,11 +16,13 @@ from leasehold.client.cluster_report import check_report
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.repairs import Proof, proof_of
+from leasehold.client.sliced_check import SlicedCheck
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records import CheckReport
+from leasehold.model.records import CheckReport, CheckSlice
 
 EVERY_TABLE: Final = -1
 FINDINGS_SHOWN_MAX: Final = 20
+SLICE_ROWS_MAX: Final = 10_000_000
 
 
 def register(subparsers: Subparsers) -> None:
@@ -40,6 +42,14 @@ def register(subparsers: Subparsers) -> None:
         help="then put right, on each node, index entries that its own rows prove wrong: only where"
         " its rows are those of all other nodes; everything else is listed and left alone",
     )
+    parser.add_argument(
+        "--slice-rows",
+        type=positive_rows,
+        default=0,
+        metavar="ROWS",
+        help="check the table in slices of so many rows or entries, each at a log position of its"
+        " own: for a table that is too big for one pass, which holds back the store's WAL",
+    )
     parser.set_defaults(refuse=parser.error)
     parser.add_argument(
         "--timeout",
@@ -50,9 +60,18 @@ def register(subparsers: Subparsers) -> None:
     )
 
 
+def positive_rows(text: str) -> int:
+    """Raises ArgumentTypeError unless 1 to SLICE_ROWS_MAX."""
+    if not text.isdecimal() or not 1 <= int(text) <= SLICE_ROWS_MAX:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {SLICE_ROWS_MAX:,}")
+    return int(text)
+
+
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     if args.repair and args.table is None:
         args.refuse("--repair wants the table that is to be repaired")
+    if args.slice_rows and (args.table is None or args.repair):
+        args.refuse("--slice-rows wants one table, and nothing to repair")
     with looking(settings) as (watch, view):
         table_ids = _table_ids(view, args.table)
         if not table_ids:
@@ -65,6 +84,9 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         names = {table_id: table.event.name for table_id, table in view.tables.items()}
         output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
         look = Look(settings, watch, live, args.table is None, table_ids, args.timeout)
+        if args.slice_rows:
+            table = view.tables[table_ids[0]].descriptor
+            return _in_slices(look, SlicedCheck(table, live, args.slice_rows), output)
         reports = look.reports()
         repaired = None
         unproven: tuple[str, ...] = ()
@@ -105,6 +127,9 @@ class Look(NamedTuple):
         found = self._asked(subject, {(node, self.table_ids[0])})
         return next((report for report in found if report.node == node), None)
 
+    def slice(self, part: CheckSlice) -> list[CheckReport]:
+        return self._asked(append_barrier(self.settings, self.table_ids[0], part=part), self.wanted)
+
     def _asked(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
         self.watch.wait_for(lambda seen: wanted <= _reported(seen, subject), self.timeout_s)
         return [report for report in self.watch.view.checks if report.subject == subject]
@@ -124,6 +149,39 @@ def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
     if not proof.nodes and not proof.reasons:
         output.note("nothing to repair")
     return done
+
+
+def _in_slices(look: Look, check: SlicedCheck, output: Output) -> int:
+    while (part := check.wanted) is not None:
+        check.take(look.slice(part))
+    troubles = check.verdict()
+    nodes: list[dict[str, Any]] = [
+        {
+            "node": node,
+            "rows": check.rows[node],
+            "entries": check.entries[node],
+            "findings_total": check.findings_total[node],
+            "took_ms": check.took_ms[node],
+        }
+        for node in check.rows
+    ]
+    if output.as_json:
+        found = [{"node": node, "finding": list(each)} for node, each in check.findings]
+        output.json(
+            {"slices": check.slices, "nodes": nodes, "findings": found, "troubles": troubles}
+        )
+        return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
+    rows = [[*list(told.values())[:-1], span(told["took_ms"])] for told in nodes]
+    output.table(["node", ">rows", ">entries", ">findings", ">took"], rows, "no live node")
+    for node, (condition, element, key, words) in check.findings[:FINDINGS_SHOWN_MAX]:
+        said = f"  {node} condition {condition}, element {element}, key {key}: {words}"
+        output.line(said, "red")
+    for trouble in troubles:
+        output.line(f"! {trouble}", "red")
+    if not troubles:
+        words = f"consistent, and the same on every live node, in {check.slices:,} slices"
+        output.line(words, "green")
+    return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
 
 
 def plural(entries: int) -> str:

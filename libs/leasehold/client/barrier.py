@@ -7,18 +7,24 @@ from typing import Final
 from leasehold.adapters.clock import new_request_id
 from leasehold.client.client_settings import ClientSettings
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import Barrier
+from leasehold.model.records import Barrier, CheckSlice
 
 APPEND_TIMEOUT_S: Final = 10.0
 
 
-def append_barrier(settings: ClientSettings, check: int | None, repair: str = "") -> bytes:
+def append_barrier(
+    settings: ClientSettings,
+    check: int | None,
+    repair: str = "",
+    part: CheckSlice | None = None,
+) -> bytes:
     """Append one and wait until the log has it; its id. `check`: table id, -1 every table, None
-    nothing; `repair`: the node that is to repair that table. Raises BusUnavailable."""
+    nothing; `repair`: the node that is to repair that table; `part`: the slice to check. Raises
+    BusUnavailable."""
     from leasehold.adapters.codec import MessagePackCodec
     from leasehold.adapters.kafka_writer import TopicWriter
 
-    barrier = Barrier(new_request_id(), check, repair)
+    barrier = Barrier(new_request_id(), check, repair, part)
     writer = TopicWriter(settings.kafka, "leasehold-barrier", delivery_timeout_ms=9_000)
     try:
         data = MessagePackCodec().encode(barrier)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from leasehold.model.records import (
     ChangeRequest,
     CheckReport,
+    CheckSlice,
     Commit,
     Fill,
     Genids,
@@ -148,11 +149,12 @@ class StoreWriter(Protocol):
         elements: Sequence[int],
         *,
         repairs_max: int = 0,
+        part: CheckSlice | None = None,
     ) -> None:
         """Open a read snapshot of what is committed now and check it beside the apply loop; the
         reports (one per table) come out of `checked()`. With `elements` only those elements, as if
-        they were public already; else everything. With `repairs_max` so many entries that are not
-        as their rows say are remembered for `repair`."""
+        they were public already; with `part` only that slice; else everything. With `repairs_max`
+        so many entries that are not as their rows say are remembered for `repair`."""
         ...
 
     def repair(self, descriptor: Any, subject: bytes, entries_max: int) -> tuple[int, bool]:

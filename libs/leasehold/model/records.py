@@ -304,14 +304,25 @@ class Decisions(NamedTuple):
     grants: tuple[Grant, ...]
 
 
+class CheckSlice(NamedTuple):
+    """The first `rows_max` above `after` (() = from the first on): rows of a table by primary key;
+    where `part` is an index id, that index's entries by entry, as they lie in the store."""
+
+    part: int
+    after: Key
+    rows_max: int
+
+
 class Barrier(NamedTuple):
     """Decides nothing and needs no epoch (T6). With `check` = table id (-1: every table) each
     node that meets it checks its store at exactly this position and reports. `repair` names a node
-    that then puts those entries of the table right that its own rows prove wrong."""
+    that then puts those entries of the table right that its own rows prove wrong. With `part` only
+    that slice is checked."""
 
     id: bytes
     check: int | None = None
     repair: str = ""
+    part: CheckSlice | None = None
 
 
 LogRecord: TypeAlias = Claim | Decisions | Barrier
@@ -440,7 +451,8 @@ class CheckReport(NamedTuple):
     `findings`: (condition 1-7, element id, key, words), at most `findings_max` of them;
     `findings_total` counts all. `checksum` covers every row and entry at that position,
     `rows_checksum` the rows alone (b"" from an earlier program, and where no row was summed).
-    `repaired`: entries put right afterwards, -1 = no repair was asked for.
+    `repaired`: entries put right afterwards, -1 = no repair was asked for. `until`: the last key of
+    the slice that was checked; None when nothing lies behind it.
     """
 
     subject: bytes
@@ -459,6 +471,7 @@ class CheckReport(NamedTuple):
     error: str = ""
     rows_checksum: bytes = b""
     repaired: int = -1
+    until: Key | None = None
 
 
 Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport

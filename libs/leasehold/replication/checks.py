@@ -60,7 +60,8 @@ class Checks:
         repairs = barrier.repair == self._node and len(tables) == 1
         if repairs:
             self._repairs_asked.add(barrier.id)
-        self._store.check(barrier.id, tables, (), repairs_max=REPAIRS_MAX if repairs else 0)
+        repairs_max = REPAIRS_MAX if repairs else 0
+        self._store.check(barrier.id, tables, (), repairs_max=repairs_max, part=barrier.part)
 
     def finished(self, incarnation: bytes) -> Iterator[CheckReport]:
         """Reports to be sent; one of a check with a repair waits until that is done."""

@@ -16,7 +16,7 @@ from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_view import ClusterView, TableView
-from leasehold.model.records import CheckReport, VersionEvent
+from leasehold.model.records import CheckReport, CheckSlice, VersionEvent
 from leasehold.schema.descriptor import Descriptor
 
 
@@ -29,7 +29,7 @@ def test_without_tables_a_program_gets_json_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(check, "looking", _no_tables)
-    args = argparse.Namespace(table=None, timeout=1.0, repair=False)
+    args = argparse.Namespace(table=None, timeout=1.0, slice_rows=0, repair=False)
     settings = cast(ClientSettings, None)  # not looked at
     assert check.run(args, settings, Output(as_json=True)) == ExitCode.OK
     assert json.loads(capsys.readouterr().out) == {"reports": [], "troubles": []}
@@ -46,7 +46,9 @@ class Watch:
         event = VersionEvent(1, "t", 1, 1, 1, table.to_wire(), 0, "")
         self.view = ClusterView(tables={1: TableView(table, event)})
 
-    def append_barrier(self, _settings: object, table: int, repair: str = "") -> bytes:
+    def append_barrier(
+        self, _settings: object, table: int, repair: str = "", part: CheckSlice | None = None
+    ) -> bytes:
         self.asked.append(repair)
         repaired, subject = -1, bytes([len(self.asked)])
         if repair == "r1":
@@ -65,7 +67,9 @@ class Watch:
         return wanted(self.view)
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, repair: bool) -> int:
+def _run(
+    monkeypatch: pytest.MonkeyPatch, watch: Watch, *, repair: bool, slice_rows: int = 0
+) -> int:
     @contextmanager
     def looking(_settings: ClientSettings) -> Iterator[tuple[Any, ClusterView]]:
         yield watch, watch.view
@@ -73,7 +77,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, repair: bool) -> int:
     monkeypatch.setattr(check, "looking", looking)
     monkeypatch.setattr(check, "append_barrier", watch.append_barrier)
     monkeypatch.setattr(check, "live_nodes", lambda *_: ["r1", "r2"])
-    args = argparse.Namespace(table="t", timeout=1.0, repair=repair)
+    args = argparse.Namespace(table="t", timeout=1.0, slice_rows=slice_rows, repair=repair)
     return check.run(args, cast(ClientSettings, None), Output(as_json=True))
 
 
@@ -99,3 +103,28 @@ def test_without_proof_nothing_is_repaired_and_the_check_says_why(
     told = json.loads(capsys.readouterr().out)
     assert told["repaired"] == {}
     assert any("its rows are not those of r2" in trouble for trouble in told["troubles"])
+
+
+def test_a_check_in_slices_asks_slice_by_slice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Watch(alike=True)
+    watch.lacking = 0
+    asked: list[CheckSlice | None] = []
+    appended = watch.append_barrier
+
+    def append(*given: Any, part: CheckSlice | None = None) -> bytes:
+        asked.append(part)
+        subject = appended(*given)
+        *others, first, second = watch.view.checks
+        until = (len(asked),) if len(asked) < 3 else None
+        reports = [report._replace(until=until, checksum=b"") for report in (first, second)]
+        watch.view = replace(watch.view, checks=(*others, *reports))
+        return subject
+
+    monkeypatch.setattr(watch, "append_barrier", append)
+    assert _run(monkeypatch, watch, repair=False, slice_rows=7) == ExitCode.OK
+    assert asked == [CheckSlice(0, (), 7), CheckSlice(0, (1,), 7), CheckSlice(0, (2,), 7)]
+    told = json.loads(capsys.readouterr().out)
+    assert (told["slices"], told["troubles"]) == (3, [])
+    assert [(node["node"], node["rows"]) for node in told["nodes"]] == [("r1", 27), ("r2", 27)]

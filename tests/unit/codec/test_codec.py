@@ -119,7 +119,7 @@ def test_fields_appended_later_take_their_defaults_when_an_older_writer_left_the
         (msgpack.packb((FORMAT, {}, b"id")), "no log record"),
         (msgpack.packb((FORMAT, TAG_BY_CLASS[Claim], 1)), "1 fields"),
         (msgpack.packb((FORMAT, TAG_BY_CLASS[Claim], "1", b"", b"", "n")), "Claim.epoch"),
-        (msgpack.packb((FORMAT, TAG_BY_CLASS[Barrier], b"id", None, "", 1)), "4 fields"),
+        (msgpack.packb((FORMAT, TAG_BY_CLASS[Barrier], b"id", None, "", None, 1)), "5 fields"),
         (CODEC.encode(Barrier(b"id"))[:-1], "no log record"),
         (CODEC.encode(Barrier(b"id")) + b"x", "no log record"),
         (CODEC.encode(Ack("n", b"", "master", 0, 0, 0, 0, False, "", 0)), "tag 10"),
