@@ -80,6 +80,8 @@ class SliceCheck(TableCheck):
             f"x.{name} = {value}" for name, value in zip(plan.columns, values, strict=True)
         )
         plan.install(self._connection)
+        if plan.held:
+            self._computable(index)
         found = f" WHERE {plan.held or '1'}"
         if index.element_id in self._entry_tables:
             found += f" AND NOT EXISTS (SELECT 1 FROM main.{plan.name} AS x WHERE {match})"
