@@ -22,6 +22,7 @@ from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 from tests.unit.store.lockstep import reports_of
+from tests.unit.store.test_check_slices import findings, sliced
 from tests.unit.transaction.written_table import (
     STORES,
     WrittenTable,
@@ -303,3 +304,30 @@ def test_a_repair_puts_entries_right_by_their_rows(tmp_path: Path, damage: str) 
         (report,) = reports_of(store)
         assert changed > 0
         assert (report.findings_total, report.checksum) == (0, sound.checksum)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        f"DELETE FROM x1_{INDEX} WHERE p0 = 1",
+        f"UPDATE x1_{INDEX} SET k0 = 'z' WHERE p0 = 5",
+        f"UPDATE x1_{INDEX} SET i0 = x'00' WHERE p0 = 1",
+        f"INSERT INTO x1_{INDEX} VALUES ('ab', 2, NULL)",
+        f"UPDATE t1 SET c{A} = 1 WHERE c{ID} = 2",
+    ],
+)
+def test_slices_find_what_a_whole_check_finds(tmp_path: Path, damage: str) -> None:
+    with opened("sqlite", tmp_path) as store:
+        table = WrittenTable(store)
+        table.publish(version(FULL))
+        table.send(insert("t", 1, a=1, b="Ab", c=b"one"), insert("t", 2, a=0, b="aB"))
+        table.send(insert("t", 4, a=2, c=b""), insert("t", 5, a=3, b="Ä", c=b"five"))
+        assert isinstance(store, SqliteStore)
+        if damage:
+            store._connection.execute(damage)
+        (whole,) = reports_of(store, (1,))
+        assert bool(whole.findings_total) == bool(damage)
+        for rows_max in (1, 2, 100):
+            _, reports = sliced(table.catalog.newest(1), rows_max, store)
+            assert findings(reports) == findings([whole])
