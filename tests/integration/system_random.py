@@ -99,6 +99,9 @@ class RealMenu(Menu):
     def later(self, ms: int, action: Callable[[], None]) -> None:
         self._timers.append((time.monotonic() + ms / 1e3, action))
 
+    def _too_large(self) -> set[str]:
+        return set()
+
     def _newest(self, name: str) -> Descriptor | None:
         return next((t for t in self._replica.tables() if name in t.names), None)
 

@@ -21,6 +21,7 @@ TABLES: Final = ("things", "others")
 NAMES: Final = (*TABLES, "thingsx", "othersx")
 KEYS: Final = 8
 COLUMNS_MAX: Final = 7
+ROOMY_BYTES: Final = 100_000
 # What a statement may be refused with: names come and go beside it, one job at a time per table.
 BY_NAME: Final = {"42P01", "42P07", "42701", "42703", "42704", "2BP01", "42P16", "55006", "0A000"}
 OF_GENERATED: Final = "42P17"
@@ -105,13 +106,18 @@ class Menu(SchemaChanger):
             fields["transaction"] = rows
 
         def done(outcome: Outcome) -> None:
-            known = DDL_CODES | ROW_CODES
+            known = DDL_CODES | ROW_CODES | self._too_large()
             words = f"{fields} was refused with {outcome.code}: {outcome.message}"
             demand(bool(outcome.lsn) or outcome.code in known, "menu", words)
             self._accepted(outcome)
 
         on_conflict = self.rng.choice(("retry", "fail"))
         self.client.ask({**fields, "on_conflict": on_conflict}, done=done)
+
+    def _too_large(self) -> set[str]:
+        """Where records are small, statements and rows together may not fit one."""
+        batch = self.sim.plan.shape.master.batch
+        return {"54000"} if batch.record_bytes_max < ROOMY_BYTES else set()
 
     def _new_row(self, name: str) -> dict[str, Any] | None:
         key = {"id": self.rng.randrange(KEYS)}
