@@ -16,14 +16,16 @@ CODE := $(wildcard libs services spark_streaming infra tests)
 # Integration starts real Kafka, Redis and Spark; all other folders run in one process. Whatever is
 # not named here counts as a unit suite, so that a new folder of tests is never left out.
 INTEGRATION := $(wildcard tests/integration tests/consistency)
-SIMULATION := $(wildcard tests/simulation tests/matrix)
+SIMULATION := $(wildcard tests/simulation)
+MODELS := $(wildcard tests/models tests/schema_change)
+MATRIX := $(wildcard tests/matrix)
 NO_SUITES := tests/bench tests/chaos tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
-UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(NO_SUITES),$(FOLDERS))
+UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(NO_SUITES),$(FOLDERS))
 PYTEST := $(PYTHON) -m pytest
 WORKERS ?= 2
 
-.PHONY: help setup demo test check format unit sim integration up down status bench lock compose clean
+.PHONY: help setup demo test check format unit sim models matrix integration up down status bench lock compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,10 +36,12 @@ setup: ## install what is missing: system packages (as root), .venv, jars; quick
 demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes)
 	@$(PYTHON) -m infra.demo
 
-test: setup ## everything: lint, types, unit, simulation, integration; stops at the first failure
+test: setup ## everything: lint, types, unit, simulation, models, matrix, integration; stops at the first failure
 	@$(MAKE) check
 	@$(MAKE) unit
 	@$(MAKE) sim
+	@$(MAKE) models
+	@$(MAKE) matrix
 	@$(MAKE) integration
 
 check: setup ## lint, format and strict types
@@ -50,13 +54,21 @@ format: setup ## let the formatter and the linter's safe fixes change the code
 	@$(PYTHON) -m ruff check --fix $(CODE)
 	@$(PYTHON) -m ruff format $(CODE)
 
-unit: setup ## unit tests and explicit-state models, in process (ARGS="-k name" narrows)
+unit: setup ## unit tests, in process (ARGS="-k name" narrows)
 	@echo "== $(UNIT)"
 	@$(PYTEST) -n $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
 
 sim: setup ## the whole system in one process under a seeded clock (SEED=n replays one run)
 	@echo "== $(or $(SIMULATION),tests/simulation: no such folder)"
 	@$(if $(SIMULATION),$(if $(SEED),LEASEHOLD_SEED=$(SEED) )$(PYTEST) $(if $(SEED),,-n $(WORKERS)) $(SIMULATION) $(ARGS),true)
+
+models: setup ## the explicit-state models over the real pure code, to their stated bounds
+	@echo "== $(MODELS)"
+	@$(PYTEST) -n $(WORKERS) --dist loadfile $(MODELS) $(ARGS)
+
+matrix: setup ## each schema change, at each step: rows, people, crashes (all of it: python -m tests.matrix)
+	@echo "== $(MATRIX)"
+	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
 integration: setup ## tests on real Kafka, Redis and Spark, on free ports
 	@echo "== $(INTEGRATION)"

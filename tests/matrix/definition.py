@@ -29,6 +29,7 @@ _KEYS: Final = {
     "distinct",
     "ends",
     "fill",
+    "like",
     "outcome",
     "point",
     "renamed",
@@ -125,6 +126,9 @@ class Definition:
     writes: tuple[Write, ...]
     spoilers: tuple[Write, ...] = field(default=())
     together: tuple[Mapping[str, Any], ...] = field(default=())  # inserted with the statement
+    like: str = ""
+    """The item that takes a way as this one does: faults that have nothing to do with rows are met
+    there, at every place."""
 
     @property
     def request(self) -> dict[str, Any]:
@@ -162,6 +166,8 @@ def read(name: str) -> Definition:
     known = {w["name"] for w in writes}
     if not outcomes.keys() <= known:
         raise ValueError(f"{name}: no write is named {sorted(outcomes.keys() - known)}")
+    if item.get("like", name) not in names():
+        raise ValueError(f"{name}: there is no item {item['like']!r} that it could be like")
     return Definition(
         name,
         tuple(item.get("scenarios", ())),
@@ -182,6 +188,7 @@ def read(name: str) -> Definition:
         tuple(_write(w, outcomes) for w in writes),
         tuple(_write(w, {}) for w in item.get("spoiler", ())),
         tuple(map(_row, item.get("together", ()))),
+        like=item.get("like", ""),
     )
 
 

@@ -37,20 +37,20 @@ def disturbances(world: World, place: Place) -> list[Disturbance]:
 def chosen(world: World, place: Place) -> list[Disturbance]:
     """Those that are done here; all of them if every case was asked for.
 
-    People, rows and the master's crash at every place; the other crashes at one place of each step,
-    and one more fault with each step. On the way back fewer, by turns; and on the way forth of a
-    job that is to fail, which is that of the same statement without the rows that are to blame.
+    Rows and a cancel at every place, a pause and the master's crash turn about; the other crashes
+    at one place of each step, and one more fault with each step. Fewer, by turns, on the way back,
+    and for a job that is to fail, or whose steps are another item's: a way that is walked there.
     """
     fit = disturbances(world, place)
     if world.every:
         return fit
-    if place.back or world.definition.ends == "failed":
+    if place.back or world.definition.ends == "failed" or world.definition.like:
         kept = {"rows", FEWER[world.turn % len(FEWER)]}
     else:
         turn = world.origin + place.step
         others = [*(d.name for d in EACH_STEP), BY_TURNS[turn % len(BY_TURNS)].name]
         count, number = places_of(world.the_job.current), world.place_of_step
-        kept = {d.name for d in EACH_PLACE}
+        kept = {d.name for d in EACH_PLACE} - {TURN_ABOUT[world.turn % len(TURN_ABOUT)]}
         kept |= {f for n, f in enumerate(others) if (turn + n) % count == number}
     by_turns = {d.name for d in (*EACH_PLACE, *EACH_STEP, *BY_TURNS)} - kept
     return [d for d in fit if d.name not in by_turns]
@@ -188,4 +188,5 @@ BY_TURNS: Final = (
     Disturbance("a replicant is cut off", faults.cut_off_replicant),
     Disturbance("the broker takes a record late", faults.append_unknown),
 )
+TURN_ABOUT: Final = ("pause and resume", "the master crashes")
 FEWER: Final = ("the master crashes", "Redis comes back empty", "cancel", "a replicant crashes")
