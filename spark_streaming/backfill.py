@@ -19,7 +19,7 @@ from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import ProgressBoard, query_name
 from spark_streaming.rows_query import RowsQuery
-from spark_streaming.run_folder import RunFolder, Totals
+from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import RunThread, topics_there
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ log: Final = logging.getLogger(__name__)
 class Backfill(RunThread):
     """Brings one run of a fill to its end marker."""
 
+    work = "backfill"
+
     def __init__(
         self,
         session: SparkSession,
@@ -41,13 +43,7 @@ class Backfill(RunThread):
         board: ProgressBoard,
         offsets_per_batch: int,
     ) -> None:
-        super().__init__(job, board, "backfill")
-        self._session = session
-        self._kafka = kafka
-        self._topics = topics
-        self._folder = RunFolder(root, self.run)
-        self._offsets_per_batch = offsets_per_batch
-        self._codec = MessagePackCodec()
+        super().__init__(session, kafka, topics, job, root, board, offsets_per_batch)
         self._source = topics.rows(job.table_id).name
         self._template = Chunk(
             job.job_id,

@@ -5,19 +5,26 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
 from spark_streaming.gate import Gate, RunStopped
 from spark_streaming.progress import ProgressBoard
+from spark_streaming.run_folder import RunFolder
 from spark_streaming.schedule import RunId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log: Final = logging.getLogger(__name__)
 
@@ -28,17 +35,34 @@ METADATA_MS: Final = 10_000
 
 class RunThread(ABC):
     """Through failures of Spark and Kafka, or until its gate is closed (pause, cancel, end of the
-    job, end of the process). `finished`: its end is on the lane."""
+    job, end of the process). `finished`: its end is on the lane. `work` names what the run does,
+    for people."""
 
-    def __init__(self, job: Job, board: ProgressBoard, work: str) -> None:
-        """`work` names what the run does, for people."""
+    work: ClassVar[str]
+
+    def __init__(
+        self,
+        session: SparkSession,
+        kafka: KafkaSettings,
+        topics: Topics,
+        job: Job,
+        root: Path,
+        board: ProgressBoard,
+        offsets_per_batch: int,
+    ) -> None:
+        self._session = session
+        self._kafka = kafka
+        self._topics = topics
+        self._job = job
+        self._offsets_per_batch = offsets_per_batch
+        self._codec = MessagePackCodec()
         self.run = RunId(job.job_id, job.run)
+        self._folder = RunFolder(root, self.run)
         self.gate = Gate(job.settings)
         self.finished = False
         self._board = board
-        self._words = work
         self._thread = threading.Thread(
-            target=self._work, name=f"{work}-{self.run.name}", daemon=True
+            target=self._work, name=f"{self.work}-{self.run.name}", daemon=True
         )
 
     def start(self) -> None:
@@ -74,7 +98,7 @@ class RunThread(ABC):
                 words = str(error).splitlines()[0][:300]
                 log.error(
                     "%s %s failed and starts again in %d ms: %s",
-                    self._words,
+                    self.work,
                     self.run.name,
                     pause_ms,
                     words,
@@ -82,7 +106,7 @@ class RunThread(ABC):
                 self._board.phase(self.run, f"failing: {words}")
                 self.gate.wait_closed(pause_ms / 1000)
                 pause_ms = min(2 * pause_ms, RETRY_MOST_MS)
-        log.info("%s %s stopped; it goes on from its checkpoint", self._words, self.run.name)
+        log.info("%s %s stopped; it goes on from its checkpoint", self.work, self.run.name)
         self._board.phase(self.run, "stopped")
 
 

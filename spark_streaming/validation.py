@@ -11,18 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import VersionEvent
-from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.job import Job
 from spark_streaming.arrow_lists import as_list
 from spark_streaming.facts import (
     FINDINGS_MAX,
@@ -38,13 +33,13 @@ from spark_streaming.facts import (
 )
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
-from spark_streaming.progress import ProgressBoard, query_name
+from spark_streaming.progress import query_name
 from spark_streaming.rows_query import RowsQuery
-from spark_streaming.run_folder import RunFolder, Totals
+from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import RunThread, topics_there
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 log: Final = logging.getLogger(__name__)
 
@@ -55,24 +50,7 @@ CLIENT: Final = "leasehold-spark-versions"
 class Validation(RunThread):
     """Brings one run of a validation to its findings, which end it; be there none."""
 
-    def __init__(
-        self,
-        session: SparkSession,
-        kafka: KafkaSettings,
-        topics: Topics,
-        job: Job,
-        root: Path,
-        board: ProgressBoard,
-        offsets_per_batch: int,
-    ) -> None:
-        super().__init__(job, board, "validation")
-        self._session = session
-        self._kafka = kafka
-        self._topics = topics
-        self._job = job
-        self._folder = RunFolder(root, self.run)
-        self._offsets_per_batch = offsets_per_batch
-        self._codec = MessagePackCodec()
+    work = "validation"
 
     def _attempt(self) -> None:
         """From the checkpoint to the acknowledged findings. Raises RunStopped when closed."""

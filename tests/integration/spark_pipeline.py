@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from infra.local_cluster import ROOT, SPARK_JARS
+from infra.local_cluster import ROOT, SPARK_JARS, LocalCluster
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.records import JobEvent, RowImage
 from leasehold.model.topics import Topics
@@ -23,6 +24,20 @@ from tests.unit.schema.made_job import index_job
 
 DEADLINE_S = 120.0
 CODEC = MessagePackCodec()
+
+
+@contextmanager
+def running_pipeline(
+    kafka: str, servers: LocalCluster, database: str, data: Path, environ: Mapping[str, str]
+) -> Iterator[Pipeline]:
+    """One driver for a module: a JVM takes seconds to start."""
+    servers.create_topics(database)
+    pipeline = Pipeline(kafka, Topics(database), data, environ)
+    try:
+        pipeline.start()
+        yield pipeline
+    finally:
+        pipeline.close()
 
 
 class Pipeline:

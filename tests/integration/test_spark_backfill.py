@@ -10,9 +10,8 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold.model.records import Chunk, ChunksEnd, JobProgress
-from leasehold.model.topics import Topics
 from leasehold.schema.job import Status
-from tests.integration.spark_pipeline import CODEC, Pipeline, backfill_job
+from tests.integration.spark_pipeline import CODEC, Pipeline, backfill_job, running_pipeline
 
 DATABASE = "spark-backfill"
 
@@ -22,19 +21,11 @@ def pipeline(
     kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipeline]:
     """One driver for the module: a JVM takes seconds to start."""
-    servers.create_topics(DATABASE)
-    pipeline = Pipeline(
-        kafka,
-        Topics(DATABASE),
-        tmp_path_factory.mktemp("spark-backfill"),
-        # Small micro-batches, so that a kill falls between some of them.
-        {"LEASEHOLD_BACKFILL_OFFSETS": "10000"},
-    )
-    try:
-        pipeline.start()
-        yield pipeline
-    finally:
-        pipeline.close()
+    # Small micro-batches, so that a kill falls between some of them.
+    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "10000"}
+    data = tmp_path_factory.mktemp(DATABASE)
+    with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
+        yield made
 
 
 def chunk_of(message: Any) -> Any:

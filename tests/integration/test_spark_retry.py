@@ -19,8 +19,7 @@ from leasehold.model.records import (
     OperationKind,
     RowImage,
 )
-from leasehold.model.topics import Topics
-from tests.integration.spark_pipeline import CODEC, Pipeline
+from tests.integration.spark_pipeline import CODEC, Pipeline, running_pipeline
 
 DATABASE = "spark-retry"
 ATTEMPTS_MAX = 3
@@ -31,18 +30,10 @@ def pipeline(
     kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipeline]:
     """One driver for the module, with few attempts so that the end comes soon."""
-    servers.create_topics(DATABASE)
-    pipeline = Pipeline(
-        kafka,
-        Topics(DATABASE),
-        tmp_path_factory.mktemp("spark-retry"),
-        {"LEASEHOLD_RETRY_ATTEMPTS": str(ATTEMPTS_MAX)},
-    )
-    try:
-        pipeline.start()
-        yield pipeline
-    finally:
-        pipeline.close()
+    environ = {"LEASEHOLD_RETRY_ATTEMPTS": str(ATTEMPTS_MAX)}
+    data = tmp_path_factory.mktemp(DATABASE)
+    with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
+        yield made
 
 
 def refused(number: int, attempt: int, genid: int) -> Conflict:

@@ -12,13 +12,12 @@ from infra.local_cluster import LocalCluster
 from leasehold.adapters.codec import row_key
 from leasehold.client.public_schema import encode_event
 from leasehold.model.records import Findings, JobProgress, RowImage, RowsTruncated, VersionEvent
-from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
 from leasehold.schema.job import Job, Phase, Status, Step
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
-from tests.integration.spark_pipeline import CODEC, Pipeline
+from tests.integration.spark_pipeline import CODEC, Pipeline, running_pipeline
 from tests.unit.schema.made_job import index_job
 
 DATABASE = "spark-validation"
@@ -30,19 +29,11 @@ ELEMENTS = (UNIQUE, CHECK, REFERENCE, REQUIRED)
 def pipeline(
     kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipeline]:
-    servers.create_topics(DATABASE)
-    pipeline = Pipeline(
-        kafka,
-        Topics(DATABASE),
-        tmp_path_factory.mktemp("spark-validation"),
-        # Small micro-batches, so that a kill falls between some of them.
-        {"LEASEHOLD_BACKFILL_OFFSETS": "5000"},
-    )
-    try:
-        pipeline.start()
-        yield pipeline
-    finally:
-        pipeline.close()
+    # Small micro-batches, so that a kill falls between some of them.
+    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "5000"}
+    data = tmp_path_factory.mktemp(DATABASE)
+    with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
+        yield made
 
 
 def table(table_id: int) -> Descriptor:

@@ -5,6 +5,7 @@ Every fault comes together with writers: what is acknowledged beside it must be 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from leasehold.schema.job import Phase, Step
@@ -34,18 +35,21 @@ def crash_master(world: World) -> None:
     world.restart(MASTER)
 
 
-def freeze_master(world: World) -> None:
-    """An old master: stopped past its epoch, it wakes up."""
-    world.node(MASTER).pause(world.scheduler.now_ns + AWAY_MS * MS)
+def _away(world: World, until: Callable[[int], None]) -> None:
+    """`until` takes a node away up to a time, in ns."""
+    until(world.scheduler.now_ns + AWAY_MS * MS)
     _beside(world)
     world.passing(AWAY_MS)
+
+
+def freeze_master(world: World) -> None:
+    """An old master: stopped past its epoch, it wakes up."""
+    _away(world, world.node(MASTER).pause)
 
 
 def cut_off_master(world: World) -> None:
     """79. It lives, and nobody hears it."""
-    world.node(MASTER).isolate(world.scheduler.now_ns + AWAY_MS * MS)
-    _beside(world)
-    world.passing(AWAY_MS)
+    _away(world, world.node(MASTER).isolate)
 
 
 def crash_replicant(world: World) -> None:
@@ -57,15 +61,11 @@ def crash_replicant(world: World) -> None:
 
 def freeze_replicant(world: World) -> None:
     """A paused agent: stopped past its session, with leases."""
-    world.node(NODE).pause(world.scheduler.now_ns + AWAY_MS * MS)
-    _beside(world)
-    world.passing(AWAY_MS)
+    _away(world, world.node(NODE).pause)
 
 
 def cut_off_replicant(world: World) -> None:
-    world.node(NODE).isolate(world.scheduler.now_ns + AWAY_MS * MS)
-    _beside(world)
-    world.passing(AWAY_MS)
+    _away(world, world.node(NODE).isolate)
 
 
 def crash_spark(world: World) -> None:
