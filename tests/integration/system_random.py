@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -66,6 +67,7 @@ class RealMenu(Menu):
         self._replica = replica
         self._watch = watch
         self._timers: list[tuple[float, Callable[[], None]]] = []
+        self._pause = threading.Event()  # never set: it paces the acts
 
     def run(self, seconds: float, meanwhile: Callable[[], None]) -> None:
         """`meanwhile` is called with every act."""
@@ -77,7 +79,7 @@ class RealMenu(Menu):
                 self.act()
             self._tick()
             meanwhile()
-            self._watch.wait_for(lambda _: False, PAUSE_S)
+            self._pause.wait(PAUSE_S)
         self.client.hear(all_of_them=True)
 
     def end_jobs(self, done: Callable[[], bool]) -> None:
@@ -86,7 +88,7 @@ class RealMenu(Menu):
             self._resume(job)
         while not done():
             self._tick()
-            self._watch.wait_for(lambda _: False, PAUSE_S)
+            self._pause.wait(PAUSE_S)
 
     def _tick(self) -> None:
         self.client.hear()

@@ -26,7 +26,6 @@ from leasehold.model.records import (
     HoldingReport,
     JobEvent,
     JobProgress,
-    LeaseAck,
     VersionEvent,
 )
 from leasehold.model.topics import Topics
@@ -41,7 +40,7 @@ ENDS_EVERY_NS: Final = 1_000_000_000
 ENDS_TIMEOUT_S: Final = 2.0
 
 _SHOWN: Final = (
-    Ack, LeaseAck, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress
+    Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress
 )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from leasehold.model.records import (
     HoldingReport,
     JobEvent,
     JobProgress,
-    LeaseAck,
     VersionEvent,
 )
 from leasehold.replication.coherency import GIVEN_UP
@@ -93,7 +92,6 @@ Event: TypeAlias = (
     | ClaimSeen
     | TopicEnds
     | Ack
-    | LeaseAck
     | HoldingReport
     | CheckReport
     | VersionEvent
@@ -189,7 +187,6 @@ class ClusterView:
     progress: Mapping[int, JobProgress] = field(default_factory=dict)  # newest by job
     recent: tuple[VersionChange, ...] = ()  # newest last
     checks: tuple[CheckReport, ...] = ()  # newest last
-    agents_moved: Mapping[str, LeaseAck] = field(default_factory=dict)
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None
@@ -216,8 +213,6 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return replace(view, ends={**view.ends, **event.ends})
         case Ack():
             return _ack(view, event)
-        case LeaseAck():
-            return replace(view, agents_moved={**view.agents_moved, event.agent: event})
         case HoldingReport():
             return _held_back(view, event)
         case CheckReport():
