@@ -44,7 +44,7 @@ def cluster_from(environ: dict[str, str]) -> LocalCluster:
             f"{CONTROLLER_VARIABLE} is {environ[CONTROLLER_VARIABLE]!r}; expected {error}."
         ) from None
     ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port)
-    return LocalCluster(settings.data, ports, environ)
+    return LocalCluster(settings.data, ports, environ, lasting=True)
 
 
 def _loopback_port(variable: str, address: str) -> int:

@@ -70,15 +70,23 @@ class LocalCluster:
         environ: Mapping[str, str] | None = None,
         services: Sequence[Service] = SERVICES,
         kafka_heap_mb: int = KAFKA_HEAP_MB,
+        *,
+        lasting: bool = False,
     ) -> None:
-        """`environ` is what processes inherit (default: ours); settings named here win over it."""
+        """`environ` is what processes inherit (default: ours); settings named here win over it.
+        `lasting`: it stays up for more than some minutes (`Broker`)."""
         self.data = data.absolute()
         self.ports = ports
         self.services = {service.name: service for service in services}
         self.processes = Processes(self.data / "run", self.data / "log")
         self._environ = dict(os.environ if environ is None else environ)
         self._broker = Broker(
-            self.data / KAFKA, KAFKA_JARS, ports.kafka, ports.kafka_controller, kafka_heap_mb
+            self.data / KAFKA,
+            KAFKA_JARS,
+            ports.kafka,
+            ports.kafka_controller,
+            kafka_heap_mb,
+            lasting=lasting,
         )
         self._watchdog: subprocess.Popen[bytes] | None = None
 

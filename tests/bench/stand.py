@@ -79,11 +79,12 @@ class Stand:
 
 
 @contextmanager
-def stand(services: Sequence[str]) -> Iterator[Stand]:
-    """Raises ProcessFailure when a part does not start."""
+def stand(services: Sequence[str], *, lasting: bool = False) -> Iterator[Stand]:
+    """`lasting`: with a broker as in a cluster that stays up; it needs thousands of requests to
+    come to its speed. Raises ProcessFailure when a part does not start."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-bench-"))
-        cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free()))
+        cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free(), lasting=lasting))
         say(f"starting Kafka, Redis, {', '.join(services)}")
         cluster.start_servers()
         cluster.create_topics()
