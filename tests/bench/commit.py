@@ -10,25 +10,24 @@ from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
 from tests.bench.stand import Stand, replicants, say, stand
 
-WARM_UP: Final = 4_000
-"""A broker that has just started compiles itself beside its work for so long (`Broker`)."""
+WARM_UP: Final = 200
 COMMITS: Final = 1_000
 ROWS: Final = 100
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    with stand(["m1", "r1"], lasting=True) as one:
+    with stand(["m1", "r1"], warm=True) as one:
         times = _commits(one)
         yield Figure("commit_p50_1r", percentile(times, 0.5), "ms")
         yield Figure("commit_p99_1r", percentile(times, 0.99), "ms")
-    with stand(["m1", *replicants(settings.replicants)], lasting=True) as more:
+    with stand(["m1", *replicants(settings.replicants)], warm=True) as more:
         times = _commits(more)
         yield Figure("commit_p50", percentile(times, 0.5), "ms")
         yield Figure("commit_p99", percentile(times, 0.99), "ms")
 
 
 def _commits(where: Stand) -> list[float]:
-    say(f"{COMMITS} commits one after the other, {WARM_UP} before them")
+    say(f"{COMMITS} commits one after the other")
     where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint NOT NULL DEFAULT 0)"})
     for key in range(ROWS):
         where.submit({"table": "t", "op": "insert", "key": [key], "values": {"n": 0}})

@@ -21,6 +21,7 @@ from tests.bench.child import Child
 from tests.bench.jobs_reader import Ended, JobsReader
 
 REQUEST_TIMEOUT_S: Final = 60.0
+WARMING_COMMITS: Final = 4_000
 
 
 class BenchFailure(Exception):
@@ -79,12 +80,13 @@ class Stand:
 
 
 @contextmanager
-def stand(services: Sequence[str], *, lasting: bool = False) -> Iterator[Stand]:
-    """`lasting`: with a broker as in a cluster that stays up; it needs thousands of requests to
-    come to its speed. Raises ProcessFailure when a part does not start."""
+def stand(services: Sequence[str], *, warm: bool = False) -> Iterator[Stand]:
+    """`warm`: with a broker that has been at work for a while, as in a cluster that stays up; one
+    that has just started compiles itself beside its work for thousands of requests. Raises
+    ProcessFailure when a part does not start."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-bench-"))
-        cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free(), lasting=lasting))
+        cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free(), lasting=warm))
         say(f"starting Kafka, Redis, {', '.join(services)}")
         cluster.start_servers()
         cluster.create_topics()
@@ -92,7 +94,18 @@ def stand(services: Sequence[str], *, lasting: bool = False) -> Iterator[Stand]:
             cluster.start("spark", wait=False)
         for name in services:
             cluster.start(name)
-        yield Stand(cluster, stack)
+        where = Stand(cluster, stack)
+        if warm:
+            _warm_up(where)
+        yield where
+
+
+def _warm_up(where: Stand) -> None:
+    say(f"{WARMING_COMMITS} commits to warm up")
+    where.submit({"sql": "CREATE TABLE warm (id bigint PRIMARY KEY, n bigint)"})
+    where.submit({"table": "warm", "op": "insert", "key": [1], "values": {"n": 0}})
+    for number in range(WARMING_COMMITS):
+        where.submit({"table": "warm", "op": "update", "key": [1], "values": {"n": number}})
 
 
 def replicants(count: int) -> list[str]:
