@@ -248,23 +248,25 @@ class TableCheck:
         # No two entries are equal, so each row agrees with at most one: when as many entries
         # agree as there are rows, none is missing.
         if complete and total - orphans - wrong != rows:
-            lacking = " AND ".join(
-                f"x.{key} = {value}"
-                for key, value in zip(
-                    statements.columns,
-                    (*statements.from_row, *statements.primary_of_row),
-                    strict=True,
-                )
-            )
-            clause = (
-                f"FROM {self._table} AS t WHERE {held} AND NOT EXISTS"
-                f" (SELECT 1 FROM {statements.name} AS x WHERE {lacking})"
-            )
+            clause = self._lacking_clause(statements)
             shown = statements.primary_of_row
             self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
             self._remember_lacking(index, shown, clause)
         if complete and index.unique:
             self._unique(index, statements)
+
+    def _lacking_clause(self, statements: EntriesPlan) -> str:
+        """Rows that should have an entry and don't: one look-up in the entries for each."""
+        # "+": as a value without a type of its own. A key of type INTEGER would else be compared
+        # as a number, the look-up would end before it, and go through all entries of equal keys.
+        values = (*statements.from_row, *(f"+{name}" for name in statements.primary_of_row))
+        same = " AND ".join(
+            f"x.{name} = {value}" for name, value in zip(statements.columns, values, strict=True)
+        )
+        return (
+            f"FROM {self._table} AS t WHERE {statements.held or '1'} AND NOT EXISTS"
+            f" (SELECT 1 FROM main.{statements.name} AS x WHERE {same})"
+        )
 
     def _remember(self, index: Index, statements: EntriesPlan, clause: str) -> None:
         """Whole entries that are wrong, for a repair."""

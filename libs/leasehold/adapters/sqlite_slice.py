@@ -74,18 +74,12 @@ class SliceCheck(TableCheck):
         each entry."""
         where = f"index {index.name!r}"
         plan = EntriesPlan(self._newest, index)
-        # "+": as a value without a type of its own, else a look-up stops at the index columns.
-        values = (*plan.from_row, *(f"+{name}" for name in plan.primary_of_row))
-        match = " AND ".join(
-            f"x.{name} = {value}" for name, value in zip(plan.columns, values, strict=True)
-        )
         plan.install(self._connection)
         if plan.held:
             self._computable(index)
-        found = f" WHERE {plan.held or '1'}"
+        clause = f"FROM {self._table} AS t WHERE {plan.held or '1'}"
         if index.element_id in self._entry_tables:
-            found += f" AND NOT EXISTS (SELECT 1 FROM main.{plan.name} AS x WHERE {match})"
-        clause = f"FROM {self._table} AS t{found}"
+            clause = self._lacking_clause(plan)
         self._report(
             4, index.element_id, clause, plan.primary_of_row, f"{where} lacks the row's entry"
         )
