@@ -200,6 +200,9 @@ class Model:
                 if not any(self.cells.all[number].todo for number in world.cells):
                     words = "every chunk of the run is decided, the end marker too"
                     yield words, self._go(world, "filled")
+                elif not any(row.exists for row in self.rows_of(world)):
+                    # No chunk has to come for rows that are gone; late ones find another run.
+                    yield "the master sees the table empty", self._go(world, "filled")
             case Phase.VALIDATING:
                 yield "Spark finds nothing", self._go(world, "validated")
                 yield self._confirmed(world)

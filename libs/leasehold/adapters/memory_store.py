@@ -135,6 +135,9 @@ class MemoryStore:
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
         return self._now.row(descriptor.table_id, key)
 
+    def is_empty(self, table_id: int) -> bool:
+        return not self.rows_about(table_id)
+
     def rows_about(self, table_id: int) -> int:
         return sum(1 for table, _ in self._now.exists if table == table_id)
 

@@ -92,6 +92,10 @@ class StoreWriter(Protocol):
         the descriptor's version can't see too."""
         ...
 
+    def is_empty(self, table_id: int) -> bool:
+        """Has the table no row, as this writer sees it now?"""
+        ...
+
     def rows_about(self, table_id: int) -> int:
         """How many rows a table has, for estimates: kept, never counted when asked."""
         ...

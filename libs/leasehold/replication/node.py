@@ -353,6 +353,7 @@ class Node:
             self._rules.jobs,
             self._store.rows_about,
             self._secret,
+            self._store.is_empty,
         )
         unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
         self.master = Master(

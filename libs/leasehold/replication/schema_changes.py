@@ -68,16 +68,18 @@ class SchemaChanges:
         rules: JobRules = RULES,
         rows_about: Callable[[int], int] = lambda table_id: -1,
         secret: bytes = b"",
+        is_empty: Callable[[int], bool] = lambda table_id: False,
     ) -> None:
         """`rows_about`: how many rows a table has, for estimates; -1 = not known. `secret`: see
-        `Node`; what goes into a job is made from it, never the secret itself."""
+        `Node`; what goes into a job is made from it, never the secret itself. `is_empty`: see
+        `Coordinator`."""
         self._rows_about = rows_about
         self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
         self._rules = rules
         self._coherent: frozenset[str] = frozenset()
         self._writes: deque[wanted.Write] = deque()
-        self.coordinator = Coordinator(catalog, epoch, node, settings.coordinator, rules)
+        self.coordinator = Coordinator(catalog, epoch, node, settings.coordinator, rules, is_empty)
 
     # ------------------------------------------------------------ requests
 

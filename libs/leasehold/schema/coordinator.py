@@ -8,7 +8,7 @@ in the log, drained, `min_version` in the log; see DESIGN.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -109,13 +109,16 @@ class Coordinator:
         node: str = "master",
         settings: CoordinatorSettings | None = None,
         rules: JobRules = RULES,
+        is_empty: Callable[[int], bool] = lambda table_id: False,
     ) -> None:
-        """`catalog` is the node's own and changes under it; `node` is the master itself."""
+        """`catalog` is the node's own and changes under it; `node` is the master itself;
+        `is_empty` tells whether a table has no row in the master's store now."""
         self._catalog = catalog
         self._epoch = epoch
         self._node = node
         self._settings = settings or CoordinatorSettings()
         self._rules = rules
+        self._is_empty = is_empty
         self._memories: dict[int, JobMemory] = {}
         self._reports: dict[tuple[int, int], dict[str, CheckReport]] = {}  # (job, run) → by node
         self._calls: dict[int, Sent] = {}  # by token
@@ -351,7 +354,7 @@ class Coordinator:
     # ------------------------------------------------------------ the step's work
 
     def _backfill(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        if not job.chunks_ended:
+        if not job.chunks_ended and not self._is_empty(job.table_id):
             memory.waiting = f"the backfill: {job.rows_read} rows so far"
             return []
         if not self._rules.verify_before_public:
@@ -359,7 +362,7 @@ class Coordinator:
         return self._write(job, filled(job, now.wall_us))
 
     def _validate(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        if not job.chunks_ended:
+        if not job.chunks_ended and not self._is_empty(job.table_id):
             memory.waiting = "the validation of the rows there are"
             return []
         if job.verdict:

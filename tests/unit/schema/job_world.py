@@ -91,6 +91,8 @@ class World:
         self.broken: str = ""  # what a validation finds, in the master's words
         self.node_errors: dict[str, int] = {}  # node → how often it will fail to check
         self.published: list[tuple[int, Publish]] = []
+        self.rows = 1  # in every table, as the master's store has them
+        self.spark = True
         self.settings = CoordinatorSettings(
             verification_ms=1_000, ledger=LedgerSideSettings(session_ttl_ms=100)
         )
@@ -114,7 +116,9 @@ class World:
             [job.to_wire() for job in kept.jobs.values()],
             kept.ledger_run,
         )
-        self.coordinator = Coordinator(self.catalog, self.epoch, "m", self.settings, self.rules)
+        self.coordinator = Coordinator(
+            self.catalog, self.epoch, "m", self.settings, self.rules, lambda _: not self.rows
+        )
         self.give(CoherentNodes(self.coherent))
         self.give(Tick())
 
@@ -219,7 +223,7 @@ class World:
 
     def perform_fill(self) -> bool:
         """One decided chunk or the end marker of a job that is being filled."""
-        for job in self.catalog.jobs.values():
+        for job in self.catalog.jobs.values() if self.spark else ():
             if job.phase is not Phase.BACKFILLING or job.status.ended:
                 continue
             version, row = job.versions[job.table_id], ((1,), 1)
@@ -234,7 +238,7 @@ class World:
 
     def perform_findings(self) -> bool:
         """Spark's findings on a job that is being validated, decided."""
-        for job in self.catalog.jobs.values():
+        for job in self.catalog.jobs.values() if self.spark else ():
             if job.phase is not Phase.VALIDATING or job.status is not Status.RUNNING:
                 continue
             version = job.versions[job.table_id]

@@ -27,6 +27,36 @@ def chunk_of(job: Job) -> Chunk:
     return Chunk(job.job_id, job.run, job.table_id, version, job.element_id, (((1,), 1),))
 
 
+# ------------------------------------------------------------------ an empty table
+
+
+@pytest.mark.parametrize("change", [TWO_FILLS, alter("t", add_check("a > 0"))])
+def test_an_empty_table_needs_no_spark(change: Change) -> None:
+    world = ready_world()
+    world.spark, world.rows = False, 0
+    world.ddl(change)
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+    assert world.job().rows_read == 0
+
+
+def test_a_table_that_becomes_empty_after_the_fence_is_filled() -> None:
+    """What was there at the fence is gone; what comes later is written whole."""
+    world = ready_world()
+    world.spark = False
+    world.ddl(TWO_FILLS)
+    reach(world, 1, Phase.BACKFILLING)
+    for _ in range(200):
+        world.one_of_many()
+    assert world.job().phase is Phase.BACKFILLING, "there are rows, and nobody fills them"
+    late = chunk_of(world.job())
+    world.rows = 0
+    world.pass_time()
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+    assert not accept_chunk(world.catalog, late)
+
+
 # ------------------------------------------------------------------ verification alone
 
 
