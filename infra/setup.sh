@@ -89,6 +89,8 @@ python_packages() {
   fi
   local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-virtualenv)
   if ! venv_is_whole; then
+    # Clearing it would empty the folder that the link leads to, which is somebody else's.
+    [ ! -L .venv ] || fail ".venv is a link to $(readlink .venv), not a venv of this folder; remove it: rm .venv"
     say "making a venv with Python 3.11 in .venv"
     "$(python_311)" -m venv --clear "$PWD/.venv" || fail "Python could not make .venv; see above."
   fi
