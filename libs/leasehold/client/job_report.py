@@ -19,6 +19,9 @@ from leasehold.schema.verification import subject_of
 
 BEHIND_LSN_SAID: Final = 1_000
 """Acks come several times a second, so a node that keeps up is seen a little behind."""
+LINGERING_MS: Final = 1_000
+"""A step's leases end in milliseconds: before that their holders are in nobody's way, and named in
+`blockers` alone."""
 LATE_SAID_MS: Final = 5_000
 SPARK_SILENT_SAID_MS: Final = 15_000
 _WORK: Final = {
@@ -217,6 +220,8 @@ def waits_for(
         return []
     if not view.ledger.report.ready:
         return ["the ledger's grace after a restart: agents register again what they hold (D6)"]
+    if _phase_ms(job, now_us) < LINGERING_MS:
+        return []
     return [holding_words(told) for told in holders]
 
 

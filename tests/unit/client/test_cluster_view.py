@@ -244,10 +244,13 @@ def test_fractions_only_rise_on_the_way() -> None:
     assert told["fraction"] == 1
 
 
+LINGERING = ((0, "draining", NOW - 2 * SECOND),)
+
+
 def test_blockers_name_who_holds_what_and_only_those_in_the_way() -> None:
     old, current = Holding(1, 2, 77, "pricing"), Holding(1, 3, 78, "boarding")
-    draining = job(phase=Phase.DRAINING, versions={1: 3})
-    publishing = job(phase=Phase.PUBLISHING, versions={1: 4})
+    draining = job(phase=Phase.DRAINING, versions={1: 3}, marks=LINGERING)
+    publishing = job(phase=Phase.PUBLISHING, versions={1: 4}, marks=LINGERING)
     held = ledger({1: (old, current)})
     (words,) = report(seen(draining, held), NOW)["jobs"][0]["waits_for"]
     assert "pricing" in words
@@ -256,6 +259,9 @@ def test_blockers_name_who_holds_what_and_only_those_in_the_way() -> None:
     assert "version 2" in words
     (told,) = report(seen(job(phase=Phase.BACKFILLING), held), NOW)["jobs"]
     assert (told["waits_for"], told["blockers"]) == ([], [])
+    (told,) = report(seen(draining, held), NOW - SECOND - 1_000)["jobs"]
+    assert told["waits_for"] == [], "a step's leases end by themselves, so soon after its begin"
+    assert told["blockers"]
 
 
 def held_back(**more: Any) -> HoldingReport:
@@ -266,7 +272,7 @@ def held_back(**more: Any) -> HoldingReport:
 
 def blocked(*events: Event, now_us: int, expiring: bool = False) -> dict[str, Any]:
     held = ledger({1: (Holding(1, 2, 77, "pricing"),)}, sessions=((77, 3, expiring),))
-    draining = job(phase=Phase.DRAINING, versions={1: 3})
+    draining = job(phase=Phase.DRAINING, versions={1: 3}, marks=LINGERING)
     told = report(seen(draining, held, *events, now_us=now_us), now_us)
     (lease,) = (v for v in told["leases"][0]["versions"] if v["old"])
     (blocker,) = told["jobs"][0]["blockers"]
