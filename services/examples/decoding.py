@@ -22,12 +22,37 @@ TRUNCATION: Final = [1, 35]
 """How records begin: the format, and the kind: a row image; the end of all rows before it."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+_MIRROR: Final = {code: 0x9E - code for code in range(0x20, 0x7F)}
+_NO_NUMBERS: Final = {"A": "-Infinity", "E": "Infinity", "F": "NaN"}
+
+
+def numeric_text(stored: str) -> str:
+    """The digits of a numeric: on the wire it is text that is ordered as the numbers are."""
+    sign, scale = stored[0], ord(stored[-1]) - 0x30
+    if sign in _NO_NUMBERS:
+        return _NO_NUMBERS[sign]
+    body = stored[1:-2]  # without the blank that ends the digits
+    if sign == "B":
+        body = body.translate(_MIRROR)
+    exponent, digits = 0, body[1:]
+    if body[:1] in ("!", "~"):
+        exponent, digits = int(body[1:7]) - 100_000, body[7:]
+    elif body:
+        exponent = ord(body[0]) - 0x50
+    # The value is 0.digits × 10^exponent, shown with `scale` digits behind the point.
+    whole = digits[: max(exponent, 0)].ljust(max(exponent, 0), "0") or "0"
+    behind = "0" * max(-exponent, 0) + digits[max(exponent, 0) :]
+    shown = f"{whole}.{behind.ljust(scale, '0')}" if scale else whole
+    return f"-{shown}" if sign == "B" else shown
+
+
 _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "boolean": bool,
     "bytea": lambda data: "\\x" + data.hex(),
     "date": lambda days: (date(1970, 1, 1) + timedelta(days=days)).isoformat(),
     "timestamp": lambda us: (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(),
     "timestamptz": lambda us: (_EPOCH + timedelta(microseconds=us)).isoformat(),
+    "numeric": numeric_text,
 }
 """Of every other type the value on the wire is the value."""
 
@@ -48,7 +73,11 @@ def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[
         if column["kind"] == "column" and column["state"] == "public":
             value = pairs.get(column["id"])
             of_type = _FROM_STORAGE.get(column["type"])
-            row[column["name"]] = value if value is None or of_type is None else of_type(value)
+            if value is not None and of_type is not None:
+                value = of_type(value)
+            if value is not None and column["type"] == "char":
+                value = value.ljust(column["length"])  # stored without the blanks that fill it
+            row[column["name"]] = value
     return row
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
@@ -17,7 +18,8 @@ _WORDS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """Bytes become `\\x` and hex digits, dates and timestamps ISO 8601, UUIDs their text."""
+    """Bytes become `\\x` and hex digits, dates and timestamps ISO 8601, UUIDs and Decimals
+    their text."""
     try:
         return _dumps(value, indent)
     except ValueError:  # rare: the walk is not paid for every row
@@ -53,6 +55,8 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, UUID):
         return str(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
     try:
         return dict(value)
     except (TypeError, ValueError):

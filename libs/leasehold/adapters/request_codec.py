@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 from uuid import UUID
@@ -50,6 +51,8 @@ GENID_MAX: Final = (1 << 63) - 1
 INTEGER_LEAST: Final = -(1 << 63)
 INTEGER_MOST: Final = (1 << 63) - 1
 NAME_CHARACTERS_MAX: Final = 256
+DIGITS_SURE: Final = 15
+"""A number of so many characters is what the double of it shows again."""
 
 _SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used")
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
@@ -85,8 +88,8 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
 
 
 def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
-    """(content type, bytes) that `decode_request` reads back. Dates, timestamps and UUIDs are
-    written as text; raises MalformedRequest for values without a wire form."""
+    """(content type, bytes) that `decode_request` reads back. Dates, timestamps, UUIDs and
+    Decimals are written as text; raises MalformedRequest for values without a wire form."""
     fields: dict[str, Any] = {"id": request.id}
     if request.sql is not None:
         fields["sql"] = request.sql
@@ -209,12 +212,16 @@ def _no_constant(text: str) -> NoReturn:
     )
 
 
-def _finite(text: str) -> float:
-    """JSON has no infinity: what comes out as one was a number too large for a double."""
+def _finite(text: str) -> float | Decimal:
+    """JSON has no infinity: what comes out as one was a number too large for a double. A number
+    that no double is (0.12345678901234567891) keeps its digits, for a numeric column."""
     value = float(text)
     if math.isinf(value):
         raise MalformedRequest(f"the number {text[:40]} is too large")
-    return value
+    if len(text) <= DIGITS_SURE:
+        return value
+    exact = Decimal(text)
+    return value if Decimal(repr(value)) == exact else exact
 
 
 # ---------------------------------------------------------------- fields → request
@@ -418,7 +425,7 @@ def _storable(value: Any, where: str, field: str, name: Any) -> None:
         if not math.isnan(value):
             return
         wanted = "a number"
-    elif kind is bytes or kind is bool or value is None:
+    elif kind is bytes or kind is bool or value is None or kind is Decimal:
         return
     else:
         wanted = "text, a number, true, false, bytes or null"
@@ -533,6 +540,8 @@ def _as_text(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, UUID):
         return str(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} has no wire form")

@@ -23,6 +23,7 @@ import apsw
 from leasehold.adapters.dead_elements import dead_elements, element_ids_of
 from leasehold.adapters.repairs import WrongEntry
 from leasehold.adapters.sqlite_checksum import Checksum
+from leasehold.adapters.sqlite_functions import form_check, install_form_check
 from leasehold.adapters.sqlite_layout import (
     column_name,
     element_ids,
@@ -76,6 +77,10 @@ def wrong_value(column: Column, name: str) -> str:
         right = f"typeof({name}) = 'text'"
         if kind.length is not None:
             right += f" AND length({name}) <= {int(kind.length)}"
+        if kind.name == "char":
+            right += f" AND {name} = rtrim({name}, ' ')"
+        elif kind.name in ("numeric", "jsonb"):
+            right += f" AND {form_check(kind)}({name})"
     return f"{name} IS NOT NULL AND NOT ({right})"
 
 
@@ -188,6 +193,8 @@ class TableCheck:
                 faults.append((2, column.element_id, f"{name} IS NULL", f"{where} has no pair"))
         if not faults or not self._physical:
             return
+        for column in columns:
+            install_form_check(self._connection, column.type)
         sums = ", ".join(f"total({wrong})" for _, _, wrong, _ in faults)
         counts = self._one(f"SELECT {sums} FROM {self._table}")
         for count, (condition, element, wrong, words) in zip(counts, faults, strict=True):

@@ -13,10 +13,13 @@ from typing import Any
 import apsw
 
 from leasehold.adapters.sqlite_layout import column_name
+from leasehold.model.errors import Refused
 from leasehold.model.records import Image
+from leasehold.schema import json_value, numeric
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.entries import entry_of
+from leasehold.schema.types import Type, to_storage
 
 
 class EntryFunctions:
@@ -28,11 +31,19 @@ class EntryFunctions:
         self._index = index
         self._name = f"entry{int(descriptor.table_id)}_{int(index.element_id)}"
         self._ids = index.mentioned  # what else is in an entry is not computed
+        self._numerics = frozenset(
+            c.element_id for c in descriptor.columns if c.type.name == "numeric"
+        )
         self.held = self._call("held") if index.computed else ""
 
     def part(self, number: int, column: int) -> str:
         """SQL for a part of the key, NULL where it is NULL or can't be computed."""
-        return self._call(f"k{number}") if column == EXPRESSION else f"t.{column_name(column)}"
+        if column == EXPRESSION:
+            return self._call(f"k{number}")
+        value = f"t.{column_name(column)}"
+        if column in self._numerics:  # its sort key (schema/numeric.py)
+            return f"substr({value}, 1, length({value}) - 1)"
+        return value
 
     def _call(self, what: str) -> str:
         return f"{self._name}_{what}({', '.join(f't.{column_name(e)}' for e in self._ids)})"
@@ -63,3 +74,35 @@ class EntryFunctions:
             connection.create_scalar_function(
                 f"{self._name}_{what}", function, numargs=len(ids), deterministic=True
             )
+
+
+def form_check(kind: Type) -> str:
+    """The SQL function of one text that says whether it is a storage value of numeric or jsonb."""
+    name = f"is_{kind.name}"
+    if kind.precision is None or kind.scale is None:
+        return name
+    return f"{name}_{kind.precision}_{'m' if kind.scale < 0 else ''}{abs(kind.scale)}"
+
+
+def install_form_check(connection: apsw.Connection, kind: Type) -> None:
+    """Give the connection what `form_check` names, where the type has a form of its own."""
+    if kind.name not in ("jsonb", "numeric"):
+        return
+    store = to_storage(kind)
+
+    def has_form(*values: Any) -> int:
+        (value,) = values
+        if kind.name == "jsonb":
+            return int(json_value.is_stored_form(value))
+        if not numeric.is_stored_form(value):
+            return 0
+        return int(_kept(store, numeric.decimal_of(value)) == value)
+
+    connection.create_scalar_function(form_check(kind), has_form, numargs=1, deterministic=True)
+
+
+def _kept(store: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return store(value)
+    except Refused:
+        return None

@@ -24,7 +24,7 @@ from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.edits import Kind
 from leasehold.schema.elements import derived_from_wire
-from leasehold.schema.types import Type, to_json, to_storage
+from leasehold.schema.types import to_json, to_storage, type_from_wire
 
 FORMAT: Final = 1
 """Raised when an old reader would misread a new event; a name that is added needs no new one."""
@@ -185,7 +185,7 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
 def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
     if not has_form(value):
         return str(value)
-    return to_json(Type(wire["type"], wire["length"]), value)
+    return to_json(type_from_wire(wire), value)
 
 
 def _cut_long_texts(told: Mapping[str, Any]) -> None:
@@ -262,7 +262,7 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
 
 
 def _stored_value(wire: Mapping[str, Any], value: Any) -> Any:
-    kind = Type(wire["type"], wire["length"])
+    kind = type_from_wire(wire)
     if kind.name == "double precision" and isinstance(value, str):
         return float(value)
     return to_storage(kind)(value)

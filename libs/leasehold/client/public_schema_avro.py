@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from leasehold.client.public_schema_json import has_form
 from leasehold.client.version_diff import column_words
 from leasehold.schema.defaults import default_of_old_rows
 from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.types import Type
+from leasehold.schema.numeric import EXACT, decimal_of
+from leasehold.schema.types import Type, from_storage
 
 _TYPES: Final[Mapping[str, Any]] = {
     "smallint": "int",
@@ -24,6 +26,7 @@ _TYPES: Final[Mapping[str, Any]] = {
     "double precision": "double",
     "text": "string",
     "varchar": "string",
+    "char": "string",
     "boolean": "boolean",
     "bytea": "bytes",
     "date": {"type": "int", "logicalType": "date"},
@@ -31,7 +34,10 @@ _TYPES: Final[Mapping[str, Any]] = {
     "timestamp": {"type": "long", "logicalType": "local-timestamp-micros"},
     "timestamptz": {"type": "long", "logicalType": "timestamp-micros"},
     "uuid": {"type": "string", "logicalType": "uuid"},
+    "jsonb": "string",
 }
+_DECIMALS_MAX: Final = 38
+"""Digits that readers of Avro's decimal hold everywhere; a longer numeric is text."""
 _RESERVED: Final = frozenset(
     [
         "null",
@@ -91,8 +97,30 @@ def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
 
 
 def avro_row(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a row by column name (`RowEvent.values`) as an Avro library takes them."""
+    """Values of a row by column name (`RowEvent.values`) as an Avro library takes them, but for
+    numeric, which `avro_numbers` brings to what the schema says."""
     return {avro_name(name): value for name, value in values.items()}
+
+
+def avro_numbers(schema: Mapping[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """A row of `avro_row` with each Decimal as the field takes it: itself, or as text where the
+    schema has no decimal. NaN has no form as an Avro decimal: ValueError."""
+    texts = {field["name"] for field in schema["fields"] if not _is_decimal(field["type"])}
+    made = dict(row)
+    for name, value in row.items():
+        if not isinstance(value, Decimal):
+            continue
+        if name in texts:
+            made[name] = format(value, "f")
+        elif value.is_nan():
+            raise ValueError(f"field {name!r} is NaN, for which an Avro decimal has no form")
+    return made
+
+
+def _is_decimal(kind: Any) -> bool:
+    if isinstance(kind, list):
+        return any(map(_is_decimal, kind))
+    return isinstance(kind, dict) and kind.get("logicalType") == "decimal"
 
 
 def _field(column: Column) -> dict[str, Any]:
@@ -114,17 +142,48 @@ def _field(column: Column) -> dict[str, Any]:
 def _type_and_default(column: Column) -> dict[str, Any]:
     """A field's default is what a reader shows for data older than the column. It belongs to the
     first type of a union: hence null stands second where old rows show something else."""
-    plain = _TYPES[column.type.name]
+    plain = avro_type(column.type)
     shown = default_of_old_rows(column) if column.missing is None else column.missing.value
-    if shown is None or not has_form(shown):
+    if shown is None or not _has_form(column.type, shown):
         return {"type": ["null", plain], "default": None} if column.nullable else {"type": plain}
     default = _default(column.type, shown)
     return {"type": [plain, "null"] if column.nullable else plain, "default": default}
 
 
+def _has_form(kind: Type, value: Any) -> bool:
+    return has_form(value) and (_decimal(kind) is None or decimal_of(value).is_finite())
+
+
+def _numeric_default(kind: Type, value: str) -> str:
+    """Of a decimal: the digits as a whole number of two's complement, high byte first."""
+    number = decimal_of(value)
+    if _decimal(kind) is None:
+        return format(number, "f")
+    unscaled = int(number.scaleb(kind.scale or 0, context=EXACT))
+    return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True).decode("latin-1")
+
+
+def avro_type(kind: Type) -> Any:
+    """numeric(p, s) is a decimal where Avro has one; without p a scale could be any: text."""
+    if kind.name == "numeric":
+        return _decimal(kind) or "string"
+    return _TYPES[kind.name]
+
+
+def _decimal(kind: Type) -> dict[str, Any] | None:
+    precision, scale = kind.precision or 0, kind.scale or 0
+    if not 0 <= scale <= precision <= _DECIMALS_MAX or not precision:
+        return None
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
 def _default(kind: Type, value: Any) -> Any:
     """A storage value as Avro writes defaults: the underlying value, bytes as code points."""
     match kind.name:
+        case "numeric":
+            return _numeric_default(kind, value)
+        case "char":
+            return from_storage(kind, value)
         case "boolean":
             return bool(value)
         case "bytea":

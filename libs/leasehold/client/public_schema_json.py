@@ -21,6 +21,8 @@ _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     "double precision": {"type": "number"},
     "text": {"type": "string"},
     "varchar": {"type": "string"},
+    "char": {"type": "string"},
+    "numeric": {"type": "string", "pattern": r"^(-?[0-9]+(\.[0-9]+)?|NaN|-?Infinity)$"},
     "boolean": {"type": "boolean"},
     "bytea": {"type": "string", "pattern": r"^\\x([0-9a-f]{2})*$"},
     "date": {"type": "string", "format": "date"},
@@ -28,6 +30,8 @@ _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     "timestamp": {"type": "string", "pattern": f"^{_CLOCK}$"},
     "timestamptz": {"type": "string", "format": "date-time", "pattern": rf"^{_CLOCK}\+00:00$"},
     "uuid": {"type": "string", "format": "uuid"},
+    # Its text, which is one for each value: numbers keep their digits, a null is not NULL.
+    "jsonb": {"type": "string", "contentMediaType": "application/json"},
 }
 
 

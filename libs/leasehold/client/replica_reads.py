@@ -15,7 +15,7 @@ from leasehold.model.records import Key
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.entries import key_types
-from leasehold.schema.types import to_storage
+from leasehold.schema.types import Type, sort_key_of, to_storage
 from leasehold.transaction.binding import binding
 from leasehold.transaction.pinned import check_pinned
 
@@ -94,7 +94,7 @@ class Reads:
                 " given",
                 index=index.name,
             )
-        return tuple(to_storage(kind)(value) for kind, value in zip(kinds, given, strict=False))
+        return tuple(_keyed(kind, value) for kind, value in zip(kinds, given, strict=False))
 
     def used(self) -> dict[str, int]:
         """Every table of this transaction with its pinned version, those only read included."""
@@ -119,3 +119,9 @@ class Reads:
             if self._leases.release_named(lease, self._use):
                 self._users_left()
         self._pinned.clear()
+
+
+def _keyed(kind: Type, value: Any) -> Any:
+    """An outside value as an index's entries hold it."""
+    stored, key = to_storage(kind)(value), sort_key_of(kind)
+    return stored if key is None or stored is None else key(stored)

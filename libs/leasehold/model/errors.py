@@ -15,7 +15,10 @@
     │   ├── SyntaxInvalid         42601    ├── UnknownJob         42704
     │   ├── DuplicateColumn       42701    ├── WrongJobState      55000
     │   ├── InvalidObject         42P17    ├── GeneratedAlways    428C9
-    │   ├── NotGenerated          55000
+    │   ├── NotGenerated          55000    ├── UnknownFunction    42883
+    │   ├── AmbiguousFunction     42725    ├── CannotCast         42846
+    │   ├── InvalidMoment         22007    ├── MomentOutOfRange   22008
+    │   ├── InvalidArgument       22023    ├── UntranslatableCharacter 22P05
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -81,8 +84,68 @@ class InvalidText(Refused):
     sqlstate = "22P02"
 
 
+class UntranslatableCharacter(Refused):
+    """A character that text can't hold: U+0000."""
+
+    sqlstate = "22P05"
+
+
 class OutOfRange(Refused):
     sqlstate = "22003"
+
+
+class InvalidMoment(Refused):
+    """Text that is no date, time or interval."""
+
+    sqlstate = "22007"
+
+
+class MomentOutOfRange(Refused):
+    """A field of a date or time, or what was computed from one, is out of its range."""
+
+    sqlstate = "22008"
+
+
+class InvalidLogarithm(Refused):
+    sqlstate = "2201E"
+
+
+class InvalidPower(Refused):
+    sqlstate = "2201F"
+
+
+class InvalidEscape(Refused):
+    """LIKE … ESCAPE with more than one character."""
+
+    sqlstate = "22019"
+
+
+class InvalidEscapeSequence(Refused):
+    """A LIKE pattern that ends in its escape character."""
+
+    sqlstate = "22025"
+
+
+class InvalidSubstring(Refused):
+    """A negative length."""
+
+    sqlstate = "22011"
+
+
+class UnknownFunction(Refused):
+    """No function or operator of that name takes arguments of these types."""
+
+    sqlstate = "42883"
+
+
+class AmbiguousFunction(Refused):
+    """More than one function or operator would do."""
+
+    sqlstate = "42725"
+
+
+class CannotCast(Refused):
+    sqlstate = "42846"
 
 
 class TooLong(Refused):
@@ -95,6 +158,12 @@ class DivisionByZero(Refused):
 
 class UnknownVersion(Refused):
     """The request names a descriptor version that does not exist (yet)."""
+
+    sqlstate = "22023"
+
+
+class InvalidArgument(Refused):
+    """A value that a function, a type's modifier or a setting does not take."""
 
     sqlstate = "22023"
 

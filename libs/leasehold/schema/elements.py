@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, type_from_wire, type_to_wire
 
 DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
@@ -213,8 +213,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
     return {
         "id": column.element_id,
         "name": column.name,
-        "type": column.type.name,
-        "length": column.type.length,
+        **type_to_wire(column.type),
         "nullable": column.nullable,
         "default": column.default,
         "state": column.state.label,
@@ -234,7 +233,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
     return Column(
         body["id"],
         body["name"],
-        Type(body["type"], body["length"]),
+        type_from_wire(body),
         body["nullable"],
         body["default"],
         state_of(body["state"]),

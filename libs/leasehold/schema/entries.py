@@ -1,5 +1,7 @@
 """The entry that a row has in an index: the values of its key, then those of included columns.
 
+In the key stands what a value is ordered and compared by: of a numeric its sort key.
+
 Of a partial index only rows that make the predicate true have one; where key or predicate can't be
 computed (1/a with a = 0) there is none, and `breaks` says why. Every node computes entries from its
 own rows, so what is compiled here must give the same value on each, now and later.
@@ -8,14 +10,14 @@ own rows, so what is compiled here must give the same value on each, now and lat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from leasehold.model.errors import Refused
 from leasehold.model.records import Image, Key
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.states import DELETED
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, sort_key_of
 from leasehold.sql.expression import compile_condition, compile_expression, type_of_expression
 
 Entry: TypeAlias = Key
@@ -31,22 +33,41 @@ def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
     they can't take. The columns that the index names may not be public yet, or no longer.
     """
     columns = (*index.columns, *index.included)
-    if not index.computed:
+    there = descriptor.by_id
+    keyed = any(c in there and sort_key_of(there[c].type) for c in index.columns)
+    if not index.computed and not keyed:
         return lambda image: tuple(map(image.get, columns))
     seen = descriptor.showing(index.mentioned)
     texts = iter(index.expressions)
-    parts = tuple(
-        compile_expression(next(texts), seen) if column == EXPRESSION else _pair(column)
-        for column in columns
-    )
+    parts: list[Callable[[Image], Any]] = []
+    for column in index.columns:
+        if column == EXPRESSION:
+            text = next(texts)
+            parts.append(_keyed(compile_expression(text, seen), type_of_expression(text, seen)))
+        else:
+            kind = there[column].type if column in there else None
+            parts.append(_keyed(_pair(column), kind))
+    parts += map(_pair, index.included)
     if not index.predicate:
         return lambda image: tuple(part(image) for part in parts)
     holds = compile_condition(index.predicate, seen)
     return lambda image: tuple(part(image) for part in parts) if holds(image) == 1 else None
 
 
-def _pair(column: int) -> Callable[[Image], object]:
+def _pair(column: int) -> Callable[[Image], Any]:
     return lambda image: image.get(column)
+
+
+def _keyed(value: Callable[[Image], Any], kind: Type | None) -> Callable[[Image], Any]:
+    key = None if kind is None else sort_key_of(kind)
+    if key is None:
+        return value
+
+    def keyed(image: Image) -> Any:
+        found = value(image)
+        return None if found is None else key(found)
+
+    return keyed
 
 
 def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:

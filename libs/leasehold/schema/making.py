@@ -104,8 +104,8 @@ def made_index(
 
 
 def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
-    if kind.name == "bytea":
-        raise FeatureNotSupported(f"{words} is bytea, which can't be indexed yet", **detail)
+    if kind.name in ("bytea", "jsonb"):
+        raise FeatureNotSupported(f"{words} is {kind}, which can't be indexed yet", **detail)
 
 
 def defined_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from leasehold.model.errors import DependentObjects, InvalidForeignKey, WrongType
+from leasehold.model.errors import (
+    DependentObjects,
+    FeatureNotSupported,
+    InvalidForeignKey,
+    WrongType,
+)
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column, ForeignKey, Index
 from leasehold.schema.states import State
@@ -47,8 +52,15 @@ def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
 
 
 def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> None:
-    """Raises WrongType: values are compared as they are stored."""
+    """Raises WrongType: values are compared as they are stored. FeatureNotSupported for types of
+    which one value has several forms, or no order."""
     for own, other in zip(columns, to.columns, strict=True):
+        if own.type.name in ("numeric", "jsonb"):
+            raise FeatureNotSupported(
+                f"column {own.name!r} is {own.type}: a foreign key over it is not supported yet",
+                column=own.name,
+                position=position,
+            )
         if _class_of(own) != _class_of(other):
             raise WrongType(
                 f"column {own.name!r} is {own.type}, column {other.name!r} of table"

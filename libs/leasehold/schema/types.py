@@ -2,28 +2,34 @@
 
 Storage values are what SQLite orders as PostgreSQL would order the type: int for integers, booleans
 (0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC); float for
-double precision; str for text, varchar and uuid (lower-case canonical); bytes for bytea.
-`numeric` and `jsonb` need arithmetic and operators that come with SQL and are refused until then.
+double precision; str for text, varchar, char (without trailing blanks) and uuid (lower-case
+canonical); bytes for bytea. numeric, jsonb and interval are text of their own form (`numeric.py`,
+`json_value.py`, `interval.py`): what a client sees of them is made at the edge.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
 from leasehold.model.errors import (
     FeatureNotSupported,
+    InvalidArgument,
     InvalidText,
     OutOfRange,
     Refused,
     TooLong,
     WrongType,
 )
+from leasehold.schema import interval, json_value, moments, numeric
+from leasehold.schema.numeric import PRECISION_MAX
 
 INTEGER_BITS: Final = {"smallint": 16, "integer": 32, "bigint": 64}
 SYNONYMS: Final = {
@@ -35,6 +41,10 @@ SYNONYMS: Final = {
     "double": "double precision",
     "float": "double precision",
     "bool": "boolean",
+    "decimal": "numeric",
+    "dec": "numeric",
+    "character": "char",
+    "bpchar": "char",
     "character varying": "varchar",
     "timestamp without time zone": "timestamp",
     "timestamp with time zone": "timestamptz",
@@ -43,51 +53,104 @@ KNOWN: Final = (
     "smallint",
     "integer",
     "bigint",
+    "numeric",
     "double precision",
     "text",
     "varchar",
+    "char",
     "boolean",
     "bytea",
     "date",
     "timestamp",
     "timestamptz",
     "uuid",
+    "jsonb",
 )
+"""Of columns; `interval` is a type of expressions alone."""
 STORED_AS_THEY_ARE: Final = frozenset(
-    {"smallint", "integer", "bigint", "double precision", "text", "varchar", "bytea"}
+    {"smallint", "integer", "bigint", "double precision", "text", "varchar", "bytea", "jsonb"}
 )
 """Types whose storage value is the Python value."""
 
 TEXT_BYTES_MAX: Final = 262_144
+SCALE_LIMIT: Final = 1_000
 _NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
+_MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`name` is one of KNOWN; `length` (characters) only for varchar(n)."""
+    """`name` is one of KNOWN, or `interval`; `length` (characters) only for varchar(n) and char(n),
+    `precision` and `scale` only for numeric(p, s), both or neither."""
 
     name: str
     length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
 
     def __str__(self) -> str:
-        return self.name if self.length is None else f"{self.name}({self.length})"
+        if self.length is not None:
+            return f"{self.name}({self.length})"
+        if self.precision is not None:
+            return f"{self.name}({self.precision},{self.scale})"
+        return self.name
 
 
 def parse_type(text: str) -> Type:
-    """`varchar(20)`, `int8` … → Type. Raises FeatureNotSupported naming the known types."""
-    name, _, rest = text.strip().lower().partition("(")
-    name = SYNONYMS.get(name.strip(), name.strip())
-    if name not in KNOWN or (rest and name != "varchar"):
+    """`varchar(20)`, `int8`, `numeric(10, 2)` … → Type.
+
+    Raises FeatureNotSupported naming the known types, InvalidArgument for a modifier out of range.
+    """
+    whole = text.strip().lower()
+    found = _MODIFIED.fullmatch(whole)
+    name = (found[1] if found else whole).strip()
+    name = SYNONYMS.get(name, name)
+    takes = name in ("varchar", "char", "numeric")
+    if name not in KNOWN or (found and not takes):
         raise FeatureNotSupported(f"type {text!r} is not known; known are: {', '.join(KNOWN)}")
-    if not rest:
-        return Type(name)
-    digits = rest.rstrip(") ").strip()
-    if not digits.isdecimal() or not 1 <= int(digits) <= TEXT_BYTES_MAX:
-        raise FeatureNotSupported(f"type {text!r}: the length must be 1 to {TEXT_BYTES_MAX}")
-    return Type(name, int(digits))
+    if found is None:
+        return Type(name, 1) if name == "char" else Type(name)
+    modifiers = [part.strip() for part in found[2].split(",")]
+    if not all(re.fullmatch("-?[0-9]{1,9}", part) for part in modifiers):
+        raise InvalidArgument(f"type {text!r}: a length or precision must be a whole number")
+    return type_with(name, [int(part) for part in modifiers])
+
+
+def type_with(name: str, modifiers: Sequence[int]) -> Type:
+    """varchar [20] → varchar(20), numeric [10] → numeric(10,0). Raises InvalidArgument."""
+    if not modifiers:
+        return Type(name, 1) if name == "char" else Type(name)
+    if name == "numeric" and len(modifiers) <= 2:
+        precision, scale = (*modifiers, 0)[:2]
+        if not 1 <= precision <= PRECISION_MAX:
+            raise InvalidArgument(f"numeric: the precision must be 1 to {PRECISION_MAX}")
+        if not -SCALE_LIMIT <= scale <= SCALE_LIMIT:
+            raise InvalidArgument(f"numeric: the scale must be {-SCALE_LIMIT} to {SCALE_LIMIT}")
+        return Type(name, None, precision, scale)
+    if name in ("varchar", "char") and len(modifiers) == 1:
+        if not 1 <= modifiers[0] <= TEXT_BYTES_MAX:
+            raise InvalidArgument(f"type {name}: the length must be 1 to {TEXT_BYTES_MAX}")
+        return Type(name, modifiers[0])
+    raise FeatureNotSupported(f"type {name!r} takes no such length or precision")
+
+
+def type_to_wire(kind: Type) -> dict[str, Any]:
+    """Fields of a column's wire form; what only numeric has stands there only for numeric."""
+    fields: dict[str, Any] = {"type": kind.name, "length": kind.length}
+    if kind.precision is not None:
+        fields |= {"precision": kind.precision, "scale": kind.scale}
+    return fields
+
+
+def type_from_wire(body: Mapping[str, Any]) -> Type:
+    return Type(body["type"], body["length"], body.get("precision"), body.get("scale"))
+
+
+def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
+    """What stands for a value (not NULL) in equality, order and index entries; None: itself."""
+    if kind.name == "numeric":
+        return numeric.sort_key
+    return interval.sort_key if kind.name == "interval" else None
 
 
 Converter = Callable[[Any], Any]
@@ -112,6 +175,10 @@ def _converter(kind: Type) -> Converter:
         return _integer(kind.name)
     if kind.name in ("text", "varchar"):
         return _text(kind)
+    if kind.name == "char":
+        return _padded(kind)
+    if kind.name == "numeric":
+        return _numeric(kind)
     simple: dict[str, Converter] = {
         "double precision": _double,
         "boolean": _boolean,
@@ -120,6 +187,8 @@ def _converter(kind: Type) -> Converter:
         "timestamp": lambda value: _timestamp(value, zoned=False),
         "timestamptz": lambda value: _timestamp(value, zoned=True),
         "uuid": _uuid,
+        "jsonb": _jsonb,
+        "interval": _interval,
     }
     return simple[kind.name]
 
@@ -135,7 +204,7 @@ def _integer(name: str) -> Converter:
 
     def convert(value: Any) -> int:
         if type(value) is not int:
-            if isinstance(value, float) and value.is_integer():
+            if isinstance(value, float | Decimal) and _is_whole(value):
                 value = int(value)
             else:
                 raise _wrong(value, name)
@@ -146,14 +215,22 @@ def _integer(name: str) -> Converter:
     return convert
 
 
+def _is_whole(value: float | Decimal) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
+    return value.is_finite() and value.adjusted() < 40 and value == value.to_integral_value()
+
+
 def _text(kind: Type) -> Converter:
     length = kind.length
 
-    def convert(value: Any) -> str:
+    def convert(value: str) -> str:
         if type(value) is not str:
             raise _wrong(value, str(kind))
         if length is not None and len(value) > length:
-            raise TooLong(f"{len(value)} characters are too long for {kind}")
+            if value[length:].strip(" "):
+                raise TooLong(f"{len(value)} characters are too long for {kind}")
+            value = value[:length]  # blanks that are too many go, as in PostgreSQL
         if len(value) > TEXT_BYTES_MAX:
             raise TooLong(f"{len(value)} characters; at most {TEXT_BYTES_MAX} are stored")
         if "\x00" in value:
@@ -171,7 +248,7 @@ def _text(kind: Type) -> Converter:
 def _double(value: Any) -> float:
     if isinstance(value, str) and value in _NOT_FINITE:
         value = float(value)
-    if type(value) not in (float, int):
+    if type(value) not in (float, int, Decimal):
         raise _wrong(value, "double precision")
     try:
         number = float(value)
@@ -204,13 +281,49 @@ def _bytes(value: Any) -> bytes:
     return data
 
 
+def _padded(kind: Type) -> Converter:
+    """char(n) is stored without the blanks that fill it up."""
+    text = _text(kind)
+    return lambda value: str(text(value)).rstrip(" ")
+
+
+def _numeric(kind: Type) -> Converter:
+    precision, scale = kind.precision, kind.scale
+
+    def convert(value: Any) -> str:
+        if type(value) is str:
+            number = numeric.decimal_of_text(value)
+        elif type(value) is int:
+            number = Decimal(value)
+        elif type(value) is float:
+            number = Decimal(repr(value))  # the shortest text that is this double
+        elif isinstance(value, Decimal):
+            number = value
+        else:
+            raise _wrong(value, str(kind))
+        return numeric.stored_form(numeric.fitted(number, precision, scale))
+
+    return convert
+
+
+def _jsonb(value: Any) -> str:
+    """Text is JSON's text, as in SQL; anything else the value itself."""
+    return json_value.stored_form(value) if isinstance(value, str) else json_value.text_of(value)
+
+
+def _interval(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(value, "interval")
+    return interval.stored_form(interval.span_of_text(value))
+
+
 def _date(value: Any) -> int:
     if isinstance(value, date) and not isinstance(value, datetime):
-        return value.toordinal() - _EPOCH_DAY
+        return moments.day_of(value)
     if not isinstance(value, str):
         raise _wrong(value, "date")
     try:
-        return date.fromisoformat(value).toordinal() - _EPOCH_DAY
+        return moments.day_of(date.fromisoformat(value))
     except ValueError as error:
         raise _wrong(value, "date (YYYY-MM-DD)") from error
 
@@ -225,12 +338,7 @@ def _timestamp(value: Any, *, zoned: bool) -> int:
         moment = value
     else:
         raise _wrong(value, "timestamp")
-    if moment.tzinfo is None or not zoned:
-        moment = moment.replace(tzinfo=UTC)
-    try:
-        return (moment.astimezone(UTC) - _EPOCH) // _MICROSECOND
-    except OverflowError as error:
-        raise OutOfRange(f"{moment.isoformat()} in UTC is not in the years 1 to 9999") from error
+    return moments.microseconds_of(moment, zoned=zoned)
 
 
 def _uuid(value: Any) -> str:
@@ -245,18 +353,25 @@ def _uuid(value: Any) -> str:
 
 
 def from_storage(kind: Type, value: Any) -> Any:
-    """The Python value of a storage value: bool, date, datetime (aware for timestamptz), UUID …"""
+    """The Python value of a storage value: bool, date, datetime (aware for timestamptz), UUID,
+    Decimal …; of jsonb its text."""
     if value is None:
         return None
     match kind.name:
         case "boolean":
             return bool(value)
         case "date":
-            return date.fromordinal(value + _EPOCH_DAY)
+            return moments.date_of(value)
         case "timestamp":
-            return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None)
+            return moments.utc_of(value).replace(tzinfo=None)
         case "timestamptz":
-            return _EPOCH + timedelta(microseconds=value)
+            return moments.utc_of(value)
+        case "numeric":
+            return numeric.decimal_of(value)
+        case "char":
+            return value.ljust(kind.length or 0)
+        case "interval":
+            return interval.text_of(value)
         case "uuid":
             return UUID(value)
     return value
@@ -269,6 +384,8 @@ def to_json(kind: Type, value: Any) -> Any:
         return decoded.isoformat()
     if isinstance(decoded, UUID):
         return str(decoded)
+    if isinstance(decoded, Decimal):
+        return format(decoded, "f")
     if isinstance(decoded, bytes):
         return "\\x" + decoded.hex()
     if isinstance(decoded, float) and math.isinf(decoded):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, Refused, SyntaxInvalid
-from leasehold.schema.types import Type, parse_type
+from leasehold.schema.types import Type, parse_type, type_with
 from leasehold.sql.ddl_constraint import (
     KeyDefinition,
     check,
@@ -30,9 +30,20 @@ from leasehold.sql.words import RESERVED
 
 _PLAIN_TYPES: Final = {
     *("smallint", "int2", "integer", "int", "int4", "bigint", "int8", "float", "float8"),
-    *("text", "boolean", "bool", "bytea", "date", "timestamptz", "uuid"),
+    *("text", "boolean", "bool", "bytea", "date", "timestamptz", "uuid", "jsonb"),
 }
-TYPE_WORDS: Final = _PLAIN_TYPES | {"double", "varchar", "character", "timestamp"}
+_MODIFIED_TYPES: Final = {
+    "character varying": "varchar",
+    "varchar": "varchar",
+    "character": "char",
+    "char": "char",
+    "bpchar": "char",
+    "numeric": "numeric",
+    "decimal": "numeric",
+    "dec": "numeric",
+}
+"""What may have a length, or a precision and a scale, behind it."""
+TYPE_WORDS: Final = _PLAIN_TYPES | {"double", "timestamp"} | {w.split()[0] for w in _MODIFIED_TYPES}
 IDENTITY: Final = (
     "IDENTITY columns are not supported: DEFAULT gen_random_uuid() gives unique values"
 )
@@ -43,6 +54,7 @@ _NOT_BUILT: Final = {
     "storage": "STORAGE can't be chosen for a column",
     "compression": "COMPRESSION can't be chosen for a column",
 }
+_INTERVAL: Final = "interval is a type of expressions: no column can have it yet"
 GENERATED_KEY: Final = (
     "a generated column can't be in the PRIMARY KEY: a row is found by the key that was given"
 )
@@ -197,30 +209,32 @@ def column_type(reader: Reader) -> Type:
     if found is None or no_name or (found.kind is Kind.WORD and found.text in RESERVED):
         raise reader.unexpected("a type is expected")
     written = _type_words(reader)
+    modifiers: list[int] = []
     if reader.at("(") or reader.at("[") or reader.at("array"):
-        if written != "varchar" or not reader.at("("):
+        if written not in _MODIFIED_TYPES.values() or not reader.at("("):
             raise FeatureNotSupported(
                 f"type {written!r} takes no length, precision or array here", position=position
             )
-        written += _length(reader)
+        modifiers = list(reader.listed(lambda: _modifier(reader)))
         reader.refuse({"[": "arrays are not supported", "array": "arrays are not supported"})
     try:
-        return parse_type(written)
+        return type_with(parse_type(written).name, modifiers)
     except Refused as error:
         raise placed(error, position) from error
 
 
 def _type_words(reader: Reader) -> str:
-    for phrase in ("double precision", "varchar"):
+    if reader.take("double precision"):
+        return "double precision"
+    for phrase, name in _MODIFIED_TYPES.items():
         if reader.take(phrase):
-            return phrase
-    if reader.take("character varying"):
-        return "varchar"
+            return name
     if reader.take("timestamp"):
         if reader.take("with time zone"):
             return "timestamptz"
         reader.take("without time zone")
         return "timestamp"
+    reader.refuse({"interval": _INTERVAL})
     word = reader.word()
     if word not in _PLAIN_TYPES:
         found = reader.peek()
@@ -232,11 +246,10 @@ def _type_words(reader: Reader) -> str:
     return word
 
 
-def _length(reader: Reader) -> str:
-    reader.expect("(")
+def _modifier(reader: Reader) -> int:
+    sign = -1 if reader.take("-") else 1
     found = reader.peek()
     if found is None or found.kind is not Kind.CONSTANT or not found.text.isdecimal():
-        raise reader.unexpected("a length is expected")
+        raise reader.unexpected("a length or precision is expected")
     reader.advance()
-    reader.expect(")")
-    return f"({found.text})"
+    return sign * int(found.text)

@@ -7,6 +7,7 @@ from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid, UnknownColumn
 from leasehold.schema.descriptor import COLUMNS_MAX
+from leasehold.schema.types import Type
 from leasehold.sql.ddl_column import GENERATED_KEY, column_definition
 from leasehold.sql.ddl_constraint import KeyDefinition, at_constraint, table_constraint
 from leasehold.sql.reader import Reader
@@ -120,6 +121,9 @@ class _Parts:
         self._known("PRIMARY KEY", key.columns, key.position)
         if any(c.generated is not None and c.name in key.columns for c in self._columns):
             raise FeatureNotSupported(GENERATED_KEY, position=key.position)
+        for column in self._columns:
+            if column.name in key.columns:
+                _refuse_in_key(column, key.position)
         for unique in self._uniques:
             self._known("UNIQUE", unique.columns, unique.position)
         for foreign in self._foreign_keys:
@@ -148,6 +152,21 @@ class _Parts:
                     column=name,
                     position=position,
                 )
+
+
+def _refuse_in_key(column: ColumnDefinition, position: int) -> None:
+    kind = column.type
+    if kind.name == "jsonb":
+        words = "jsonb has no order that rows could be kept in"
+    elif kind == Type("numeric"):
+        words = "1.5 and 1.50 would be one key of two forms: say numeric(precision, scale)"
+    else:
+        return
+    raise FeatureNotSupported(
+        f"column {column.name!r} can't be in the PRIMARY KEY: {words}",
+        column=column.name,
+        position=position,
+    )
 
 
 # ------------------------------------------------------------------ DROP

@@ -9,6 +9,7 @@ Statements are read from the tokens, by `reader.py`.
 from __future__ import annotations
 
 import logging
+import re
 from typing import ClassVar, Final
 
 from sqlglot import exp
@@ -18,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.schema.descriptor import NAME_BYTES_MAX
-from leasehold.schema.types import Type, parse_type
+from leasehold.schema.types import KNOWN, Type, type_with
 
 STATEMENT_BYTES_MAX: Final = 65_536
 NESTING_MAX: Final = 16  # parentheses and CASE; sqlglot descends some 15 frames for each
@@ -58,17 +59,21 @@ _TYPES: Final = {
     exp.DType.SMALLINT: "smallint",
     exp.DType.INT: "integer",
     exp.DType.BIGINT: "bigint",
+    exp.DType.DECIMAL: "numeric",
     exp.DType.DOUBLE: "double precision",
     exp.DType.TEXT: "text",
     exp.DType.VARCHAR: "varchar",
+    exp.DType.CHAR: "char",
+    exp.DType.BPCHAR: "char",
     exp.DType.BOOLEAN: "boolean",
     exp.DType.VARBINARY: "bytea",
     exp.DType.DATE: "date",
     exp.DType.TIMESTAMP: "timestamp",
     exp.DType.TIMESTAMPTZ: "timestamptz",
     exp.DType.UUID: "uuid",
+    exp.DType.JSONB: "jsonb",
 }
-TYPE_NAMES: Final = ", ".join(_TYPES.values())
+TYPE_NAMES: Final = ", ".join(KNOWN)
 
 
 def tokens_of(text: str, bytes_max: int = STATEMENT_BYTES_MAX) -> list[Token]:
@@ -264,6 +269,11 @@ def placed(error: Refused, position: int, prefix: str = "", **detail: object) ->
 
 def type_of(node: exp.Expression) -> Type:
     """A type's name in a statement → Type. Raises FeatureNotSupported naming the known types."""
+    if isinstance(node, exp.Interval) or (
+        isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval)
+    ):
+        only(node.this if isinstance(node, exp.DataType) else node)
+        return Type("interval")
     assert isinstance(node, exp.DataType), node
     name = _TYPES.get(node.this)
     if name is None or node.args.get("nested"):
@@ -271,10 +281,11 @@ def type_of(node: exp.Expression) -> Type:
             f"type {node.sql('postgres')!r:.80} is not known; known are: {TYPE_NAMES}"
         )
     only(node, "this", "expressions")
-    lengths = node.expressions
-    if not lengths:
-        return Type(name)
-    digits = lengths[0].name if len(lengths) == 1 else ""
-    if name != "varchar" or not digits.isdecimal():
-        raise FeatureNotSupported(f"type {name!r} takes no length or precision here")
-    return parse_type(f"varchar({digits})")
+    return type_with(name, [_modifier(each) for each in node.expressions])
+
+
+def _modifier(node: exp.Expression) -> int:
+    text = node.sql("postgres")
+    if not re.fullmatch("-?[0-9]{1,9}", text):
+        raise FeatureNotSupported(f"{text!r:.40} is no length or precision of a type")
+    return int(text)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from hypothesis import strategies as st
 
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Check, Column, Derived, Index, Lock, Missing, Moment
+from leasehold.schema.json_value import text_of
 from leasehold.schema.states import State
-from leasehold.schema.types import INTEGER_BITS, KNOWN, Type
+from leasehold.schema.types import INTEGER_BITS, KNOWN, Type, parse_type, to_storage
 
 TIMES: Final = ("timestamp", "timestamptz")
 FOLLOWED: Final = (
@@ -32,10 +34,24 @@ NAMES: Final = st.one_of(
         st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=9
     ),
 )
-TYPES: Final = st.one_of(
-    st.sampled_from([Type(name) for name in KNOWN]),
-    st.builds(Type, st.just("varchar"), st.integers(1, 9)),
+NUMBERS: Final = st.decimals(
+    allow_nan=False, allow_infinity=False, places=2, min_value=-9, max_value=9
 )
+JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=5,
+)
+TYPES: Final = st.one_of(
+    st.sampled_from([parse_type(name) for name in KNOWN]),
+    st.builds(Type, st.just("varchar"), st.integers(1, 9)),
+    st.builds(Type, st.just("char"), st.integers(1, 9)),
+    st.builds(lambda p, s: Type("numeric", None, p + s, s), st.integers(1, 40), st.integers(0, 9)),
+)
+
+
+def stored_numeric(kind: Type, number: Decimal) -> str:
+    return str(to_storage(kind)(min(number, Decimal(9)).quantize(Decimal("0.01"), "ROUND_DOWN")))
 
 
 def storage_values(kind: Type) -> st.SearchStrategy[Any]:
@@ -53,6 +69,9 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
         "timestamp": st.integers(US_LEAST, US_MOST),
         "timestamptz": st.integers(US_LEAST, US_MOST),
         "uuid": st.uuids().map(str),
+        "char": TEXTS.map(lambda text: text[: kind.length].rstrip(" ")),
+        "numeric": NUMBERS.map(lambda number: stored_numeric(kind, number)),
+        "jsonb": JSON.map(text_of),
     }
     return strategies[kind.name]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from leasehold.model.errors import (
     FeatureNotSupported,
+    InvalidArgument,
     InvalidText,
     OutOfRange,
     Refused,
@@ -48,8 +49,7 @@ def test_parse_type(text: str, kind: Type) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("numeric", "jsonb", "", "varchar()", "varchar(0)", "varchar(x)", "varchar(²)", "int(4)"),
-        f"varchar({TEXT_BYTES_MAX + 1})",
+        *("money", "json", "", "interval", "int(4)", "numeric(1,2,3)", "char(1,2)", "jsonb(1)"),
     ],
 )
 def test_parse_type_refused(text: str) -> None:
@@ -57,10 +57,21 @@ def test_parse_type_refused(text: str) -> None:
         parse_type(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("varchar()", "varchar(0)", "varchar(x)", "varchar(²)", "numeric(0)", "numeric(1001)"),
+        *("numeric(5,-1001)", "char(0)", f"varchar({TEXT_BYTES_MAX + 1})"),
+    ],
+)
+def test_a_length_or_precision_out_of_range(text: str) -> None:
+    with pytest.raises(InvalidArgument):
+        parse_type(text)
+
+
 def test_a_types_words_are_read_back() -> None:
-    for name in KNOWN:
-        assert parse_type(str(Type(name))) == Type(name)
-    assert parse_type(str(Type("varchar", 9))) == Type("varchar", 9)
+    for kind in (*map(parse_type, KNOWN), Type("varchar", 9), Type("numeric", None, 9, -2)):
+        assert parse_type(str(kind)) == kind
 
 
 @pytest.mark.parametrize(
@@ -156,12 +167,15 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "timestamp": st.datetimes(),
     "timestamptz": st.datetimes(timezones=st.just(UTC)),
     "uuid": st.uuids(),
+    "char": st.sampled_from(["a", " "]),
+    "numeric": st.decimals(allow_nan=False, allow_infinity=False, places=3),
+    "jsonb": st.sampled_from(['{"a": [1, 2.50, null]}', '"x"', "null"]),
 }
 
 
 @given(st.data(), st.sampled_from(KNOWN))
 def test_every_form_comes_back(data: st.DataObject, name: str) -> None:
-    kind = Type(name)
+    kind = parse_type(name)
     value = data.draw(VALUES[name])
     stored = to_storage(kind)(value)
     assert from_storage(kind, stored) == value

@@ -219,7 +219,7 @@ REFUSED: list[Refusal] = [
     (ALTER + "drop if not exists a", SyntaxInvalid, 23),
     # ALTER COLUMN
     (ALTER + "alter a type", SyntaxInvalid, 27),
-    (ALTER + "alter a type numeric", FeatureNotSupported, 28),
+    (ALTER + "alter a type money", FeatureNotSupported, 28),
     (ALTER + 'alter a type text collate "C"', FeatureNotSupported, 33),
     (ALTER + "alter a type text using", SyntaxInvalid, 38),
     (ALTER + "alter a type text using (a", SyntaxInvalid, 41),

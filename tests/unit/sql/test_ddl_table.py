@@ -8,6 +8,7 @@ from leasehold.model.errors import (
     DivisionByZero,
     DuplicateColumn,
     FeatureNotSupported,
+    InvalidArgument,
     InvalidObject,
     InvalidText,
     OutOfRange,
@@ -113,6 +114,13 @@ def test_drop_table(sql: str, expected: DropTable) -> None:
         ("text", Type("text")),
         ("varchar", Type("varchar")),
         ("character varying(7)", Type("varchar", 7)),
+        ("char", Type("char", 1)),
+        ("character(7)", Type("char", 7)),
+        ("numeric", Type("numeric")),
+        ("decimal(7)", Type("numeric", None, 7, 0)),
+        ("numeric(7, 2)", Type("numeric", None, 7, 2)),
+        ("numeric(3,-2)", Type("numeric", None, 3, -2)),
+        ("jsonb", Type("jsonb")),
         ("bool", Type("boolean")),
         ("bytea", Type("bytea")),
         ("date", Type("date")),
@@ -124,7 +132,7 @@ def test_drop_table(sql: str, expected: DropTable) -> None:
     ],
 )
 def test_type(written: str, kind: Type) -> None:
-    assert created(f"create table t (a {written} primary key)").columns[0].type == kind
+    assert created(f"create table t (a {written}, b int primary key)").columns[0].type == kind
 
 
 COLUMN = "create table t (a int primary key, b "
@@ -155,19 +163,27 @@ REFUSED: list[Refusal] = [
     ("create table t (primary key (a)", SyntaxInvalid, 32),
     # columns
     (COLUMN + "serial)", FeatureNotSupported, 38),
-    (COLUMN + "numeric)", FeatureNotSupported, 38),
-    (COLUMN + "jsonb)", FeatureNotSupported, 38),
+    (COLUMN + "money)", FeatureNotSupported, 38),
+    (COLUMN + "json)", FeatureNotSupported, 38),
+    (COLUMN + "interval)", FeatureNotSupported, 38),
+    (COLUMN + "numeric(0))", InvalidArgument, 38),
+    (COLUMN + "numeric(1001, 2))", InvalidArgument, 38),
+    (COLUMN + "numeric(5, 1001))", InvalidArgument, 38),
+    (COLUMN + "numeric(5, 2, 1))", FeatureNotSupported, 38),
+    (COLUMN + "jsonb(5))", FeatureNotSupported, 38),
+    ("create table t (a numeric primary key)", FeatureNotSupported, 27),
+    ("create table t (a jsonb primary key)", FeatureNotSupported, 25),
     (COLUMN + "int[])", FeatureNotSupported, 38),
     (COLUMN + "int array)", FeatureNotSupported, 38),
     (COLUMN + "varchar(3)[])", FeatureNotSupported, 48),
-    (COLUMN + "char(3))", FeatureNotSupported, 38),
+    (COLUMN + "char(3)[])", FeatureNotSupported, 45),
     (COLUMN + "string)", FeatureNotSupported, 38),
     (COLUMN + "double)", FeatureNotSupported, 38),
     (COLUMN + "varbinary(3))", FeatureNotSupported, 38),
     (COLUMN + "int(4))", FeatureNotSupported, 38),
     (COLUMN + "float(4))", FeatureNotSupported, 38),
     (COLUMN + "timestamp(3))", FeatureNotSupported, 38),
-    (COLUMN + "varchar(0))", FeatureNotSupported, 38),
+    (COLUMN + "varchar(0))", InvalidArgument, 38),
     (COLUMN + '"int")', FeatureNotSupported, 38),
     (COLUMN + "varchar(x))", SyntaxInvalid, 46),
     (COLUMN + "varchar(1.5))", SyntaxInvalid, 46),

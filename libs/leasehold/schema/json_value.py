@@ -1,0 +1,151 @@
+"""The storage form of jsonb: the text that PostgreSQL shows of it, one for each value.
+
+Members of an object stand in the order of their names, shorter ones first, then by bytes; of two
+with one name the last counts. Numbers keep the digits behind the point and lose an exponent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
+from leasehold.schema.numeric import WHOLE_DIGITS_MAX, decimal_of_text
+
+NESTING_MAX: Final = 500
+TEXT_CHARACTERS_MAX: Final = 262_144
+_ESCAPED: Final = re.compile(r'["\\\x00-\x1f]')
+_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def value_of(text: str) -> Any:
+    """JSON text as Python values: numbers are Decimal, so none loses a digit.
+
+    Raises InvalidText (22P02), UntranslatableCharacter (22P05), OutOfRange, TooLong.
+    """
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise TooLong(f"{len(text)} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
+    try:
+        return _decoder.decode(text.strip(" \t\n\r"))
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:
+        raise InvalidText(f"invalid input syntax for type json: {error}") from error
+
+
+def text_of(value: Any) -> str:
+    """The one text of a value of JSON: None, bool, numbers, str, list, tuple or mapping.
+
+    Raises InvalidText, UntranslatableCharacter, OutOfRange, TooLong."""
+    parts: list[str] = []
+    _write(value, parts, 0)
+    made = "".join(parts)
+    if len(made) > TEXT_CHARACTERS_MAX:
+        raise TooLong(f"{len(made)} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
+    return made
+
+
+def stored_form(text: str) -> str:
+    return text_of(value_of(text))
+
+
+def is_stored_form(value: object) -> bool:
+    """For checks of what lies in a store."""
+    try:
+        return isinstance(value, str) and stored_form(value) == value
+    except (InvalidText, UntranslatableCharacter, OutOfRange, TooLong):
+        return False
+
+
+def quoted(text: str) -> str:
+    """A JSON string. Raises UntranslatableCharacter for U+0000, InvalidText for half a pair of
+    surrogates."""
+    if "\0" in text:
+        raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 is no text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidText(
+            "invalid input syntax for type json: a Unicode high surrogate must be followed by a low"
+            " one"
+        ) from error
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return _ESCAPES.get(character) or f"\\u{ord(character):04x}"
+
+
+def _write(value: Any, parts: list[str], depth: int) -> None:
+    if depth > NESTING_MAX:
+        raise _too_deep()
+    if value is None:
+        parts.append("null")
+    elif isinstance(value, bool):
+        parts.append("true" if value else "false")
+    elif isinstance(value, str):
+        parts.append(quoted(value))
+    elif isinstance(value, int | float | Decimal):
+        parts.append(_number(value))
+    elif isinstance(value, Mapping):
+        _write_object(value, parts, depth)
+    elif isinstance(value, list | tuple):
+        parts.append("[")
+        for place, each in enumerate(value):
+            if place:
+                parts.append(", ")
+            _write(each, parts, depth + 1)
+        parts.append("]")
+    else:
+        raise InvalidText(f"a {type(value).__name__} has no form in JSON")
+
+
+def _write_object(value: Mapping[Any, Any], parts: list[str], depth: int) -> None:
+    named = []
+    for name in value:
+        if not isinstance(name, str):
+            raise InvalidText(f"a member's name must be text, not {type(name).__name__}")
+        shown = quoted(name)
+        spelled = name.encode()
+        named.append((len(spelled), spelled, shown, value[name]))
+    parts.append("{")
+    for place, (_, _, shown, each) in enumerate(sorted(named, key=lambda member: member[:2])):
+        parts.append(f"{', ' if place else ''}{shown}: ")
+        _write(each, parts, depth + 1)
+    parts.append("}")
+
+
+def _number(value: int | float | Decimal) -> str:
+    if isinstance(value, int):
+        return str(value)
+    number = Decimal(repr(value)) if isinstance(value, float) else value
+    if not number.is_finite():
+        raise InvalidText(f"JSON has no number {number}")
+    if number and number.adjusted() >= WHOLE_DIGITS_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return format(number or number.copy_abs(), "f")
+
+
+def _too_deep() -> OutOfRange:
+    return OutOfRange(f"JSON nested more than {NESTING_MAX} deep")
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f'Token "{word}" is invalid')
+
+
+_decoder: Final = json.JSONDecoder(
+    parse_float=decimal_of_text, parse_int=decimal_of_text, parse_constant=_no_constant
+)

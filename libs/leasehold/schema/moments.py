@@ -1,0 +1,37 @@
+"""Days and microseconds since 1970-01-01 (UTC) as dates and times of Python, and back."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from leasehold.model.errors import OutOfRange
+
+DAY_US: Final = 86_400_000_000
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+DAY_LEAST: Final = date.min.toordinal() - _EPOCH_DAY
+DAY_MOST: Final = date.max.toordinal() - _EPOCH_DAY
+
+
+def day_of(value: date) -> int:
+    return value.toordinal() - _EPOCH_DAY
+
+
+def date_of(day: int) -> date:
+    return date.fromordinal(day + _EPOCH_DAY)
+
+
+def microseconds_of(moment: datetime, *, zoned: bool) -> int:
+    """Without a zone, or where zones don't count, as it stands. Raises OutOfRange."""
+    if moment.tzinfo is None or not zoned:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        return (moment.astimezone(UTC) - _EPOCH) // _MICROSECOND
+    except OverflowError as error:
+        raise OutOfRange(f"{moment.isoformat()} in UTC is not in the years 1 to 9999") from error
+
+
+def utc_of(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)

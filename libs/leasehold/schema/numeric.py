@@ -1,0 +1,182 @@
+"""The storage form of numeric: text that SQLite, Python and Spark order as the numbers are ordered.
+
+A stored numeric is its *sort key* followed by one character, the display scale (1.50 comes back as
+1.50). Equal numbers have equal keys; no key is the beginning of another one, so the whole text is
+ordered by number first, by scale then.
+
+    -Infinity  A            a negative number  B exponent digits end, each character mirrored
+    zero       C            a positive number  D exponent digits end
+    Infinity   E            NaN                F
+
+A number is 0.digits × 10^exponent without zeros at either end of the digits; `end` is a blank,
+which is less than a digit. An exponent is one character where it is small, else a mark and digits.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import (
+    MAX_EMAX,
+    MAX_PREC,
+    MIN_EMIN,
+    ROUND_HALF_UP,
+    Context,
+    Decimal,
+    DecimalException,
+)
+from typing import Final
+
+from leasehold.model.errors import InvalidText, OutOfRange, TooLong
+
+SCALE_MAX: Final = 16_383
+"""Digits behind the point."""
+WHOLE_DIGITS_MAX: Final = 131_072
+PRECISION_MAX: Final = 1_000
+"""What numeric(p, s) may say."""
+TEXT_CHARACTERS_MAX: Final = 262_144
+
+EXACT: Final = Context(
+    prec=MAX_PREC, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[]
+)
+"""Sums, differences and products are exact in it."""
+
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_WORDS: Final = {
+    "nan": "NaN",
+    **dict.fromkeys(("inf", "infinity", "+inf", "+infinity"), "Infinity"),
+    **dict.fromkeys(("-inf", "-infinity"), "-Infinity"),
+}
+_MIRROR: Final = {code: 0x9E - code for code in range(0x20, 0x7F)}
+_SCALE_ZERO: Final = 0x30
+_EXPONENT_ZERO: Final = 0x50
+_EXPONENT_MOST: Final = 39
+"""Of those that are one character: ) to w, between the marks ! and ~."""
+_EXPONENT_SHIFT: Final = 100_000
+
+NAN: Final = "F0"
+INFINITY: Final = "E0"
+_SPECIAL: Final = {"A": Decimal("-Infinity"), "E": Decimal("Infinity"), "F": Decimal("NaN")}
+_SPECIAL_FORMS: Final = {"-Infinity": "A0", "Infinity": INFINITY, "NaN": NAN}
+
+
+def sort_key(stored: str) -> str:
+    """What equality, order and index entries go by."""
+    return stored[:-1]
+
+
+def scale_of(stored: str) -> int:
+    """Digits that are shown behind the point."""
+    return ord(stored[-1]) - _SCALE_ZERO
+
+
+def stored_form(value: Decimal) -> str:
+    """Raises OutOfRange (22003) above WHOLE_DIGITS_MAX; digits behind SCALE_MAX are rounded."""
+    if not value.is_finite():
+        return _SPECIAL_FORMS[str(value.copy_abs() if value.is_nan() else value)]
+    exponent = value.adjusted() + 1
+    if exponent > WHOLE_DIGITS_MAX and value:
+        raise OutOfRange("value overflows numeric format")
+    if exponent < -SCALE_MAX:  # too small to be told from zero
+        value = Decimal((0, (0,), -SCALE_MAX))
+    text = format(value, "f")
+    whole, _, fraction = text.partition(".")
+    scale = len(fraction)
+    if scale > SCALE_MAX:
+        return stored_form(rounded(value, SCALE_MAX))
+    digits = (whole + fraction).lstrip("-0").rstrip("0")
+    shown = chr(_SCALE_ZERO + scale)
+    if not digits:
+        return "C" + shown
+    if -_EXPONENT_MOST <= exponent <= _EXPONENT_MOST:
+        body = f"{chr(_EXPONENT_ZERO + exponent)}{digits} "
+    else:
+        body = f"{'~' if exponent > 0 else '!'}{exponent + _EXPONENT_SHIFT:06d}{digits} "
+    if text[0] == "-":
+        return f"B{body.translate(_MIRROR)}{shown}"
+    return f"D{body}{shown}"
+
+
+def decimal_of(stored: str) -> Decimal:
+    """The number; a finite one has the exponent −scale, so its digits are those shown."""
+    sign, scale = stored[0], ord(stored[-1]) - _SCALE_ZERO
+    if sign == "D":
+        body = stored[1:-2]
+    elif sign == "B":
+        body = stored[1:-2].translate(_MIRROR)
+    elif sign == "C":
+        return Decimal(f"0E-{scale}")
+    else:
+        return _SPECIAL[sign]
+    if body[0] in "!~":
+        exponent, digits = int(body[1:7]) - _EXPONENT_SHIFT, body[7:]
+    else:
+        exponent, digits = ord(body[0]) - _EXPONENT_ZERO, body[1:]
+    zeros = exponent + scale - len(digits)
+    return Decimal(f"{'-' if sign == 'B' else ''}{digits}{'0' * zeros}E-{scale}")
+
+
+def is_stored_form(value: object) -> bool:
+    """Is it what `stored_form` makes? For checks of what lies in a store."""
+    if not isinstance(value, str) or len(value) < 2:
+        return False
+    try:
+        return stored_form(decimal_of(value)) == value
+    except (ValueError, KeyError, IndexError, DecimalException, OutOfRange, OverflowError):
+        return False
+
+
+def text_of(stored: str) -> str:
+    """The text that PostgreSQL shows: never with an exponent."""
+    return format(decimal_of(stored), "f")
+
+
+def decimal_of_text(text: str) -> Decimal:
+    """A constant as PostgreSQL's input reads it. Raises InvalidText, OutOfRange, TooLong."""
+    trimmed = text.strip(" \t\n\r\v\f")
+    if len(trimmed) > TEXT_CHARACTERS_MAX:
+        raise TooLong(f"a number of {len(trimmed)} characters; at most {TEXT_CHARACTERS_MAX}")
+    if not _NUMBER.fullmatch(trimmed):
+        word = _WORDS.get(trimmed.lower())
+        if word is None:
+            raise InvalidText(f'invalid input syntax for type numeric: "{text:.80}"')
+        return Decimal(word)
+    value = Decimal(trimmed)
+    if value and value.adjusted() >= WHOLE_DIGITS_MAX:
+        raise OutOfRange("value overflows numeric format")
+    if not value:
+        value = value.copy_abs()
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if -exponent > SCALE_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return rounded(value, 0) if exponent > 0 else value
+
+
+def rounded(value: Decimal, scale: int) -> Decimal:
+    """Half away from zero; `scale` < 0 rounds before the point, what comes out has scale ≥ 0."""
+    if not value.is_finite():
+        return value
+    made: Decimal = value.quantize(Decimal((0, (1,), -scale)), context=EXACT)
+    if scale < 0:
+        made = made.quantize(Decimal(1), context=EXACT)
+    return made or made.copy_abs()
+
+
+def fitted(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
+    """A value as numeric(precision, scale) holds it. Raises OutOfRange (22003)."""
+    if precision is None:
+        return value
+    scale = scale or 0
+    if value.is_infinite():
+        raise OutOfRange(
+            f"numeric field overflow: numeric({precision}, {scale}) can't hold an infinite value"
+        )
+    if value.is_nan():
+        return value
+    made = rounded(value, scale)
+    if made and made.adjusted() + 1 > precision - scale:
+        raise OutOfRange(
+            f"numeric field overflow: a value of numeric({precision}, {scale}) must round to less"
+            f" than 10^{precision - scale}"
+        )
+    return made

@@ -1,0 +1,74 @@
+"""The storage form of jsonb: PostgreSQL's own text, one for each value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.model.errors import InvalidText, OutOfRange, UntranslatableCharacter
+from leasehold.schema.json_value import NESTING_MAX, is_stored_form, stored_form, text_of, value_of
+from leasehold.schema.types import Type, to_storage
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("abc"), inner),
+)
+
+
+@given(JSON)
+def test_one_text_for_each_value(value: Any) -> None:
+    stored = text_of(value)
+    assert stored_form(stored) == stored
+    assert value_of(stored) == value
+    assert is_stored_form(stored)
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ('{"bb":1,"a":2,"c":3}', '{"a": 2, "c": 3, "bb": 1}'),
+        ('{"é":1,"zz":2,"b":0}', '{"b": 0, "zz": 2, "é": 1}'),
+        ('{"a":1,"a":2}', '{"a": 2}'),
+        ("[1.50, 1e2, 1.5e-3, -0, -0.0]", "[1.50, 100, 0.0015, 0, 0.0]"),
+        (' "a\\u0041\\n\\u0001\\/" ', '"aA\\n\\u0001/"'),
+        ("null", "null"),
+        ('"\\ud83d\\ude00"', '"😀"'),
+        ("[]", "[]"),
+        ("{}", "{}"),
+    ],
+)
+def test_stored_form(text: str, stored: str) -> None:
+    assert stored_form(text) == stored
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1,]", "{'a':1}", "NaN", "01", "1.", '"\n"', '"\\ud83d"', "[1] 2", "é"],
+)
+def test_bad_text(text: str) -> None:
+    with pytest.raises(InvalidText):
+        stored_form(text)
+
+
+def test_limits() -> None:
+    with pytest.raises(UntranslatableCharacter):
+        stored_form('"\\u0000"')
+    with pytest.raises(OutOfRange):
+        stored_form("[" * (NESTING_MAX + 2) + "]" * (NESTING_MAX + 2))
+    with pytest.raises(OutOfRange):
+        stored_form("[" * 50_000 + "]" * 50_000)
+    with pytest.raises(OutOfRange):
+        stored_form("1e200000")
+
+
+def test_values_of_python_are_taken_as_they_are() -> None:
+    store = to_storage(Type("jsonb"))
+    assert store({"b": [1, 2.5, None]}) == '{"b": [1, 2.5, null]}'
+    assert store('"text"') == '"text"'
+    assert store(True) == "true"
+    with pytest.raises(InvalidText):
+        store({1: 2})
