@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
-from leasehold.schema.numeric import WHOLE_DIGITS_MAX, decimal_of_text
+from leasehold.schema.numeric import EXACT, WHOLE_DIGITS_MAX, decimal_of_text
 
 NESTING_MAX: Final = 500
 TEXT_CHARACTERS_MAX: Final = 262_144
@@ -58,6 +58,34 @@ def text_of(value: Any) -> str:
 
 def stored_form(text: str) -> str:
     return text_of(value_of(text))
+
+
+def kind_of(value: Any) -> str:
+    """What jsonb_typeof says of one of `value_of`'s values."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, list):
+        return "array"
+    return "object" if isinstance(value, dict) else "number"
+
+
+def equality_key(stored: str) -> str:
+    """What is alike of equal values: 1.0 and 1.00 are one number."""
+    return text_of(_shortened(value_of(stored))) if "." in stored else stored
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return EXACT.normalize(value)
+    if isinstance(value, list):
+        return [_shortened(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _shortened(each) for name, each in value.items()}
+    return value
 
 
 def is_stored_form(value: object) -> bool:

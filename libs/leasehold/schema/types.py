@@ -147,10 +147,16 @@ def type_from_wire(body: Mapping[str, Any]) -> Type:
 
 
 def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What stands for a value (not NULL) in equality, order and index entries; None: itself."""
-    if kind.name == "numeric":
-        return numeric.sort_key
-    return interval.sort_key if kind.name == "interval" else None
+    """What stands for a value (not NULL) in equality, order and index entries; None: itself. Of
+    jsonb in equality alone."""
+    return _SORT_KEYS.get(kind.name)
+
+
+_SORT_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "numeric": numeric.sort_key,
+    "interval": interval.sort_key,
+    "jsonb": json_value.equality_key,
+}
 
 
 Converter = Callable[[Any], Any]

@@ -28,7 +28,7 @@ from leasehold.sql.closures import (
 )
 from leasehold.sql.operators import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT
 from leasehold.sql.parse import name_of, only, position_of, type_of
-from leasehold.sql.text_form import double, from_text, integer
+from leasehold.sql.text_form import from_text, integer
 from leasehold.sql.typed import Typed, common, settled
 
 _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
@@ -108,7 +108,7 @@ class Compiler:
 
     def _number(self, text: str) -> Typed:
         if not text.lstrip("-").isdecimal():
-            return Typed(DOUBLE, constant(double(text)))
+            return Typed(DOUBLE, constant(from_text(DOUBLE, text)))
         value = integer(text)
         kind = INTEGER if -(1 << 31) <= value < 1 << 31 else BIGINT
         return Typed(kind, constant(to_storage(kind)(value)))

@@ -15,8 +15,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from leasehold.model.errors import DivisionByZero, OutOfRange, TooLong, WrongType
-from leasehold.schema.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, from_storage, to_storage
-from leasehold.sql.text_form import from_text
+from leasehold.schema.types import INTEGER_BITS, TEXT_BYTES_MAX, Type
+from leasehold.sql.casts import made_cast
 
 DOUBLE: Final = Type("double precision")
 TEXT: Final = Type("text")
@@ -164,66 +164,16 @@ def concatenate(left: str, right: str) -> str:
 # ------------------------------------------------------------------ casts
 
 
-def _rounded(kind: Type) -> One:
-    store = to_storage(kind)
-
-    def convert(value: float) -> Any:
-        if not math.isfinite(value):
-            raise OutOfRange(f"{value} is out of range for {kind}")
-        return store(round(value))  # half to even, as PostgreSQL's rint
-
-    return convert
-
-
-def _text_of(kind: Type) -> One | None:
-    if is_integer(kind):
-        return str
-    if kind.name in ("uuid", "text", "varchar"):
-        return lambda value: value
-    if kind.name == "boolean":
-        return lambda value: "true" if value else "false"
-    if kind.name == "date":
-        return lambda value: from_storage(kind, value).isoformat()
-    if kind.name == "timestamp":
-        return lambda value: from_storage(kind, value).isoformat(sep=" ")
-    return None
-
-
 DAY_US: Final = 86_400_000_000
-_ONE_VALUE: Final = frozenset({("timestamptz", "timestamp"), ("timestamp", "timestamptz")})
-"""Pairs of types with the same storage values: every zone is UTC here."""
 
 
 def assign(source: Type, target: Type) -> One | None:
-    """How a value of `source` is stored in a column of `target`; None: only by an explicit cast.
-
-    Numbers are checked to the range, doubles rounded to integers, text to its length (22001).
-    """
-    if is_number(source) and is_number(target):
-        return _rounded(target) if source == DOUBLE and is_integer(target) else to_storage(target)
-    if is_text(source) and is_text(target):
-        return to_storage(target)
-    alike = source.name == target.name or (source.name, target.name) in _ONE_VALUE
-    return (lambda value: value) if alike else None
+    """How a value of `source` is stored in a column of `target`; None: only by an explicit cast."""
+    found = made_cast(source, target, "assignment")
+    return None if found is None else found.compute
 
 
 def cast(source: Type, target: Type) -> One | None:
     """CAST(… AS target); None where there is no such cast (or not yet)."""
-    if is_text(target):
-        text = _text_of(source)
-        length = target.length
-        if text is None or length is None:
-            return text
-        return lambda value: text(value)[:length]  # explicit casts cut, as in PostgreSQL
-    if is_text(source):
-        return None if target.name == "bytea" else lambda value: from_text(target, value)
-    names = (source.name, target.name)
-    if names == ("boolean", "integer"):
-        return lambda value: value
-    if names == ("integer", "boolean"):
-        return lambda value: int(value != 0)
-    if names in (("date", "timestamp"), ("date", "timestamptz")):
-        return lambda value: value * DAY_US
-    if names in (("timestamp", "date"), ("timestamptz", "date")):
-        return lambda value: value // DAY_US
-    return assign(source, target)
+    found = made_cast(source, target, "explicit")
+    return None if found is None else found.compute

@@ -1,0 +1,261 @@
+"""+ - * / % over storage values: integers of three widths, doubles, exact numbers.
+
+Integers are checked to the width of their type (22003), division truncates and refuses zero
+(22012), % takes the sign of the dividend, doubles refuse to become infinite; a numeric has as many
+digits behind the point as PostgreSQL gives it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+from leasehold.model.errors import DivisionByZero, OutOfRange
+from leasehold.schema.numeric import (
+    EXACT,
+    SCALE_MAX,
+    decimal_of,
+    rounded,
+    stored_form,
+)
+from leasehold.schema.types import INTEGER_BITS, Type
+from leasehold.sql.function import BIGINT, DOUBLE, INTEGERS, NUMERIC, Function, unchanged
+
+Two = Callable[[Any, Any], Any]
+One = Callable[[Any], Any]
+
+DIGITS_LEAST: Final = 16
+"""Significant digits of a quotient, a root, a logarithm."""
+DISPLAY_SCALE_MAX: Final = 1_000
+"""Digits behind the point of what does not come out even."""
+_GROUP: Final = 4  # PostgreSQL's digits are groups of four, from which it estimates
+
+
+# ------------------------------------------------------------------ integers
+
+
+def ranged(kind: Type, compute: Callable[..., int]) -> Callable[..., int]:
+    """Raises OutOfRange (22003) where the result has no room in `kind`."""
+    limit = 1 << INTEGER_BITS[kind.name] - 1
+
+    def checked(*values: int) -> int:
+        value = compute(*values)
+        if not -limit <= value < limit:
+            raise OutOfRange(f"{kind} out of range")
+        return value
+
+    return checked
+
+
+def divided(left: int, right: int) -> int:
+    """Towards zero."""
+    if right == 0:
+        raise DivisionByZero("division by zero")
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def modulo(left: int, right: int) -> int:
+    if right == 0:
+        raise DivisionByZero("division by zero")
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
+
+
+_INTEGER: Final[dict[str, Callable[..., int]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": divided,
+    "%": modulo,
+    "&": operator.and_,
+    "|": operator.or_,
+    "#": operator.xor,
+}
+
+
+# ------------------------------------------------------------------ doubles
+
+
+def finite(compute: Callable[..., float], *, shrinks: bool = False) -> Callable[..., float]:
+    """Raises OutOfRange (22003) where finite values give an infinite one, or, with `shrinks`, zero
+    of values that are not; NaN has no storage form."""
+
+    def checked(*values: float) -> float:
+        try:
+            value = compute(*values)
+        except ZeroDivisionError as error:
+            raise DivisionByZero("division by zero") from error
+        except OverflowError as error:
+            raise OutOfRange("value out of range: overflow") from error
+        if not math.isfinite(value) and all(map(math.isfinite, values)):
+            raise OutOfRange("value out of range: overflow")
+        if shrinks and value == 0.0 and all(values) and math.isfinite(values[1]):
+            raise OutOfRange("value out of range: underflow")
+        if math.isnan(value):
+            raise OutOfRange("the result is not a number, which double precision can't hold here")
+        return value
+
+    return checked
+
+
+_DOUBLE: Final[dict[str, Callable[..., float]]] = {
+    "+": finite(operator.add),
+    "-": finite(operator.sub),
+    "*": finite(operator.mul, shrinks=True),
+    "/": finite(operator.truediv, shrinks=True),
+}
+
+
+# ------------------------------------------------------------------ exact numbers
+
+
+def of_decimals(compute: Callable[..., Decimal]) -> Callable[..., str]:
+    """`compute` over numbers as one over their storage forms."""
+
+    def stored(*values: str) -> str:
+        return stored_form(compute(*map(decimal_of, values)))
+
+    return stored
+
+
+def shown_scale(value: Decimal) -> int:
+    """Digits behind the point; 0 of what is not finite."""
+    exponent = value.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else 0
+
+
+def weight(value: Decimal) -> tuple[int, int]:
+    """Which power of 10,000 the first group of digits that is not zero counts, and the group."""
+    if not value:
+        return 0, 0
+    place = value.adjusted() // _GROUP
+    first = int(abs(value).scaleb(-place * _GROUP, context=EXACT))
+    return place, first
+
+
+def bounded_scale(scale: int, *values: Decimal) -> int:
+    """Not less than any of the values has, nor more than what does not come out even may have."""
+    return min(max(scale, 0, *map(shown_scale, values)), DISPLAY_SCALE_MAX)
+
+
+def _division_scale(left: Decimal, right: Decimal) -> int:
+    left_place, left_first = weight(left)
+    right_place, right_first = weight(right)
+    place = left_place - right_place - (left_first <= right_first)
+    return bounded_scale(DIGITS_LEAST - place * _GROUP, left, right)
+
+
+def times_power(value: Decimal, power: int) -> int:
+    """The whole number value × 10^power; `power` at least its digits behind the point."""
+    return int(value.scaleb(power, context=EXACT))
+
+
+def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
+    """Rounded half away from zero to `scale` digits behind the point."""
+    down = shown_scale(right)
+    up = shown_scale(left)
+    number, by = times_power(left, up), times_power(right, down)
+    shift = scale + down - up
+    if shift >= 0:
+        number *= 10**shift
+    else:
+        by *= 10**-shift
+    whole, rest = divmod(abs(number), abs(by))
+    if 2 * rest >= abs(by):
+        whole += 1
+    sign = -1 if (number < 0) != (by < 0) else 1
+    return Decimal(sign * whole).scaleb(-scale, context=EXACT)
+
+
+def _divide(left: Decimal, right: Decimal) -> Decimal:
+    if left.is_nan() or right.is_nan():
+        return Decimal("NaN")
+    if not right:
+        raise DivisionByZero("division by zero")
+    if right.is_infinite():
+        return Decimal("NaN") if left.is_infinite() else Decimal(0)
+    if left.is_infinite():
+        return left if right > 0 else -left
+    return quotient(left, right, _division_scale(left, right))
+
+
+def _remainder(left: Decimal, right: Decimal) -> Decimal:
+    if left.is_nan() or right.is_nan():
+        return Decimal("NaN")
+    if not right:
+        raise DivisionByZero("division by zero")
+    if left.is_infinite():
+        return Decimal("NaN")
+    if right.is_infinite():
+        return left
+    scale = max(shown_scale(left), shown_scale(right))
+    rest = modulo(times_power(left, scale), times_power(right, scale))
+    return Decimal(rest).scaleb(-scale, context=EXACT)
+
+
+def _product(left: Decimal, right: Decimal) -> Decimal:
+    made = EXACT.multiply(left, right)
+    return rounded(made, SCALE_MAX) if shown_scale(made) > SCALE_MAX else made
+
+
+_EXACT: Final[dict[str, Callable[..., Decimal]]] = {
+    "+": EXACT.add,
+    "-": EXACT.subtract,
+    "*": _product,
+    "/": _divide,
+    "%": _remainder,
+}
+
+
+# ------------------------------------------------------------------ the operators
+
+
+def _negated_double(value: float) -> float:
+    return -value
+
+
+def wider(left: Type, right: Type) -> Type:
+    return max(left, right, key=INTEGERS.index)
+
+
+def _integer_operators() -> list[Function]:
+    made = []
+    for left in INTEGERS:
+        for right in INTEGERS:
+            kind = wider(left, right)
+            signs = "+-*/%" if left != right else "+-*/%&|#"
+            for sign in signs:
+                compute = ranged(kind, _INTEGER[sign])
+                made.append(Function(sign, (left, right), kind, compute))
+        made.append(Function("-", (left,), left, ranged(left, operator.neg)))
+        made.append(Function("+", (left,), left, operator.pos))
+        made.append(Function("~", (left,), left, operator.invert))
+    return made
+
+
+OPERATORS: Final = (
+    *_integer_operators(),
+    *(Function(sign, (DOUBLE, DOUBLE), DOUBLE, compute) for sign, compute in _DOUBLE.items()),
+    Function("-", (DOUBLE,), DOUBLE, _negated_double),
+    Function("+", (DOUBLE,), DOUBLE, operator.pos),
+    *(
+        Function(sign, (NUMERIC, NUMERIC), NUMERIC, of_decimals(compute))
+        for sign, compute in _EXACT.items()
+    ),
+    Function("-", (NUMERIC,), NUMERIC, of_decimals(Decimal.copy_negate)),
+    Function("+", (NUMERIC,), NUMERIC, unchanged),
+    Function("<<", (INTEGERS[1], INTEGERS[1]), INTEGERS[1], lambda a, b: _shifted(a, b, 32)),
+    Function("<<", (BIGINT, INTEGERS[1]), BIGINT, lambda a, b: _shifted(a, b, 64)),
+    Function(">>", (INTEGERS[1], INTEGERS[1]), INTEGERS[1], lambda a, b: a >> (b & 31)),
+    Function(">>", (BIGINT, INTEGERS[1]), BIGINT, lambda a, b: a >> (b & 63)),
+)
+
+
+def _shifted(value: int, by: int, bits: int) -> int:
+    """Bits that leave on the left are gone, as in C."""
+    made = (value << (by & bits - 1)) & (1 << bits) - 1
+    return made - (1 << bits) if made >> bits - 1 else made

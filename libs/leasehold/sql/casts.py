@@ -1,0 +1,228 @@
+"""Which type becomes which, and how: PostgreSQL's casts, with the context that each needs.
+
+*implicit* casts are made anywhere without being asked for, *assignment* ones when a value is put
+into a column, *explicit* ones by CAST alone. A type's length, precision and scale are applied after
+the change of the type: an explicit cast cuts a text that is too long, an assignment refuses it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Final, Literal, TypeAlias
+
+from leasehold.model.errors import InvalidArgument, OutOfRange
+from leasehold.schema import json_value
+from leasehold.schema.moments import DAY_US
+from leasehold.schema.numeric import EXACT, decimal_of, fitted, stored_form
+from leasehold.schema.numeric import text_of as numeric_text
+from leasehold.schema.types import INTEGER_BITS, Type, to_storage
+from leasehold.sql.function import DOUBLE, Function, is_integer, is_text, unchanged
+from leasehold.sql.moment_text import day_in_range
+from leasehold.sql.resolution import is_implicit
+from leasehold.sql.text_form import from_text, to_text
+
+Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
+Convert: TypeAlias = Callable[[Any], Any]
+
+_NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double precision"})
+_MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
+
+
+def made_cast(source: Type | None, target: Type, context: Context) -> Function | None:
+    """None where there is no such cast, or not in this context. `source` None: an open constant,
+    whose compute takes its text."""
+    if source is None:
+        return Function("cast", (Type("text"),), target, _of_constant(target, context))
+    if not _allowed(source, target, context):
+        return None
+    change = _changed(source, target)
+    if change is None:
+        return None
+    fit = _fitted(source, target, context)
+    return Function("cast", (source,), target, _after(change, fit))
+
+
+def _after(change: Convert, fit: Convert | None) -> Convert:
+    if fit is None:
+        return change
+    return fit if change is unchanged else lambda value: fit(change(value))
+
+
+def _of_constant(target: Type, context: Context) -> Convert:
+    if context == "explicit" and is_text(target) and target.length is not None:
+        open_end = Type("text")
+        fit = _fitted(open_end, target, context)
+        assert fit is not None
+        return lambda text: fit(from_text(open_end, text))
+    return lambda text: from_text(target, text)
+
+
+def _allowed(source: Type, target: Type, context: Context) -> bool:
+    """By name; a context allows what the ones before it do."""
+    if is_implicit(source, target):
+        return True
+    if context == "implicit":
+        return False
+    names = {source.name, target.name}
+    if names <= _NUMBERS or is_text(target):
+        return True
+    if source.name in ("timestamp", "timestamptz") and names <= _MOMENTS:
+        return True
+    return context == "explicit"
+
+
+def _changed(source: Type, target: Type) -> Convert | None:
+    """The change of the type, without length or precision; None where there is none."""
+    if source.name == target.name:
+        return unchanged
+    if is_text(target):
+        if is_text(source):
+            return _without_blanks if target.name == "char" else unchanged
+        return _to_text(source, target)
+    if is_text(source):
+        plain = Type(target.name)
+        return lambda value: from_text(plain, value)
+    if source.name in _NUMBERS and target.name in _NUMBERS:
+        return _number(source, target)
+    if source.name == "jsonb":
+        return _of_json(target)
+    return _OTHERS.get((source.name, target.name))
+
+
+def _without_blanks(value: str) -> str:
+    return value.rstrip(" ")
+
+
+def _to_text(source: Type, target: Type) -> Convert:
+    if source.name in ("uuid", "jsonb") and target.name != "char":
+        return unchanged
+    if target.name == "char":
+        return lambda value: to_text(source, value).rstrip(" ")
+    return lambda value: to_text(source, value)
+
+
+_OTHERS: Final[dict[tuple[str, str], Convert]] = {
+    ("boolean", "integer"): unchanged,
+    ("integer", "boolean"): lambda value: int(value != 0),
+    ("date", "timestamp"): lambda value: value * DAY_US,
+    ("date", "timestamptz"): lambda value: value * DAY_US,
+    ("timestamp", "date"): lambda value: day_in_range(value // DAY_US),
+    ("timestamptz", "date"): lambda value: day_in_range(value // DAY_US),
+    # Every session's zone is UTC here.
+    ("timestamptz", "timestamp"): unchanged,
+    ("timestamp", "timestamptz"): unchanged,
+}
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def _number(source: Type, target: Type) -> Convert:
+    if is_integer(source):
+        if is_integer(target):
+            wide = INTEGER_BITS[target.name] >= INTEGER_BITS[source.name]
+            return unchanged if wide else whole(target)
+        if target == DOUBLE:
+            return float
+        return lambda value: stored_form(Decimal(value))
+    if source == DOUBLE:
+        if is_integer(target):
+            return lambda value: whole(target)(_rint(value, target))
+        return lambda value: stored_form(decimal_of_double(value))
+    if is_integer(target):
+        return lambda value: whole(target)(_nearest(value, target))
+    return double_of_numeric
+
+
+def whole(kind: Type) -> Callable[[int], int]:
+    limit = 1 << INTEGER_BITS[kind.name] - 1
+
+    def checked(value: int) -> int:
+        if not -limit <= value < limit:
+            raise OutOfRange(f"{kind} out of range")
+        return value
+
+    return checked
+
+
+def _rint(value: float, kind: Type) -> int:
+    """Half to even."""
+    if not math.isfinite(value):
+        raise OutOfRange(f"{kind} out of range")
+    return round(value)
+
+
+def _nearest(value: str, kind: Type) -> int:
+    """Half away from zero."""
+    number = decimal_of(value)
+    if not number.is_finite():
+        raise OutOfRange(f"cannot convert {numeric_text(value)} to {kind}")
+    if number.adjusted() > 20:
+        raise OutOfRange(f"{kind} out of range")
+    return int(number.to_integral_value(ROUND_HALF_UP, context=EXACT))
+
+
+def decimal_of_double(value: float) -> Decimal:
+    """15 digits are sure, and PostgreSQL takes no more of a double."""
+    return Decimal(f"{value:.15g}") if math.isfinite(value) else Decimal(value)
+
+
+def double_of_numeric(value: str) -> float:
+    """Raises OutOfRange (22003) where the number is too large or too small."""
+    number = decimal_of(value)
+    made = float(number)
+    if math.isnan(made):
+        raise OutOfRange("NaN can't be a value of double precision here")
+    vanished = made == 0.0 and bool(number)
+    if (math.isinf(made) and number.is_finite()) or vanished:
+        raise OutOfRange(f'"{numeric_text(value):.80}" is out of range for type double precision')
+    return made
+
+
+# ------------------------------------------------------------------ jsonb
+
+
+def _of_json(target: Type) -> Convert | None:
+    if target.name == "boolean":
+        return lambda value: int(_json_part(value, bool, target))
+    if target.name not in _NUMBERS:
+        return None
+    exact = Type("numeric")
+    change = unchanged if target.name == "numeric" else _number(exact, Type(target.name))
+
+    def convert(value: str) -> Any:
+        return change(stored_form(_json_part(value, Decimal, target)))
+
+    return convert
+
+
+def _json_part(stored: str, wanted: type, target: Type) -> Any:
+    value = json_value.value_of(stored)
+    if not isinstance(value, wanted):
+        raise InvalidArgument(f"cannot cast jsonb {json_value.kind_of(value)} to type {target}")
+    return value
+
+
+# ------------------------------------------------------------------ length and precision
+
+
+def _fitted(source: Type, target: Type, context: Context) -> Convert | None:
+    if target.length is not None and is_text(target):
+        if source.name == target.name and (source.length or target.length + 1) <= target.length:
+            return None
+        return _cut(target) if context == "explicit" else to_storage(target)
+    if target.precision is not None:
+        if source == target:
+            return None
+        precision, scale = target.precision, target.scale
+        return lambda value: stored_form(fitted(decimal_of(value), precision, scale))
+    return None
+
+
+def _cut(target: Type) -> Convert:
+    length = target.length
+    if target.name == "char":
+        return lambda value: value[:length].rstrip(" ")
+    return lambda value: value[:length]

@@ -1,0 +1,138 @@
+"""Functions, operators and casts, found by name and types: one meaning for whoever evaluates SQL.
+
+`Function.compute` takes and gives storage values. An argument type None is an open constant
+(PostgreSQL's `unknown`): whoever calls brings it to the type that the found function takes, by
+`cast_for(None, …)`; an argument of another type by `cast_for(…, "implicit")`. What PostgreSQL has
+as syntax (CASE, COALESCE, IN, IS) is the compilers' own, by `common_type`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from leasehold.model.errors import UnknownFunction, WrongType
+from leasehold.schema.types import KNOWN, SYNONYMS, Type
+from leasehold.sql import arithmetic, comparisons, functions_number, functions_text
+from leasehold.sql.casts import Context, made_cast
+from leasehold.sql.function import TEXT, Function, is_text
+from leasehold.sql.resolution import category, is_implicit, is_preferred, resolved, shown
+
+Kinds = tuple[Type | None, ...]
+
+
+def _by_name(*tables: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
+    found: dict[str, list[Function]] = defaultdict(list)
+    for table in tables:
+        for function in table:
+            found[function.name].append(function)
+    return {name: tuple(functions) for name, functions in found.items()}
+
+
+_FUNCTIONS: Final = _by_name(functions_text.FUNCTIONS, functions_number.FUNCTIONS)
+_OPERATORS: Final = _by_name(arithmetic.OPERATORS, comparisons.OPERATORS, functions_text.OPERATORS)
+FUNCTION_NAMES: Final = frozenset(_FUNCTIONS)
+_KEPT_MAX: Final = 8_192
+
+
+def function_for(name: str, kinds: Sequence[Type | None]) -> Function:
+    """Raises UnknownFunction (42883), AmbiguousFunction (42725). A sign is an operator's, which
+    stands before its one operand."""
+    if name in _OPERATORS:
+        return _operator(name, tuple(kinds))
+    return _function(name, tuple(kinds))
+
+
+def operator_for(sign: str, left: Type | None, right: Type | None) -> Function:
+    """Raises as `function_for`."""
+    return _operator(sign, (left, right))
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def cast_for(source: Type | None, target: Type, context: Context) -> Function | None:
+    """None where there is no such cast in this context; its `compute` may be `unchanged`."""
+    return made_cast(source, target, context)
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _function(name: str, kinds: Kinds) -> Function:
+    found = resolved(_FUNCTIONS.get(name, ()), kinds)
+    if found is not None:
+        return found
+    target = SYNONYMS.get(name, name)
+    if len(kinds) == 1 and target in KNOWN:  # date('2020-01-31') is a cast
+        cast = cast_for(kinds[0], Type(target), "explicit")
+        if cast is not None:
+            return cast
+    signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
+    if name not in _FUNCTIONS:
+        raise UnknownFunction(f"function {signature} does not exist")
+    raise UnknownFunction(
+        f"function {signature} does not exist: no function of that name takes such arguments;"
+        " CAST some of them"
+    )
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _operator(sign: str, kinds: Kinds) -> Function:
+    functions = _OPERATORS.get(sign, ())
+    if sign == "||" and len(kinds) == 2:
+        functions = (*functions, *_beside_text(kinds))
+    known = [kind for kind in kinds if kind is not None]
+    if len(kinds) == 2 and len(known) == 1:
+        # PostgreSQL tries first whether both operands may be of one type.
+        name = known[0].name
+        for function in functions:
+            if [kind.name for kind in function.arguments] == [name, name]:
+                return function
+    found = resolved(functions, kinds)
+    if found is not None:
+        return found
+    words = f" {sign} ".join(shown(kind) for kind in kinds)
+    words = f"{sign} {words}" if len(kinds) == 1 else words
+    raise UnknownFunction(
+        f"operator does not exist: {words}: no operator of that name takes such arguments; CAST"
+        " some of them"
+    )
+
+
+def _beside_text(kinds: Kinds) -> list[Function]:
+    """text || anything and anything || text: what is no text is cast to it."""
+    made = []
+    left, right = kinds
+    for kind, at_left in ((left, True), (right, False)):
+        if kind is None or is_text(kind) or kind.name in ("jsonb", "bytea"):
+            continue
+        change = cast_for(kind, TEXT, "explicit")
+        assert change is not None, kind
+        arguments = (kind, TEXT) if at_left else (TEXT, kind)
+        made.append(Function("||", arguments, TEXT, _joined(change.compute, at_left=at_left)))
+    return made
+
+
+def _joined(to_text: Callable[[Any], str], *, at_left: bool) -> Callable[[Any, Any], str]:
+    joined = functions_text.joined
+    if at_left:
+        return lambda left, right: joined(to_text(left), right)
+    return lambda left, right: joined(left, to_text(right))
+
+
+def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type:
+    """The type to which CASE, COALESCE, UNION … bring all of them: PostgreSQL's rule. Text where
+    none is known. A length or precision stays where all have the same. Raises WrongType (42804)."""
+    known = [kind for kind in kinds if kind is not None]
+    if not known:
+        return TEXT
+    if all(kind == known[0] for kind in kinds):
+        return known[0]
+    found = known[0]
+    for kind in known[1:]:
+        if kind.name == found.name:
+            continue
+        if category(kind) != category(found) or category(kind) == "other":
+            raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
+        if not is_preferred(found) and is_implicit(found, kind):
+            found = kind
+    return Type(found.name)

@@ -1,0 +1,79 @@
+"""= <> < <= > >= over storage values, which are ordered as PostgreSQL orders the type.
+
+Of a numeric and an interval the sort key is compared, not the scale or the parts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from leasehold.schema.moments import DAY_US
+from leasehold.schema.types import Type, sort_key_of
+from leasehold.sql.function import (
+    BOOLEAN,
+    BYTEA,
+    CHAR,
+    DATE,
+    DOUBLE,
+    INTEGERS,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Function,
+)
+
+SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ORDERED: Final = (
+    *(DOUBLE, NUMERIC, TEXT, CHAR, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ),
+    *(INTERVAL, UUID),
+)
+
+
+def comparison(
+    sign: str, left: Callable[[Any], Any] | None = None, right: Callable[[Any], Any] | None = None
+) -> Callable[[Any, Any], int]:
+    """`left` and `right` bring a side to what is compared."""
+    compare = SIGNS[sign]
+    if left is None and right is None:
+        return lambda a, b: int(compare(a, b))
+    first, second = left or _itself, right or _itself
+    return lambda a, b: int(compare(first(a), second(b)))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _midnight(day: int) -> int:
+    return day * DAY_US
+
+
+def _of(left: Type, right: Type, signs: tuple[str, ...] = tuple(SIGNS)) -> list[Function]:
+    key = sort_key_of(left)
+    first = _midnight if left == DATE and right != DATE else key
+    second = _midnight if right == DATE and left != DATE else key
+    return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in signs]
+
+
+_MOMENTS: Final = (DATE, TIMESTAMP, TIMESTAMPTZ)
+
+OPERATORS: Final = (
+    *(f for left in INTEGERS for right in INTEGERS for f in _of(left, right)),
+    *(f for kind in _ORDERED for f in _of(kind, kind)),
+    *(f for left in _MOMENTS for right in _MOMENTS if left != right for f in _of(left, right)),
+    # The order of jsonb values is a matter of its own, and not here yet.
+    *_of(JSONB, JSONB, ("=", "<>")),
+)
