@@ -57,6 +57,7 @@ PASSED_THROUGH = (
     "LEASEHOLD_LOG_LEVEL",
     "LEASEHOLD_SESSION_TTL_MS",
     "LEASEHOLD_HISTORY_MS",
+    "LEASEHOLD_ROW_HISTORY_MS",
 )
 # For the nodes: with these set, snapshots travel encrypted.
 PASSED_TO_NODES = (

@@ -45,6 +45,7 @@ class Reference:
         self.position = LogPosition()
         self.positions: dict[int, LogPosition] = {0: self.position}  # by offset
         self.store = MemoryStore()
+        self.store.keep_rows(self._history.rows_ms > 0)
         self.catalog = Catalog()
         self.commits: dict[bytes, tuple[int, Commit]] = {}  # by request id
         self.decided_at: dict[tuple[bytes, int], int] = {}  # (request id, attempt) → offset

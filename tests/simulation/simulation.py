@@ -97,7 +97,8 @@ def plan_of(seed: int) -> Plan:
     )
     chaos_ms, fault_pause_ms = rng.choice((3_000, 6_000, 10_000)), rng.choice((80, 250, 600))
     # Mostly the past is forgotten as soon as it is past, for which an hour's run has no time.
-    history = HistorySettings(keep_ms=rng.choice((0, 0, 1_000, 24 * 3_600_000)))
+    keep_ms = rng.choice((0, 0, 1_000, 24 * 3_600_000))
+    history = HistorySettings(keep_ms, rng.choice((0, 300, 60_000)))
     shape = replace(shape, master=replace(shape.master, history=history))
     return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
 

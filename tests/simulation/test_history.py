@@ -17,9 +17,9 @@ from tests.simulation.stage import Stage
 DDL = ("alter table t add column b bigint", "alter table t drop column b", "drop table t")
 
 
-def changed(keep_ms: int) -> Stage:
+def changed(keep_ms: int, rows_ms: int) -> Stage:
     """A table that was made, changed and dropped; then time for a collection or two."""
-    stage = Stage(master=MasterSettings(history=HistorySettings(keep_ms=keep_ms)))
+    stage = Stage(master=MasterSettings(history=HistorySettings(keep_ms, rows_ms)))
     for sql in DDL:
         job = stage.settle({"sql": sql}).answer["job"]
         jobs = stage.reference.catalog.jobs
@@ -35,7 +35,7 @@ def _ended(jobs: Mapping[int, Job], job: int) -> bool:
 
 
 def test_what_is_kept_can_be_asked_for_on_every_node() -> None:
-    stage = changed(24 * 3_600_000)
+    stage = changed(24 * 3_600_000, 60_000)
     versions = stage.reference.catalog.versions(1)
     assert len(versions) > 4
     assert [d.version for d in versions] == list(range(1, len(versions) + 1))
@@ -48,7 +48,7 @@ def test_what_is_kept_can_be_asked_for_on_every_node() -> None:
 
 
 def test_what_is_past_is_collected_alike_and_nodes_start_again_without_it() -> None:
-    stage = changed(0)
+    stage = changed(0, 0)
     assert len(stage.reference.catalog.versions(1)) == 1, "the newest stays: the table is absent"
     stage.node("r1").crash()
     stage.node("r1").start()

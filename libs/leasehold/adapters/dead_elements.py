@@ -32,3 +32,14 @@ def dead_elements(
         if descriptor.version >= min(min_version, newest):
             live |= ids
     return frozenset(named - live)
+
+
+def needed_elements(versions: Iterable[Descriptor], kept_from: int) -> frozenset[int]:
+    """Ids that somebody may still read as of an LSN from `kept_from` on: those of the newest
+    version, and of each that was current until later than that. Of one table, oldest first."""
+    kept = tuple(versions)
+    needed: set[int] = set()
+    for descriptor, after in zip(kept, (*kept[1:], None), strict=True):
+        if after is None or after.since_lsn > kept_from:
+            needed |= element_ids_of(descriptor)
+    return frozenset(needed)

@@ -267,6 +267,13 @@ class ClusterSettings:
         default=24 * 3600 * 1000,
         parse=integer(0, 366 * 24 * 3600 * 1000),
     )
+    row_history_ms: int = setting(
+        "LEASEHOLD_ROW_HISTORY_MS",
+        "how long replaced rows stay readable AS OF their time, 0 = not at all (then there are no"
+        " snapshot and serializable transactions); the same for all nodes",
+        default=60_000,
+        parse=integer(0, 366 * 24 * 3600 * 1000),
+    )
     ready_file: Path | None = setting(
         "LEASEHOLD_READY_FILE",
         "file that the process writes once it is ready for work",

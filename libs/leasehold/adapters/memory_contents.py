@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from leasehold.adapters.dead_elements import dead_elements
 from leasehold.model.ports import Row
@@ -13,10 +13,23 @@ from leasehold.schema.descriptor import Descriptor, from_wire
 Entry = tuple[int, int, Key, Key]  # table id, index id, entry (key, included), primary key
 
 
+class OldRow(NamedTuple):
+    """What a row was from the LSN of its image up to just before `until`."""
+
+    genids: Genids
+    lsn: int
+    until: int
+    pairs: dict[int, Any]
+
+
 @dataclass
 class Contents:
     """Everything a store holds. `exists`: row → its genids and image LSN; `pairs`: (table, key,
-    element) → value, with or without a row; `entries`: a set."""
+    element) → value, with or without a row; `entries`: a set.
+
+    Of the past: `old` rows by (table, key), oldest first, kept from `rows_lsn` on (None: none are);
+    `emptied`: table → LSN of its last TRUNCATE; `written`: table → LSN of its last write; `times`:
+    (LSN, commit time), where it does not just rise by 1 µs."""
 
     position: LogPosition = field(default_factory=LogPosition)
     exists: dict[tuple[int, Key], tuple[Genids, int]] = field(default_factory=dict)
@@ -30,6 +43,12 @@ class Contents:
     collected: dict[int, frozenset[int]] = field(default_factory=dict)  # ids, by table
     history_floor: int = 0
     dead: dict[int, frozenset[int]] = field(default_factory=dict)  # worked out from the catalog
+    old: dict[tuple[int, Key], tuple[OldRow, ...]] = field(default_factory=dict)
+    rows_lsn: int | None = None
+    emptied: dict[int, int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
+    times: tuple[tuple[int, int], ...] = ()
+    newest_lsn: int = 0  # applied, committed or not
 
     def copy(self) -> Contents:
         """Pairs of a row are replaced, never changed in place, so outer copies are enough."""
@@ -46,6 +65,12 @@ class Contents:
             dict(self.collected),
             self.history_floor,
             dict(self.dead),
+            dict(self.old),
+            self.rows_lsn,
+            dict(self.emptied),
+            dict(self.written),
+            self.times,
+            self.newest_lsn,
         )
 
     def dead_elements(self, table_id: int) -> frozenset[int]:
@@ -69,6 +94,37 @@ class Contents:
         dead = self.dead_elements(table_id)
         pairs = self.pairs.get((table_id, key), {})
         return Row({e: v for e, v in pairs.items() if e not in dead}, *stamp)
+
+    def kept_from(self, table_id: int) -> int | None:
+        """The LSN from which on a table's rows of the past are kept, None when none are."""
+        if self.rows_lsn is None:
+            return None
+        return max(self.rows_lsn, self.history_floor, self.emptied.get(table_id, 0))
+
+    def lsn_at(self, time_us: int) -> int:
+        """Of the last commit at or before a time, 0 when that is no longer known."""
+        before = [at for at in self.times if at[1] <= time_us]
+        if not before:
+            return 0
+        lsn, commit_us = before[-1]
+        after = [at[0] for at in self.times if at[0] > lsn]
+        last = after[0] - 1 if after else self.newest_lsn
+        return min(lsn + time_us - commit_us, last)
+
+    def at(self, lsn: int) -> Contents:
+        """Rows, pairs and entries as they were, with today's catalog and floors: each row from its
+        image of then, each entry from its row."""
+        then = self.copy()
+        then.exists = {row: stamp for row, stamp in self.exists.items() if stamp[1] <= lsn}
+        then.pairs = {row: self.pairs.get(row, {}) for row in then.exists}
+        for row, versions in self.old.items():
+            for old in versions:
+                if old.lsn <= lsn < old.until:
+                    assert row not in then.exists, "one version of a row is valid at a time"
+                    then.exists[row] = (old.genids, old.lsn)
+                    then.pairs[row] = old.pairs
+        then.entries = set()
+        return then
 
     def key(self) -> tuple[Any, ...]:
         """Rows, pairs, entries and outcomes as one hashable value (catalog and position too)."""

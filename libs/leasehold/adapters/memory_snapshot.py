@@ -8,16 +8,26 @@ from leasehold.adapters.memory_contents import Contents
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.history import History
+from leasehold.schema.descriptor import Descriptor, Index, from_wire
+from leasehold.schema.entries import entry_of
+from leasehold.schema.history import History, check_kept
 from leasehold.schema.states import READABLE
 
 
 class MemorySnapshot:
-    """StoreSnapshot on a copy of what was committed."""
+    """StoreSnapshot on a copy of what was committed; `then` with its rows as of an earlier LSN."""
 
-    def __init__(self, contents: Contents) -> None:
-        self._contents = contents
+    def __init__(self, contents: Contents, then: int | None = None) -> None:
+        self._now = contents
+        self._contents = contents if then is None else contents.at(then)
+        self._then = then
+        self.lsn = contents.position.lsn if then is None else then
+
+    def __enter__(self) -> MemorySnapshot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def position(self) -> LogPosition:
         return self._contents.position
@@ -25,7 +35,27 @@ class MemorySnapshot:
     def min_version(self, table_id: int) -> int:
         return self._contents.min_versions.get(table_id, 1)
 
+    def as_of(self, lsn: int) -> MemorySnapshot:
+        held = self._now
+        if lsn == held.position.lsn:
+            return MemorySnapshot(held)
+        floor = None if held.rows_lsn is None else max(held.rows_lsn, held.history_floor)
+        check_kept(floor, lsn, held.position.lsn)
+        return MemorySnapshot(held, lsn)
+
+    def lsn_at(self, time_us: int) -> int:
+        return self._now.lsn_at(time_us)
+
+    def versions(self, table_id: int) -> tuple[Descriptor, ...]:
+        return tuple(self._contents.versions(table_id))
+
+    def _check_kept(self, table_id: int) -> None:
+        if self._then is not None:
+            check_kept(self._contents.emptied.get(table_id, 0), self._then)
+
     def newest(self, table: str) -> Descriptor:
+        if self._then is not None:
+            return self.descriptor_at(table, self._then)
         newest: dict[int, Descriptor] = {}
         for (table_id, _), body in sorted(self._contents.descriptors.items()):
             newest[table_id] = from_wire(body)
@@ -40,15 +70,25 @@ class MemorySnapshot:
         return History(tables, held.history_floor, held.position.lsn).table_at(table, lsn)
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
-        row = self._contents.row(descriptor.table_id, key)
+        self._check_kept(descriptor.table_id)
+        row = self._row(descriptor.table_id, key)
         if row is None:
             return None
         known = descriptor.by_id
         return row._replace(values={e: v for e, v in row.values.items() if e in known})
 
+    def _row(self, table_id: int, key: Key) -> Row | None:
+        """Of then: what is dead now was not dead then."""
+        held = self._contents
+        if self._then is None:
+            return held.row(table_id, key)
+        stamp = held.exists.get((table_id, key))
+        return None if stamp is None else Row(held.pairs.get((table_id, key), {}), *stamp)
+
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
+        self._check_kept(descriptor.table_id)
         keys = sorted(
             k
             for t, k in self._contents.exists
@@ -64,11 +104,47 @@ class MemorySnapshot:
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} is not public in this version"
         found = sorted(
-            (tuple((v is None, v) for v in entry[: len(index.columns)]), key)
-            for t, i, entry, key in self._contents.entries
-            if t == descriptor.table_id and i == index_id and entry[: len(values)] == values
+            (_sorted_as(entry, index), key)
+            for entry, key in self._entries(descriptor, index)
+            if entry[: len(values)] == values
         )
         yield from self._rows(descriptor, [key for _, key in found][:rows_max])
+
+    def get_range(
+        self,
+        descriptor: Descriptor,
+        index_id: int,
+        low: Key | None,
+        high: Key | None,
+        *,
+        rows_max: int,
+    ) -> Iterator[tuple[Key, Row]]:
+        index = next(i for i in descriptor.indexes if i.element_id == index_id)
+        first, last = _sortable(low or ()), _sortable(high or ())
+        found = sorted(
+            (entry, key)
+            for entry, key in (
+                (_sorted_as(entry, index), key) for entry, key in self._entries(descriptor, index)
+            )
+            if entry[: len(first)] >= first and (not last or entry[: len(last)] < last)
+        )
+        yield from self._rows(descriptor, [key for _, key in found][:rows_max])
+
+    def _entries(self, descriptor: Descriptor, index: Index) -> Iterator[tuple[Key, Key]]:
+        """(entry, primary key); of the past, each from the row as it was."""
+        self._check_kept(descriptor.table_id)
+        table, held = descriptor.table_id, self._contents
+        if self._then is None:
+            for t, i, entry, key in held.entries:
+                if (t, i) == (table, index.element_id):
+                    yield entry, key
+            return
+        made = entry_of(descriptor, index)
+        for t, key in held.exists:
+            row = self._row(t, key) if t == table else None
+            then = None if row is None else made(row.values)
+            if then is not None:
+                yield then, key
 
     def _rows(self, descriptor: Descriptor, keys: Sequence[Key]) -> Iterator[tuple[Key, Row]]:
         for key in keys:
@@ -78,3 +154,12 @@ class MemorySnapshot:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _sortable(values: Key) -> Key:
+    """NULLs sort last."""
+    return tuple((value is None, value) for value in values)
+
+
+def _sorted_as(entry: Key, index: Index) -> Key:
+    return _sortable(entry[: len(index.columns)])

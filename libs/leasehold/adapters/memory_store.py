@@ -12,7 +12,7 @@ from typing import Any
 
 from leasehold.adapters.dead_elements import element_ids_of
 from leasehold.adapters.memory_check import check_contents, wrong_entries
-from leasehold.adapters.memory_contents import Contents
+from leasehold.adapters.memory_contents import Contents, OldRow
 from leasehold.adapters.memory_snapshot import MemorySnapshot
 from leasehold.adapters.repairs import Repairs, WrongEntry
 from leasehold.model.errors import StoreCorrupted
@@ -75,6 +75,7 @@ class MemoryStore:
         assert self._now is not self._committed, "no transaction is open"
         assert not self._savepoints, "a savepoint is open"
         self._now.position = position
+        self._now.newest_lsn = position.lsn
         self._committed = self._now
 
     def rollback(self) -> None:
@@ -158,6 +159,8 @@ class MemoryStore:
     ) -> None:
         row = self._now.row(descriptor.table_id, change.key)
         self._verify(descriptor, change, row)
+        if self._now.rows_lsn is not None:
+            self._keep(change, lsn)
         pairs = None if row is None else row.values
         if change.image is None:
             self._put(descriptor, change, pairs, {}, lsn, {})
@@ -170,6 +173,16 @@ class MemoryStore:
         genids.update(change.carried)
         genids.update((lock, genid(lsn, position)) for lock in change.locks)
         self._put(descriptor, change, pairs, changed, lsn, genids)
+
+    def _keep(self, change: RowChange, lsn: int) -> None:
+        """What the row was up to now; a row that this very commit has made was never there."""
+        now, row = self._now, (change.table_id, change.key)
+        genids, since = now.exists.get(row, ({}, lsn))
+        if since < lsn:
+            old = OldRow(genids, since, lsn, now.pairs.get(row, {}))
+            now.old[row] = (*now.old.get(row, ()), old)
+        if change.kind is not ChangeKind.FILL:
+            now.written[change.table_id] = lsn
 
     def _verify(self, descriptor: Descriptor, change: RowChange, row: Row | None) -> None:
         if change.kind is ChangeKind.INSERT:
@@ -213,6 +226,9 @@ class MemoryStore:
         now.exists = {row: stamp for row, stamp in now.exists.items() if row[0] != table_id}
         now.pairs = {row: pairs for row, pairs in now.pairs.items() if row[0] != table_id}
         now.entries = {entry for entry in now.entries if entry[0] != table_id}
+        if now.rows_lsn is not None:
+            now.old = {row: kept for row, kept in now.old.items() if row[0] != table_id}
+            now.emptied[table_id] = now.written[table_id] = lsn
 
     def fill(self, descriptor: Descriptor, fill: Fill) -> int:
         element = descriptor.element(fill.element_id)
@@ -261,6 +277,34 @@ class MemoryStore:
         for _, request_id in old[:rows_max]:
             del self._now.outcomes[request_id]
         return len(old[:rows_max])
+
+    # ------------------------------------------------------------ rows of the past
+
+    def keep_rows(self, on: bool) -> None:
+        assert self._now is self._committed, "a transaction is open"
+        now = self._now
+        if on == (now.rows_lsn is not None):
+            return
+        now.rows_lsn = now.position.lsn if on else None
+        now.old, now.emptied, now.written, now.times = {}, {}, {}, ()
+
+    def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
+        if self._now.rows_lsn is not None:
+            self._now.times = (*self._now.times, *times)
+
+    def collect_rows(self, before_us: int, newest_lsn: int) -> None:
+        now = self._now
+        if now.rows_lsn is None:
+            return
+        now.newest_lsn = newest_lsn
+        floor = now.lsn_at(before_us)
+        if floor <= max(now.rows_lsn, now.history_floor):
+            return
+        now.rows_lsn = floor
+        first = max(lsn for lsn, _ in now.times if lsn <= floor)
+        now.times = tuple(at for at in now.times if at[0] >= first)
+        kept = {row: tuple(o for o in old if o.until > floor) for row, old in now.old.items()}
+        now.old = {row: old for row, old in kept.items() if old}
 
     # ------------------------------------------------------------ readers and checks
 

@@ -78,7 +78,9 @@ def run_node(settings: NodeSettings) -> int:
     if server is not None:
         serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
     named = replace(settings, name=cluster.node, serves=serves)
-    named = named.with_session_ttl(cluster.session_ttl_ms).with_history(cluster.history_ms)
+    named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
+        cluster.history_ms, cluster.row_history_ms
+    )
     node = KafkaNode(named, topics, kafka, redis, store)
     # Records are tuples without cycles, and there are tens of thousands a second: what the cycle
     # collector's scans of the young generation would cost is a stall for every request behind.

@@ -7,8 +7,9 @@ from typing import Any, Final
 import apsw
 import msgpack
 
-from leasehold.adapters.dead_elements import dead_elements, element_ids_of
+from leasehold.adapters.dead_elements import dead_elements, element_ids_of, needed_elements
 from leasehold.adapters.sqlite_history import collected_elements, keep_elements, raise_floor
+from leasehold.adapters.sqlite_row_history import kept_from
 from leasehold.model.ports import StoredCatalog
 from leasehold.model.records import LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
@@ -103,6 +104,13 @@ class StoredTables:
         collected = collected_elements(self._connection, table_id)
         return dead_elements(self._versions(table_id), lowest, collected)
 
+    def removable_elements(self, table_id: int) -> frozenset[int]:
+        """Of those, what nobody can read as of an earlier LSN either."""
+        dead, floor = self.dead_elements(table_id), kept_from(self._connection)
+        if floor is None or not dead:
+            return dead
+        return dead - needed_elements(self._versions(table_id), floor)
+
     def _versions(self, table_id: int) -> list[Descriptor]:
         bodies = self._connection.execute(
             "SELECT body FROM descriptors WHERE table_id = ? ORDER BY version", (table_id,)
@@ -113,15 +121,18 @@ class StoredTables:
         lowest = read_min_versions(self._connection).get(table_id, 1)
         return [made for made in self._versions(table_id) if made.version >= lowest]
 
-    def leftovers(self) -> list[tuple[int, bool]]:
-        """Every table id, and whether the table is absent for all who may use it (D5)."""
+    def leftovers(self) -> list[tuple[int, bool, bool]]:
+        """Every table id, whether the table is absent for all who may use it (D5), and whether
+        its rows can be read as of an earlier LSN all the same."""
         found: list[Any] = self._connection.execute(
             "SELECT DISTINCT table_id FROM descriptors"
         ).fetchall()
         lowest = read_min_versions(self._connection)
+        floor = kept_from(self._connection)
         tables = []
         for (table_id,) in found:
             newest = self._versions(table_id)[-1]
             fenced = lowest.get(table_id, 1) >= newest.version
-            tables.append((table_id, newest.state is State.ABSENT and fenced))
+            readable = floor is not None and newest.since_lsn > floor
+            tables.append((table_id, newest.state is State.ABSENT and fenced, readable))
         return tables

@@ -69,6 +69,10 @@ def entries_name(table_id: int, index_id: int) -> str:
     return f"x{int(table_id)}_{int(index_id)}"
 
 
+def history_name(table_id: int) -> str:
+    return f"h{int(table_id)}"
+
+
 def column_name(element_id: int) -> str:
     return f"c{int(element_id)}"
 
@@ -97,6 +101,48 @@ def entries_tables(connection: apsw.Connection, table_id: int) -> tuple[int, ...
         (len(prefix), prefix),
     )
     return tuple(sorted(int(name[len(prefix) :]) for (name,) in found))
+
+
+def tables_of_rows(connection: apsw.Connection, letter: str = "t") -> tuple[int, ...]:
+    """Ids of tables that have a physical table of rows (with `h`: of their past)."""
+    found = connection.execute(
+        "SELECT CAST(substr(name, 2) AS INTEGER) FROM sqlite_schema"
+        " WHERE type = 'table' AND name GLOB ?",
+        (f"{letter}[0-9]*",),
+    )
+    return tuple(sorted(int(table_id) for (table_id,) in found))
+
+
+def history_tables(connection: apsw.Connection) -> tuple[int, ...]:
+    return tables_of_rows(connection, "h")
+
+
+def make_past(connection: apsw.Connection, table_id: int) -> None:
+    """Create what a table's old images need and the file lacks: a place for each of its columns.
+
+    The key's index has a name of its own each time: one of a table that was set aside may be there
+    still."""
+    name, source = history_name(table_id), table_name(table_id)
+    there, wanted = physical_columns(connection, name), physical_columns(connection, source)
+    if not there:
+        number = connection.pragma("schema_version")
+        connection.execute(
+            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)})",
+        )
+        key = ", ".join(primary_key_of(connection, source))
+        connection.execute(f"CREATE INDEX {name}_by_key_{number} ON {name} ({key})")
+        return
+    for column in wanted:
+        if column not in there:
+            connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
+
+
+def primary_key_of(connection: apsw.Connection, name: str) -> tuple[str, ...]:
+    """The primary key of a physical table, in its order."""
+    found = connection.execute(
+        "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)
+    )
+    return tuple(column for (column,) in found)
 
 
 def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:

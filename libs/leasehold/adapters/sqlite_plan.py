@@ -13,7 +13,13 @@ from typing import Any
 import apsw
 
 from leasehold.adapters.sqlite_functions import EntryFunctions
-from leasehold.adapters.sqlite_layout import column_name, entries_name, lock_name, table_name
+from leasehold.adapters.sqlite_layout import (
+    column_name,
+    entries_name,
+    history_name,
+    lock_name,
+    table_name,
+)
 from leasehold.model.ports import Row
 from leasehold.model.records import Key
 from leasehold.schema.descriptor import Descriptor, Index
@@ -91,6 +97,7 @@ class ReadPlan:
         self.width = len(self.ids)
         self.key_width = len(self.key_ids)
         self.name = table_name(descriptor.table_id)
+        self.past = history_name(descriptor.table_id)
         self.key_names = tuple(column_name(e) for e in self.key_ids)
         self.all_names = (
             *(column_name(e) for e in self.ids),
@@ -130,12 +137,26 @@ class WritePlan(ReadPlan):
     """Reads and writes of one table under one descriptor version.
 
     `columns` are all live physical columns, not only those the version knows: an image carries
-    every pair of its row (T0). `known` are the element ids that the file has a column for.
+    every pair of its row (T0). `known` are the element ids that the file has a column for, and
+    `physical` all its columns, dead ones too.
+
+    `keep` copies a row as it is, if an earlier LSN wrote it, to the images of the past.
     """
 
-    def __init__(self, descriptor: Descriptor, columns: Sequence[int], known: frozenset[int]):
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        columns: Sequence[int],
+        known: frozenset[int],
+        physical: Sequence[str],
+    ):
         super().__init__(descriptor, columns)
         self.known = known
+        shown = ", ".join(physical)
+        self.keep = (
+            f"INSERT INTO {self.past} (id, {shown})"
+            f" SELECT ?, {shown} FROM {self.name} WHERE {self.where_key} AND lsn < ?"
+        )
         names = self.all_names
         self.insert_locks = self.locks
         self.insert = (

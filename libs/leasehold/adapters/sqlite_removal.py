@@ -22,20 +22,25 @@ from leasehold.adapters.sqlite_layout import (
     element_ids,
     entries_name,
     entries_tables,
+    history_name,
     physical_columns,
+    primary_key_of,
     table_name,
     tables_aside,
 )
 
 
 class Removal:
-    """The writer's; `look` after every change of the catalog, then `step` until it says no."""
+    """The writer's; `look` after every change of the catalog, then `step` until it says no.
+    `waits`: something is dead that can still be read as of an earlier LSN; when the floor of what
+    is kept has risen, `look` again."""
 
     def __init__(self, connection: apsw.Connection, tables: StoredTables) -> None:
         self._connection = connection
         self._tables = tables
         self._work: Iterator[None] | None = None
         self._rows_max = 0
+        self.waits = False
 
     def look(self) -> None:
         """What is dead may have changed: begin anew, once all that is to be read is committed."""
@@ -54,13 +59,18 @@ class Removal:
     # ------------------------------------------------------------ each piece ends with a yield
 
     def _everything(self) -> Iterator[None]:
+        self.waits = False
         for name in tables_aside(self._connection):
             yield from self._emptied(name)
-        for table_id, absent in self._tables.leftovers():
+        for table_id, absent, readable in self._tables.leftovers():
             if absent:
-                yield from self._table(table_id)
+                if readable:
+                    self.waits = True
+                else:
+                    yield from self._table(table_id)
                 continue
-            dead = self._tables.dead_elements(table_id)
+            dead = self._tables.removable_elements(table_id)
+            self.waits = self.waits or dead != self._tables.dead_elements(table_id)
             for index_id in set(entries_tables(self._connection, table_id)) & dead:
                 yield from self._emptied(entries_name(table_id, index_id))
             columns = set(element_ids(physical_columns(self._connection, table_name(table_id))))
@@ -73,10 +83,12 @@ class Removal:
         if physical_columns(self._connection, table_name(table_id)):
             forget_rows(self._connection, table_id)
             yield from self._emptied(table_name(table_id))
+        if physical_columns(self._connection, history_name(table_id)):
+            yield from self._emptied(history_name(table_id))
 
     def _emptied(self, name: str) -> Iterator[None]:
         """Rows first, so that dropping the table frees next to nothing."""
-        keys = ", ".join(self._keys(name))
+        keys = ", ".join(primary_key_of(self._connection, name))
         some = f"SELECT {keys} FROM {name} ORDER BY {keys} LIMIT ?"
         while True:
             self._connection.execute(
@@ -90,7 +102,7 @@ class Removal:
 
     def _column(self, table_id: int, element_id: int) -> Iterator[None]:
         name, column = table_name(table_id), column_name(element_id)
-        keys = self._keys(name)
+        keys = primary_key_of(self._connection, name)
         order, holes = ", ".join(keys), ", ".join("?" * len(keys))
         last: tuple[Any, ...] = ()
         while True:
@@ -110,13 +122,6 @@ class Removal:
             yield
         self._connection.execute("INSERT INTO removed VALUES (?, ?)", (table_id, element_id))
         yield
-
-    def _keys(self, name: str) -> tuple[str, ...]:
-        """The primary key of a physical table, in its order."""
-        found = self._connection.execute(
-            "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)
-        )
-        return tuple(column for (column,) in found)
 
     def _removed(self, table_id: int) -> set[int]:
         """Columns that are empty already: they are not looked through again after a restart."""

@@ -13,13 +13,15 @@ import apsw
 
 from leasehold.adapters.sqlite_catalog import read_descriptors, read_min_versions, read_position
 from leasehold.adapters.sqlite_history import collected_elements, history_floor
-from leasehold.adapters.sqlite_layout import column_name, connect
+from leasehold.adapters.sqlite_layout import connect
+from leasehold.adapters.sqlite_past import SqlitePast, match_of, range_of
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
+from leasehold.adapters.sqlite_row_history import kept_from, lsn_at
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.history import History
+from leasehold.schema.history import History, check_kept
 from leasehold.schema.states import READABLE, State
 
 CONNECTIONS_KEPT_MAX: Final = 16
@@ -182,9 +184,25 @@ class SqliteSnapshot:
         tables = [kept[table_id] for table_id in sorted(kept)]
         return History(tables, history_floor(self.connection), self.lsn).table_at(table, lsn)
 
-    def get(self, descriptor: Descriptor, key: Key) -> Row | None:
+    def as_of(self, lsn: int) -> SqlitePast | SqliteSnapshot:
+        """The same as it was at an earlier LSN; close one of the two. Raises SnapshotTooOld
+        (72000) where rows are not kept for so long, NotCoherent (57P03) for an LSN that lies
+        ahead."""
+        if lsn == self.lsn:
+            return self
+        check_kept(kept_from(self.connection), lsn, self.lsn)
+        return SqlitePast(self, lsn)
+
+    def lsn_at(self, time_us: int) -> int:
+        """The LSN of the last commit at or before a time, 0 where that is not known any more."""
+        return lsn_at(self.connection, time_us, self.lsn)
+
+    def plan(self, descriptor: Descriptor) -> ReadPlan:
         assert self._reader is not None, "the snapshot is closed"
-        plan = self._reader.plan(descriptor)
+        return self._reader.plan(descriptor)
+
+    def get(self, descriptor: Descriptor, key: Key) -> Row | None:
+        plan = self.plan(descriptor)
         found = self._execute(plan.get, key).fetchall()
         return plan.row(found[0]) if found else None
 
@@ -192,23 +210,22 @@ class SqliteSnapshot:
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         """Rows with low <= key < high, in key order; prefixes compare by the columns they have."""
-        assert self._reader is not None, "the snapshot is closed"
-        plan = self._reader.plan(descriptor)
-        where = _range(plan.key_names, low, high)
+        plan = self.plan(descriptor)
+        where = range_of(plan.key_names, low, high)
         text = (
-            f"SELECT {', '.join(plan.all_names)} FROM {plan.name}{where}"
+            f"SELECT {', '.join(plan.all_names)} FROM {plan.name} WHERE 1{where}"
             f" ORDER BY {', '.join(plan.key_names)} LIMIT ?"
         )
-        return self._rows(plan, text, (*(low or ()), *(high or ()), rows_max))
+        return self.rows(plan, text, (*(low or ()), *(high or ()), rows_max))
 
     def get_by(
         self, descriptor: Descriptor, index_id: int, values: Key, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         """Rows whose index columns start with `values` (None finds NULLs), in index order."""
         plan, entries = self._entries(descriptor, index_id)
-        where = " AND ".join(f"x.{name} = ?" for name in entries.keys[: len(values)])
-        text = _through(plan, entries, f" WHERE {where}" if where else "")
-        return self._rows(plan, text, (*entry_key(values), rows_max))
+        where = "".join(f" AND x.{name} = ?" for name in entries.keys[: len(values)])
+        text = _through(plan, entries, where)
+        return self.rows(plan, text, (*entry_key(values), rows_max))
 
     def get_range(
         self,
@@ -221,26 +238,26 @@ class SqliteSnapshot:
     ) -> Iterator[tuple[Key, Row]]:
         """Rows with low <= index columns < high, in index order; NULLs come last."""
         plan, entries = self._entries(descriptor, index_id)
-        where = _range(tuple(f"x.{name}" for name in entries.keys), low, high)
+        where = range_of(tuple(f"x.{name}" for name in entries.keys), low, high)
         text = _through(plan, entries, where)
         bounds = (*entry_key(low or ()), *entry_key(high or ()), rows_max)
-        return self._rows(plan, text, bounds)
+        return self.rows(plan, text, bounds)
 
     def _entries(self, descriptor: Descriptor, index_id: int) -> tuple[ReadPlan, EntriesPlan]:
-        assert self._reader is not None, "the snapshot is closed"
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} is not public in this version"
-        return self._reader.plan(descriptor), EntriesPlan(descriptor, index)
+        return self.plan(descriptor), EntriesPlan(descriptor, index)
 
-    def _rows(
+    def rows(
         self, plan: ReadPlan, text: str, bindings: tuple[Any, ...]
     ) -> Iterator[tuple[Key, Row]]:
+        """Of a statement that shows `plan.all_names` first."""
         cursor = self.connection.cursor()
         self._scans.append(cursor)
-        width = plan.key_width
+        width, shown = plan.key_width, len(plan.all_names)
         try:
             for found in cursor.execute(text, bindings):
-                yield found[:width], plan.row(found)
+                yield found[:width], plan.row(found[:shown])
         finally:
             cursor.close(force=True)
             self._scans.remove(cursor)
@@ -256,23 +273,10 @@ class SqliteSnapshot:
         self._readers.give_back(reader)
 
 
-def _range(names: tuple[str, ...], low: Key | None, high: Key | None) -> str:
-    """WHERE of a half-open range over key columns, by row values so that the key's order serves."""
-    terms = []
-    for bound, sign in ((low, ">="), (high, "<")):
-        if bound:
-            columns = ", ".join(names[: len(bound)])
-            terms.append(f"({columns}) {sign} ({', '.join('?' * len(bound))})")
-    return f" WHERE {' AND '.join(terms)}" if terms else ""
-
-
 def _through(plan: ReadPlan, entries: EntriesPlan, where: str) -> str:
     shown = ", ".join(f"t.{name}" for name in plan.all_names)
-    match = " AND ".join(
-        f"t.{column_name(e)} = x.p{n}" for n, e in enumerate(plan.descriptor.primary_key)
-    )
     order = ", ".join(f"x.{name}" for name in entries.columns)
     return (
-        f"SELECT {shown} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t ON {match}"
-        f"{where} ORDER BY {order} LIMIT ?"
+        f"SELECT {shown} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t"
+        f" ON {match_of(plan)} WHERE 1{where} ORDER BY {order} LIMIT ?"
     )

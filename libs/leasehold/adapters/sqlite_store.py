@@ -21,6 +21,7 @@ from leasehold.adapters.sqlite_layout import (
     WriterLock,
     connect,
     element_ids,
+    make_past,
     make_physical,
     make_writer,
     physical_columns,
@@ -31,6 +32,7 @@ from leasehold.adapters.sqlite_outcomes import Outcomes
 from leasehold.adapters.sqlite_plan import WritePlan, entry_key
 from leasehold.adapters.sqlite_removal import Removal
 from leasehold.adapters.sqlite_repair import repair_entry
+from leasehold.adapters.sqlite_row_history import RowHistory
 from leasehold.adapters.sqlite_snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
@@ -80,11 +82,13 @@ class SqliteStore:
         self._tables = StoredTables(self._connection)
         self._outcomes = Outcomes(self._connection)
         self._counts = RowCounts(self._connection)
+        self._past = RowHistory(self._connection)
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
         self._plans: dict[int, WritePlan] = {}
         self._open = False
         self._savepoints = 0
         self._schema_touched = False
+        self._look_again = False  # more of what is dead may go now
         self._readers = Readers(self.path, cache_mb=cache_mb)
         self._checker = Checker(self._readers)
         self._removal = Removal(self._connection, self._tables)
@@ -110,20 +114,28 @@ class SqliteStore:
         assert self._savepoints == 0, "a savepoint is open"
         self._tables.put_position(position)
         self._counts.commit()
+        self._past.commit(position.lsn)
         self._execute("COMMIT")
         self._open = False
-        if self._schema_touched:
+        if self._schema_touched or self._look_again:
             self._removal.look()
-        self._schema_touched = False
+        self._schema_touched = self._look_again = False
 
     def remove_dead(self, rows_max: int) -> bool:
         assert not self._open, "a transaction is open"
-        return self._removal.step(rows_max)
+        return self._past.step(rows_max) or self._removal.step(rows_max)
+
+    def keep_rows(self, on: bool) -> None:
+        assert not self._open, "a transaction is open"
+        self._past.keep(on)
+        self._plans.clear()
+        self._removal.look()
 
     def rollback(self) -> None:
         assert self._open, "no transaction is open"
         self._execute("ROLLBACK")
         self._counts.rollback()
+        self._past.rollback()
         self._open = False
         self._savepoints = 0
         self._forget_plans()
@@ -133,12 +145,14 @@ class SqliteStore:
         assert self._open, "no transaction is open"
         self._execute("SAVEPOINT request")
         self._counts.savepoint()
+        self._past.savepoint()
         self._savepoints += 1
 
     def release(self) -> None:
         assert self._savepoints > 0, "no savepoint"
         self._execute("RELEASE request")
         self._counts.release()
+        self._past.release()
         self._savepoints -= 1
 
     def rollback_to(self) -> None:
@@ -147,6 +161,7 @@ class SqliteStore:
         self._execute("ROLLBACK TO request")
         self._execute("RELEASE request")
         self._counts.rollback_to()
+        self._past.rollback_to()
         self._savepoints -= 1
         self._forget_plans()
 
@@ -165,6 +180,8 @@ class SqliteStore:
     def prepare(self, descriptor: Descriptor) -> None:
         self._touch_schema()
         make_physical(self._connection, descriptor)
+        if self._past.keeps:
+            make_past(self._connection, descriptor.table_id)
 
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
         self._touch_schema()
@@ -208,7 +225,7 @@ class SqliteStore:
         live = sorted(known - self._tables.dead_elements(descriptor.table_id))
         if len(self._plans) >= PLANS_KEPT_MAX:
             self._plans.clear()
-        plan = WritePlan(descriptor, live, known)
+        plan = WritePlan(descriptor, live, known, there)
         for entries_plan in plan.entries.values():
             entries_plan.install(self._connection)
         self._plans[id(descriptor)] = plan
@@ -244,6 +261,8 @@ class SqliteStore:
         plan = self._plan(descriptor)
         kind, key, image = change.kind, change.key, change.image
         old = self._image_before(plan, change, before) if plan.entries else None
+        if self._past.keeps:
+            self._keep(plan, change, lsn, position)
         if kind is _DELETE:
             verified = tuple(change.before)
             self._execute(plan.delete(verified), (*key, *change.before.values()))
@@ -272,6 +291,13 @@ class SqliteStore:
             raise self._contradiction(plan, change)
         if plan.entries:
             self._change_entries(plan, key, old, image)
+
+    def _keep(self, plan: WritePlan, change: RowChange, lsn: int, position: int) -> None:
+        """What the row was up to now, for those who read as of an earlier LSN."""
+        if change.kind is not _INSERT:
+            self._execute(plan.keep, (genid(lsn, position), *change.key, lsn))
+        if change.kind is not ChangeKind.FILL:
+            self._past.written(change.table_id, lsn)
 
     def _insert(
         self,
@@ -330,6 +356,8 @@ class SqliteStore:
         self._counts.add(table_id, -self._counts.rows(table_id))
         for descriptor in self._tables.versions_in_use(table_id):
             make_physical(self._connection, descriptor)
+        if self._past.keeps:
+            self._past.emptied(table_id, lsn)
 
     def fill(self, descriptor: Descriptor, fill: Fill) -> int:
         plan, element = self._plan(descriptor), descriptor.element(fill.element_id)
@@ -350,6 +378,16 @@ class SqliteStore:
 
     def collect_outcomes(self, decided_before_us: int, rows_max: int) -> int:
         return self._outcomes.collect(decided_before_us, rows_max)
+
+    # ------------------------------------------------------------ rows of the past
+
+    def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
+        if self._past.keeps:
+            self._past.put_times(times)
+
+    def collect_rows(self, before_us: int, newest_lsn: int) -> None:
+        if self._past.keeps and self._past.collect(before_us, newest_lsn):
+            self._look_again = self._look_again or self._removal.waits
 
     # ------------------------------------------------------------ readers and checks
 

@@ -93,7 +93,7 @@ class Replica:
             self._node = KafkaNode(
                 NodeSettings(cluster.node, candidate=False, serving=True)
                 .with_session_ttl(settings.session_ttl_ms)
-                .with_history(cluster.history_ms),
+                .with_history(cluster.history_ms, cluster.row_history_ms),
                 settings.topics,
                 settings.kafka,
                 settings.redis,

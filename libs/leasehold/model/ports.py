@@ -131,6 +131,21 @@ class StoreWriter(Protocol):
         """Forget outcomes decided before; every node does so at the same log position (L5)."""
         ...
 
+    def keep_rows(self, on: bool) -> None:
+        """Outside a transaction: are old images of rows kept, for reads as of an earlier LSN, or
+        not? Kept is what is replaced from now on; what was kept is given up."""
+        ...
+
+    def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
+        """(LSN, commit time), of a record's first commit and wherever the time does not just rise
+        by 1 µs."""
+        ...
+
+    def collect_rows(self, before_us: int, newest_lsn: int) -> None:
+        """Rows as they were before the last commit at or before that time can't be read any more;
+        every node says so at the same log position. `newest_lsn`: of all that is applied."""
+        ...
+
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None: ...
     def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
         """Forget a version of the past, which was current until just before `until_lsn`: nothing
@@ -183,6 +198,16 @@ class StoreSnapshot(Protocol):
         `schema.history.History.table_at` raises."""
         ...
 
+    def as_of(self, lsn: int) -> StoreSnapshot:
+        """The same as of an earlier LSN: `newest` is what was current then, rows are what they
+        were. Close one of the two. Raises SnapshotTooOld (72000) below what is kept, here or when
+        a table is read that was truncated since; NotCoherent above the newest commit."""
+        ...
+
+    def lsn_at(self, time_us: int) -> int:
+        """The LSN of the last commit at or before a time; 0 when that is no longer known."""
+        ...
+
     def get(self, descriptor: Any, key: Key) -> Row | None: ...
 
     def scan(
@@ -195,6 +220,18 @@ class StoreSnapshot(Protocol):
         self, descriptor: Any, index_id: int, values: Key, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         """Rows whose index columns start with `values`, through the entries of a public index."""
+        ...
+
+    def get_range(
+        self,
+        descriptor: Any,
+        index_id: int,
+        low: Key | None,
+        high: Key | None,
+        *,
+        rows_max: int,
+    ) -> Iterator[tuple[Key, Row]]:
+        """Rows with low <= index columns < high, in index order; NULLs come last."""
         ...
 
     def close(self) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from leasehold.model.ports import StoreWriter
@@ -18,7 +19,7 @@ from leasehold.model.records import (
     MinVersion,
     TableTruncated,
 )
-from leasehold.replication.history import HistorySettings, collect_history
+from leasehold.replication.history import HistorySettings, collect_history, times_of
 from leasehold.replication.outcomes import (
     OutcomeSettings,
     outcome_of_commit,
@@ -85,21 +86,25 @@ def apply_record(
     for refusal in record.refusals:
         if refusal.request_id:
             store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
-    collect(after, catalog, store, settings, history)
+    keep_past(record.first_lsn, record.commits, after, catalog, store, settings, history)
     return changed
 
 
-def collect(
+def keep_past(
+    first_lsn: int,
+    commits: Sequence[Commit],
     after: LogPosition,
     catalog: Catalog,
     store: StoreWriter,
     settings: OutcomeSettings,
     history: HistorySettings,
 ) -> None:
-    """L5: forget outcomes, and descriptors of the past, by commit time, at the same log position on
-    every node."""
+    """What is known of the past: when these commits were made; and forget outcomes (L5),
+    descriptors and rows by commit time, at the same log position on every node."""
+    if commits and history.rows_ms:
+        store.put_commit_times(times_of(first_lsn, commits))
     if after.sequence % COLLECT_EVERY_RECORDS == 0 and after.commit_us:
         store.collect_outcomes(
             after.commit_us - settings.horizon_ms * 1000, settings.collected_per_record_max
         )
-        collect_history(after.commit_us, catalog, store, history)
+        collect_history(after.commit_us, after.lsn, catalog, store, history)

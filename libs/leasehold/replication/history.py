@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leasehold.model.ports import StoreWriter
+from leasehold.model.records import Commit
 from leasehold.schema.catalog import Catalog
 
 MS_PER_DAY = 24 * 3600 * 1000
@@ -12,19 +14,38 @@ MS_PER_DAY = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """`keep_ms`: how long after its replacement a descriptor can still be read AS OF a time at
-    which it was current; by the commit times of the log, and the same for all nodes."""
+    """How long after its replacement something can still be read AS OF a time at which it was
+    current; by the commit times of the log, and the same for all nodes. `keep_ms`: a descriptor;
+    `rows_ms`: a row. Two figures, because a row costs every write something; 0 rows_ms: no rows of
+    the past are kept, and nothing is written for them."""
 
     keep_ms: int = MS_PER_DAY
+    rows_ms: int = 60_000
     collected_per_record_max: int = 100
 
 
+def times_of(first_lsn: int, commits: Sequence[Commit]) -> list[tuple[int, int]]:
+    """(LSN, commit time) of a record's first commit and of each that is not 1 µs after the one
+    before: mostly one a record, since a batch has one reading of the clock (L9)."""
+    times: list[tuple[int, int]] = []
+    expected = 0
+    for lsn, commit in enumerate(commits, first_lsn):
+        if commit.commit_us != expected:
+            times.append((lsn, commit.commit_us))
+        expected = commit.commit_us + 1
+    return times
+
+
 def collect_history(
-    commit_us: int, catalog: Catalog, store: StoreWriter, settings: HistorySettings
+    commit_us: int, newest_lsn: int, catalog: Catalog, store: StoreWriter, settings: HistorySettings
 ) -> None:
     """Forget versions that were replaced `keep_ms` before `commit_us`, oldest first. No request can
-    name one (D5), and every change that was made under one stands before its fence in the log."""
-    before_us = commit_us - settings.keep_ms * 1_000
+    name one (D5), and every change that was made under one stands before its fence in the log. And
+    rows that were replaced `rows_ms` before."""
+    # Whoever can read a row as it was needs the version that it was read under.
+    before_us = commit_us - max(settings.keep_ms, settings.rows_ms) * 1_000
     for ended in catalog.ended_before(before_us)[: settings.collected_per_record_max]:
         store.collect_descriptor(ended.table_id, ended.version, ended.until_lsn)
         catalog.forget(ended.table_id, ended.version)
+    if settings.rows_ms:
+        store.collect_rows(commit_us - settings.rows_ms * 1_000, newest_lsn)

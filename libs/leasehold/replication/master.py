@@ -34,7 +34,7 @@ from leasehold.model.records import (
     LogPosition,
 )
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
-from leasehold.replication.apply import apply_catalog, collect
+from leasehold.replication.apply import apply_catalog, keep_past
 from leasehold.replication.batch import (
     Batch,
     BatchSettings,
@@ -411,7 +411,15 @@ class Master:
             self._news.extend((offset, send) for send in self._job_news(commit, lsn))
             lsn += 1
         settings = self._settings
-        collect(after, self._catalog, self._store, settings.outcomes, settings.history)
+        keep_past(
+            batch.first_lsn,
+            batch.commits,
+            after,
+            self._catalog,
+            self._store,
+            settings.outcomes,
+            settings.history,
+        )
         self._store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._answers.add(answers_of(record, offset, batch.repeats))

@@ -91,9 +91,10 @@ class NodeSettings:
         schema = replace(self.schema, coordinator=replace(coordinator, ledger=ledger))
         return replace(self, schema=schema, leases=HolderLimits.of_ttl(session_ttl_ms))
 
-    def with_history(self, keep_ms: int) -> NodeSettings:
+    def with_history(self, keep_ms: int, rows_ms: int) -> NodeSettings:
         """How long the past can be read; see HistorySettings."""
-        master = replace(self.master, history=replace(self.master.history, keep_ms=keep_ms))
+        history = replace(self.master.history, keep_ms=keep_ms, rows_ms=rows_ms)
+        master = replace(self.master, history=history)
         return replace(self, master=master)
 
 
@@ -121,6 +122,7 @@ class Node:
         self._codec = codec
         self._rules = rules
         self.incarnation = incarnation
+        store.keep_rows(settings.master.history.rows_ms > 0)
         self.position = store.position()
         kept = store.catalog()
         self.catalog = Catalog.load(

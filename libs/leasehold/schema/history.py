@@ -28,22 +28,34 @@ class History(NamedTuple):
         Raises SnapshotTooOld (72000) below the floor, NotCoherent (57P03) above the newest commit,
         UnknownTable when no table was called so then.
         """
-        if lsn < self.floor_lsn:
-            raise SnapshotTooOld(
-                f"the history before LSN {self.floor_lsn:,} is no longer kept, and LSN {lsn:,} was"
-                " asked for; ask for a later one",
-                floor_lsn=self.floor_lsn,
-            )
-        if lsn > self.newest_lsn:
-            raise NotCoherent(
-                f"LSN {lsn:,} lies ahead: {self.newest_lsn:,} is the newest here; wait for it, or"
-                " ask for an earlier one"
-            )
+        check_kept(self.floor_lsn, lsn, self.newest_lsn)
         for versions in self.tables:
             found = current_at(versions, lsn)
             if found is not None and name in found.names:
                 return found
         raise UnknownTable(f"table {name!r} did not exist at LSN {lsn:,}", table=name)
+
+
+def check_kept(floor_lsn: int | None, lsn: int, newest_lsn: int | None = None) -> None:
+    """Is what was there at `lsn` known? `floor_lsn` None: no row of the past is kept.
+
+    Raises SnapshotTooOld (72000) below the floor, NotCoherent (57P03) above the newest commit."""
+    if newest_lsn is not None and lsn > newest_lsn:
+        raise NotCoherent(
+            f"LSN {lsn:,} lies ahead: {newest_lsn:,} is the newest here; wait for it, or"
+            " ask for an earlier one"
+        )
+    if floor_lsn is None:
+        raise SnapshotTooOld(
+            f"no rows of the past are kept here (LEASEHOLD_ROW_HISTORY_MS is 0), and LSN {lsn:,}"
+            " was asked for; set it on every node, or read what is there now"
+        )
+    if lsn < floor_lsn:
+        raise SnapshotTooOld(
+            f"the history before LSN {floor_lsn:,} is no longer kept, and LSN {lsn:,} was"
+            " asked for; ask for a later one",
+            floor_lsn=floor_lsn,
+        )
 
 
 def current_at(versions: Sequence[Descriptor], lsn: int) -> Descriptor | None:

@@ -26,6 +26,7 @@ from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.schema.key_values import compose
 from leasehold.schema.states import DELETED, READABLE, State
 from tests.unit.store.flights_table import TABLE, history
+from tests.unit.store.past_states import PastStates
 
 DEADLINE_S: Final = 30
 
@@ -83,6 +84,10 @@ class Lockstep:
         self.commits = 0
         self.crashes = 0
         self.savepoints = 0
+        self.past = PastStates()
+        self.marks: list[int] = []
+        for store in self.writers:
+            store.keep_rows(True)
         self.begin()
         self.publish(self.versions[0])
         self.commit()
@@ -128,24 +133,30 @@ class Lockstep:
         for store in self.writers:
             store.commit(position)
             assert store.position() == position
+        self.past.committed()
 
     def rollback(self) -> None:
+        self.past.undone()
+        self.marks.clear()
         self.savepoints = 0
         for store in self.writers:
             store.rollback()
 
     def savepoint(self) -> None:
         self.savepoints += 1
+        self.marks.append(self.lsn)
         for store in self.writers:
             store.savepoint()
 
     def release(self) -> None:
         self.savepoints -= 1
+        self.marks.pop()
         for store in self.writers:
             store.release()
 
     def rollback_to(self) -> None:
         self.savepoints -= 1
+        self.past.forget(self.marks.pop())
         for store in self.writers:
             store.rollback_to()
 
@@ -153,6 +164,8 @@ class Lockstep:
         """What is on disk now, as a killed process leaves it; then a restart."""
         self.crashes += 1
         self.savepoints = 0
+        self.past.undone()
+        self.marks.clear()
         self.memory = self.memory.crash()
         self.master = self._crashed(self.master, "master")
         self.follower = self._crashed(self.follower, "follower")
@@ -167,10 +180,12 @@ class Lockstep:
     # ------------------------------------------------------------ work
 
     def publish(self, descriptor: Descriptor) -> None:
-        published = replace(descriptor, since_lsn=self.lsn + 1)
+        self.lsn += 1
+        published = replace(descriptor, since_lsn=self.lsn)
         for store in self.writers:
             store.prepare(descriptor)
             store.put_descriptor(TABLE, descriptor.version, published.to_wire())
+        self._noted()
 
     def advance(self) -> None:
         """The schema change's next step: drain the newest version, or publish the next one."""
@@ -234,11 +249,28 @@ class Lockstep:
         change = RowChange(kind, TABLE, descriptor.version, key, image, genids, locks)
         for store in self.writers:
             store.change(descriptor, change, self.lsn, 0, row if store is self.master else None)
+        self._noted()
+
+    def _noted(self, *, emptied: bool = False) -> None:
+        for store in self.writers:
+            store.put_commit_times([(self.lsn, self.lsn * 1_000)])
+        self.past.noted(self.lsn, self.memory, emptied=emptied)
+
+    def collect(self, lsns: int) -> None:
+        """Rows of so many LSNs ago can't be read any more."""
+        for store in self.writers:
+            store.collect_rows((self.lsn - lsns) * 1_000, self.lsn)
+
+    def remove_dead(self) -> None:
+        for store in (self.master, self.follower):
+            while store.remove_dead(3):
+                pass
 
     def truncate(self) -> None:
         self.lsn += 1
         for store in self.writers:
             store.truncate(TABLE, self.lsn)
+        self._noted(emptied=True)
 
     def remember(self, number: int) -> None:
         request_id = number.to_bytes(16, "big")
@@ -295,3 +327,6 @@ class Lockstep:
         for name in same:
             assert getattr(memory, name) == getattr(master, name)
         assert master._replace(took_ms=0) == follower._replace(took_ms=0)
+        self.past.floor = self.memory.contents.rows_lsn or 0
+        for store in self.stores:
+            self.past.compare(store, self.lsn)

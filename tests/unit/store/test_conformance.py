@@ -42,6 +42,7 @@ STEP = st.one_of(
     WRITE,
     st.tuples(st.just("fill"), st.lists(KEYS, max_size=4)),
     st.tuples(st.just("fill"), st.lists(KEYS, min_size=1, max_size=8)),
+    st.tuples(st.just("collect"), st.integers(0, 5)),
     st.tuples(st.just("remember"), st.integers(0, 3)),
     st.tuples(st.just("forget"), st.integers(0, 20), st.integers(1, 2)),
     *(
@@ -77,6 +78,8 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
             run.rollback_to()
         case ("fill", keys):
             run.fill_some(tuple(dict.fromkeys(narrow(key, wide_key=wide) for key in keys)))
+        case ("collect", lsns):
+            run.collect(lsns)
         case ("remember", number):
             run.remember(number)
         case ("forget", before_us, rows_max):
@@ -84,6 +87,7 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
         case ("commit",):
             run.commit()
             run.compare_committed()
+            run.remove_dead()
             run.begin()
         case ("rollback" | "crash" as name,):
             getattr(run, name)()
