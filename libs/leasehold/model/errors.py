@@ -114,14 +114,8 @@ class InvalidPower(Refused):
     sqlstate = "2201F"
 
 
-class InvalidEscape(Refused):
-    """LIKE … ESCAPE with more than one character."""
-
-    sqlstate = "22019"
-
-
 class InvalidEscapeSequence(Refused):
-    """A LIKE pattern that ends in its escape character."""
+    """A LIKE pattern that ends in its escape character, or an ESCAPE of more than one."""
 
     sqlstate = "22025"
 
@@ -130,6 +124,16 @@ class InvalidSubstring(Refused):
     """A negative length."""
 
     sqlstate = "22011"
+
+
+class NullNotAllowed(Refused):
+    """A function met NULL where it can't be: format's %I."""
+
+    sqlstate = "22004"
+
+
+class InvalidRegularExpression(Refused):
+    sqlstate = "2201B"
 
 
 class UnknownFunction(Refused):
@@ -160,6 +164,12 @@ class UnknownVersion(Refused):
     """The request names a descriptor version that does not exist (yet)."""
 
     sqlstate = "22023"
+
+
+class IntervalOverflow(Refused):
+    """A field of an interval's text has no room."""
+
+    sqlstate = "22015"
 
 
 class InvalidArgument(Refused):

@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from leasehold.model.errors import InvalidMoment, MomentOutOfRange
+from leasehold.model.errors import IntervalOverflow, InvalidMoment, MomentOutOfRange
 from leasehold.schema.moments import DAY_US
 
 HOUR_US: Final = 3_600_000_000
@@ -112,7 +112,7 @@ UNITS: Final = {
 }
 _PART: Final = re.compile(
     r"(?P<clock>[+-]?[0-9]+:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?)"
-    r"|(?P<years>[+-]?[0-9]{1,9})-(?P<months>[0-9]{1,2})(?![0-9])"
+    r"|(?P<years>[+-]?[0-9]{1,9})-(?P<months>[0-9]{1,2})(?![0-9-])"
     r"|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*(?P<unit>[a-z]+)?"
 )
 _ISO: Final = re.compile(r"P(?=.)(?P<date>(?:-?[0-9.]+[YMWD])*)(?:T(?P<time>(?:-?[0-9.]+[HMS])+))?")
@@ -148,7 +148,7 @@ def span_of_text(text: str) -> Span:
             _once(seen, "year", text)
             more = int(found["months"])
             if more > 11:
-                raise MomentOutOfRange(f'interval field value out of range: "{text:.80}"')
+                raise IntervalOverflow(f'interval field value out of range: "{text:.80}"')
             sign = -1 if found["years"].startswith("-") else 1
             months += int(found["years"]) * 12 + sign * more
         else:
@@ -180,7 +180,7 @@ def _clock(text: str, whole: str) -> int:
     hours, minutes, *seconds = text.lstrip("+-").split(":")
     second = Decimal(seconds[0]) if seconds else Decimal(0)
     if int(minutes) > 59 or second > 60:
-        raise MomentOutOfRange(f'interval field value out of range: "{whole:.80}"')
+        raise IntervalOverflow(f'interval field value out of range: "{whole:.80}"')
     total = int(hours) * HOUR_US + int(minutes) * MINUTE_US + round(second * SECOND_US)
     return sign * total
 
@@ -214,5 +214,5 @@ def _iso(found: re.Match[str], text: str) -> Span:
 def _checked(span: Span, text: str) -> Span:
     whole_parts = max(abs(span.months), abs(span.days)) <= MONTHS_MOST
     if not whole_parts or abs(span.microseconds) > MICROSECONDS_MOST:
-        raise MomentOutOfRange(f'interval field value out of range: "{text:.80}"')
+        raise IntervalOverflow(f'interval field value out of range: "{text:.80}"')
     return span

@@ -22,7 +22,7 @@ from leasehold.schema.numeric import (
     stored_form,
 )
 from leasehold.schema.types import INTEGER_BITS, Type
-from leasehold.sql.function import BIGINT, DOUBLE, INTEGERS, NUMERIC, Function, unchanged
+from leasehold.sql.function import DOUBLE, INTEGER, INTEGERS, NUMERIC, Function, unchanged
 
 Two = Callable[[Any, Any], Any]
 One = Callable[[Any], Any]
@@ -65,7 +65,7 @@ def modulo(left: int, right: int) -> int:
     return -remainder if left < 0 else remainder
 
 
-_INTEGER: Final[dict[str, Callable[..., int]]] = {
+_ON_INTEGERS: Final[dict[str, Callable[..., int]]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -142,7 +142,7 @@ def bounded_scale(scale: int, *values: Decimal) -> int:
     return min(max(scale, 0, *map(shown_scale, values)), DISPLAY_SCALE_MAX)
 
 
-def _division_scale(left: Decimal, right: Decimal) -> int:
+def division_scale(left: Decimal, right: Decimal) -> int:
     left_place, left_first = weight(left)
     right_place, right_first = weight(right)
     place = left_place - right_place - (left_first <= right_first)
@@ -171,7 +171,7 @@ def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
     return Decimal(sign * whole).scaleb(-scale, context=EXACT)
 
 
-def _divide(left: Decimal, right: Decimal) -> Decimal:
+def numeric_quotient(left: Decimal, right: Decimal) -> Decimal:
     if left.is_nan() or right.is_nan():
         return Decimal("NaN")
     if not right:
@@ -180,7 +180,7 @@ def _divide(left: Decimal, right: Decimal) -> Decimal:
         return Decimal("NaN") if left.is_infinite() else Decimal(0)
     if left.is_infinite():
         return left if right > 0 else -left
-    return quotient(left, right, _division_scale(left, right))
+    return quotient(left, right, division_scale(left, right))
 
 
 def _remainder(left: Decimal, right: Decimal) -> Decimal:
@@ -206,7 +206,7 @@ _EXACT: Final[dict[str, Callable[..., Decimal]]] = {
     "+": EXACT.add,
     "-": EXACT.subtract,
     "*": _product,
-    "/": _divide,
+    "/": numeric_quotient,
     "%": _remainder,
 }
 
@@ -229,12 +229,29 @@ def _integer_operators() -> list[Function]:
             kind = wider(left, right)
             signs = "+-*/%" if left != right else "+-*/%&|#"
             for sign in signs:
-                compute = ranged(kind, _INTEGER[sign])
+                compute = ranged(kind, _ON_INTEGERS[sign])
                 made.append(Function(sign, (left, right), kind, compute))
         made.append(Function("-", (left,), left, ranged(left, operator.neg)))
         made.append(Function("+", (left,), left, operator.pos))
         made.append(Function("~", (left,), left, operator.invert))
     return made
+
+
+def _shift_left(kind: Type) -> Function:
+    """Bits that leave on the left are gone, as in C, which computes smallint in 32 bits."""
+    bits = INTEGER_BITS[kind.name]
+    by_most = max(bits, 32) - 1
+
+    def shifted(value: int, by: int) -> int:
+        made = (value << (by & by_most)) & (1 << bits) - 1
+        return made - (1 << bits) if made >> bits - 1 else made
+
+    return Function("<<", (kind, INTEGER), kind, shifted)
+
+
+def _shift_right(kind: Type) -> Function:
+    by_most = max(INTEGER_BITS[kind.name], 32) - 1
+    return Function(">>", (kind, INTEGER), kind, lambda value, by: value >> (by & by_most))
 
 
 OPERATORS: Final = (
@@ -248,14 +265,6 @@ OPERATORS: Final = (
     ),
     Function("-", (NUMERIC,), NUMERIC, of_decimals(Decimal.copy_negate)),
     Function("+", (NUMERIC,), NUMERIC, unchanged),
-    Function("<<", (INTEGERS[1], INTEGERS[1]), INTEGERS[1], lambda a, b: _shifted(a, b, 32)),
-    Function("<<", (BIGINT, INTEGERS[1]), BIGINT, lambda a, b: _shifted(a, b, 64)),
-    Function(">>", (INTEGERS[1], INTEGERS[1]), INTEGERS[1], lambda a, b: a >> (b & 31)),
-    Function(">>", (BIGINT, INTEGERS[1]), BIGINT, lambda a, b: a >> (b & 63)),
+    *(_shift_left(kind) for kind in INTEGERS),
+    *(_shift_right(kind) for kind in INTEGERS),
 )
-
-
-def _shifted(value: int, by: int, bits: int) -> int:
-    """Bits that leave on the left are gone, as in C."""
-    made = (value << (by & bits - 1)) & (1 << bits) - 1
-    return made - (1 << bits) if made >> bits - 1 else made

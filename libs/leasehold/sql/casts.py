@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final, Literal, TypeAlias
 
-from leasehold.model.errors import InvalidArgument, OutOfRange
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
 from leasehold.schema import json_value
 from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import EXACT, decimal_of, fitted, stored_form
@@ -158,7 +158,7 @@ def _nearest(value: str, kind: Type) -> int:
     """Half away from zero."""
     number = decimal_of(value)
     if not number.is_finite():
-        raise OutOfRange(f"cannot convert {numeric_text(value)} to {kind}")
+        raise FeatureNotSupported(f"cannot convert {numeric_text(value)} to {kind}")
     if number.adjusted() > 20:
         raise OutOfRange(f"{kind} out of range")
     return int(number.to_integral_value(ROUND_HALF_UP, context=EXACT))

@@ -15,7 +15,20 @@ from typing import Any, Final
 
 from leasehold.model.errors import UnknownFunction, WrongType
 from leasehold.schema.types import KNOWN, SYNONYMS, Type
-from leasehold.sql import arithmetic, comparisons, functions_number, functions_text
+from leasehold.sql import (
+    arithmetic,
+    comparisons,
+    functions_any,
+    functions_bytes,
+    functions_json,
+    functions_moment,
+    functions_number,
+    functions_pattern,
+    functions_text,
+    moment_arithmetic,
+    moment_fields,
+)
+from leasehold.sql.aggregates import Aggregate, aggregate_of
 from leasehold.sql.casts import Context, made_cast
 from leasehold.sql.function import TEXT, Function, is_text
 from leasehold.sql.resolution import category, is_implicit, is_preferred, resolved, shown
@@ -23,17 +36,26 @@ from leasehold.sql.resolution import category, is_implicit, is_preferred, resolv
 Kinds = tuple[Type | None, ...]
 
 
-def _by_name(*tables: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
+def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
     found: dict[str, list[Function]] = defaultdict(list)
-    for table in tables:
-        for function in table:
-            found[function.name].append(function)
+    for function in table:
+        found[function.name].append(function)
     return {name: tuple(functions) for name, functions in found.items()}
 
 
-_FUNCTIONS: Final = _by_name(functions_text.FUNCTIONS, functions_number.FUNCTIONS)
-_OPERATORS: Final = _by_name(arithmetic.OPERATORS, comparisons.OPERATORS, functions_text.OPERATORS)
-FUNCTION_NAMES: Final = frozenset(_FUNCTIONS)
+_MODULES: Final[tuple[Any, ...]] = (
+    *(arithmetic, comparisons, functions_any, functions_bytes, functions_json, functions_moment),
+    *(functions_number, functions_pattern, functions_text, moment_arithmetic, moment_fields),
+)
+ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
+    f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())
+)
+ALL_OPERATORS: Final[tuple[Function, ...]] = tuple(
+    f for module in _MODULES for f in getattr(module, "OPERATORS", ())
+)
+_FUNCTIONS: Final = _by_name(ALL_FUNCTIONS)
+_OPERATORS: Final = _by_name(ALL_OPERATORS)
+FUNCTION_NAMES: Final = frozenset(_FUNCTIONS) | frozenset(functions_any.FAMILIES)
 _KEPT_MAX: Final = 8_192
 
 
@@ -57,7 +79,17 @@ def cast_for(source: Type | None, target: Type, context: Context) -> Function | 
 
 
 @lru_cache(maxsize=_KEPT_MAX)
+def aggregate_for(name: str, kinds: Kinds) -> Aggregate:
+    """Of a tuple of types; () for count(*). Raises as `function_for`, and FeatureNotSupported."""
+    return aggregate_of(name, kinds)
+
+
+@lru_cache(maxsize=_KEPT_MAX)
 def _function(name: str, kinds: Kinds) -> Function:
+    family = functions_any.FAMILIES.get(name)
+    of_family = None if family is None else family(kinds)
+    if of_family is not None:
+        return of_family
     found = resolved(_FUNCTIONS.get(name, ()), kinds)
     if found is not None:
         return found
@@ -67,7 +99,7 @@ def _function(name: str, kinds: Kinds) -> Function:
         if cast is not None:
             return cast
     signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
-    if name not in _FUNCTIONS:
+    if name not in FUNCTION_NAMES:
         raise UnknownFunction(f"function {signature} does not exist")
     raise UnknownFunction(
         f"function {signature} does not exist: no function of that name takes such arguments;"

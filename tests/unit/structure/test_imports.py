@@ -40,7 +40,12 @@ WORLD = frozenset(
 )
 """Modules that read a clock, randomness, files, the network, or start something beside."""
 
-MAY_USE_DATES = frozenset({"schema/types.py", "schema/moments.py", "sql/moment_text.py"})
+MAY_USE_DATES = frozenset(
+    {
+        *("schema/types.py", "schema/moments.py", "sql/moment_text.py", "sql/moment_template.py"),
+        "sql/functions_moment.py",
+    }
+)
 """Values of date types are datetime objects; the module's clock must still not be asked."""
 
 ALLOWED = {

@@ -1,0 +1,216 @@
+"""Functions that take arguments of any types: concat, concat_ws, format, to_jsonb and its kin.
+
+Each is made for the types of one call, since a value's text depends on its type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from leasehold.model.errors import InvalidArgument, NullNotAllowed
+from leasehold.schema import json_value
+from leasehold.schema.types import Type
+from leasehold.sql.function import INTEGER, JSONB, TEXT, Function, is_text
+from leasehold.sql.functions_text import bounded
+from leasehold.sql.json_of import json_of
+from leasehold.sql.text_form import shown_text
+from leasehold.sql.words import RESERVED
+
+Kinds = Sequence[Type | None]
+Family = Callable[[Kinds], Function | None]
+
+_PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_$]*")
+_QUOTED_TOO: Final = RESERVED | {
+    *("between", "bigint", "bit", "boolean", "char", "character", "coalesce", "dec", "decimal"),
+    *("exists", "extract", "float", "greatest", "grouping", "inout", "int", "integer", "interval"),
+    *("least", "national", "nchar", "none", "normalize", "nullif", "numeric", "out", "overlay"),
+    *("position", "precision", "real", "row", "setof", "smallint", "substring", "time"),
+    *("timestamp", "treat", "trim", "values", "varchar"),
+}
+_SPECIFIER: Final = re.compile(r"%(?:(%)|(?:([0-9]+)\$)?(-*)([0-9]*)(.)?)", re.DOTALL)
+
+
+def _known(kinds: Kinds) -> tuple[Type, ...]:
+    return tuple(TEXT if kind is None else kind for kind in kinds)
+
+
+def _texts(kinds: Kinds) -> list[Callable[[Any], str]]:
+    """How a value of each argument is shown; never called with None."""
+    return [_shown(kind) for kind in _known(kinds)]
+
+
+def _shown(kind: Type) -> Callable[[Any], str]:
+    if is_text(kind) and kind.length is None:
+        return str
+    return lambda value: shown_text(kind, value)
+
+
+def _concat(kinds: Kinds) -> Function | None:
+    if not kinds:
+        return None
+    texts = _texts(kinds)
+
+    def compute(*values: Any) -> str:
+        pairs = zip(texts, values, strict=True)
+        return bounded("".join(text(value) for text, value in pairs if value is not None))
+
+    return Function("concat", _known(kinds), TEXT, compute, strict=False)
+
+
+def _concat_ws(kinds: Kinds) -> Function | None:
+    if len(kinds) < 2 or not (kinds[0] is None or is_text(kinds[0])):
+        return None
+    texts = _texts(kinds[1:])
+
+    def compute(by: str | None, *values: Any) -> str | None:
+        if by is None:
+            return None
+        pairs = zip(texts, values, strict=True)
+        return bounded(by.join(text(value) for text, value in pairs if value is not None))
+
+    return Function("concat_ws", (TEXT, *_known(kinds[1:])), TEXT, compute, strict=False)
+
+
+# ------------------------------------------------------------------ format
+
+
+def quote_ident(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name) and name not in _QUOTED_TOO:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_literal(text: str) -> str:
+    quoted = "'" + text.replace("'", "''") + "'"
+    return "E" + quoted.replace("\\", "\\\\") if "\\" in quoted else quoted
+
+
+def _format(kinds: Kinds) -> Function | None:
+    if not kinds or not (kinds[0] is None or is_text(kinds[0])):
+        return None
+    texts = _texts(kinds[1:])
+
+    def compute(pattern: str | None, *values: Any) -> str | None:
+        if pattern is None:
+            return None
+        shown = [
+            None if value is None else text(value)
+            for text, value in zip(texts, values, strict=True)
+        ]
+        return bounded(_formatted(pattern, shown))
+
+    return Function("format", (TEXT, *_known(kinds[1:])), TEXT, compute, strict=False)
+
+
+def _formatted(pattern: str, shown: list[str | None]) -> str:
+    made: list[str] = []
+    end = following = 0
+    for found in _SPECIFIER.finditer(pattern):
+        made.append(pattern[end : found.start()])
+        end = found.end()
+        percent, position, left, width, kind = found.groups()
+        if percent:
+            made.append("%")
+            continue
+        if position is not None and int(position) == 0:
+            raise InvalidArgument("format specifies argument 0, but arguments are numbered from 1")
+        following = int(position) if position else following + 1
+        if kind is None:
+            raise InvalidArgument("unterminated format() type specifier")
+        if kind not in "sIL":
+            raise InvalidArgument(f'unrecognized format() type specifier "{kind}"')
+        if following > len(shown):
+            raise InvalidArgument("too few arguments for format()")
+        text = _specified(kind, shown[following - 1])
+        size = int(width or 0)
+        made.append(text.ljust(size) if left else text.rjust(size))
+    made.append(pattern[end:])
+    return "".join(made)
+
+
+def _specified(kind: str, value: str | None) -> str:
+    if kind == "s":
+        return value or ""
+    if kind == "L":
+        return "NULL" if value is None else quote_literal(value)
+    if value is None:
+        raise NullNotAllowed("null values cannot be formatted as an SQL identifier")
+    return quote_ident(value)
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def _to_jsonb(kinds: Kinds) -> Function | None:
+    if len(kinds) != 1 or kinds[0] is None:
+        return None
+    make = json_of(kinds[0])
+    return Function("to_jsonb", (kinds[0],), JSONB, lambda value: json_value.text_of(make(value)))
+
+
+def _build_array(kinds: Kinds) -> Function | None:
+    makes = [json_of(kind) for kind in _known(kinds)]
+
+    def compute(*values: Any) -> str:
+        pairs = zip(makes, values, strict=True)
+        return json_value.text_of([None if v is None else make(v) for make, v in pairs])
+
+    return Function("jsonb_build_array", _known(kinds), JSONB, compute, strict=False)
+
+
+def _build_object(kinds: Kinds) -> Function | None:
+    known = _known(kinds)
+    texts = [_shown(kind) for kind in known[::2]]
+    makes = [json_of(kind) for kind in known[1::2]]
+
+    def compute(*values: Any) -> str:
+        if len(values) % 2:
+            raise InvalidArgument("argument list must have even number of elements")
+        made: dict[str, Any] = {}
+        for place, (text, make) in enumerate(zip(texts, makes, strict=True)):
+            name, value = values[2 * place], values[2 * place + 1]
+            if name is None:
+                raise InvalidArgument(f"argument {2 * place + 1}: key must not be null")
+            made[text(name)] = None if value is None else make(value)
+        return json_value.text_of(made)
+
+    if len(kinds) % 2:
+        texts = texts[:-1]
+    return Function("jsonb_build_object", known, JSONB, compute, strict=False)
+
+
+# ------------------------------------------------------------------ char(n)
+
+
+def _octets(kinds: Kinds) -> Function | None:
+    """Of char(n) with the blanks that fill it up; of other types the catalogue's own."""
+    kind = kinds[0] if len(kinds) == 1 else None
+    if kind is None or kind.name != "char":
+        return None
+    return Function("octet_length", (kind,), INTEGER, lambda v: len(shown_text(kind, v).encode()))
+
+
+FAMILIES: Final[dict[str, Family]] = {
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+    "format": _format,
+    "to_jsonb": _to_jsonb,
+    "jsonb_build_array": _build_array,
+    "jsonb_build_object": _build_object,
+    "octet_length": _octets,
+}
+"""By name: a function for the types of a call, None where it is none of theirs."""
+
+FUNCTIONS: Final = (
+    Function("quote_ident", (TEXT,), TEXT, quote_ident),
+    Function("quote_literal", (TEXT,), TEXT, quote_literal),
+    Function(
+        "quote_nullable",
+        (TEXT,),
+        TEXT,
+        lambda text: "NULL" if text is None else quote_literal(text),
+        strict=False,
+    ),
+)

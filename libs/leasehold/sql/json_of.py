@@ -1,0 +1,50 @@
+"""A storage value as a value of JSON: what to_jsonb and the aggregates over JSON make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from leasehold.schema.json_value import value_of
+from leasehold.schema.moments import utc_of
+from leasehold.schema.numeric import decimal_of
+from leasehold.schema.types import INTEGER_BITS, Type
+from leasehold.sql.text_form import double_text, shown_text
+
+
+def json_of(kind: Type) -> Callable[[Any], Any]:
+    """Never called with None. Numbers stay numbers, but for those that JSON has none for."""
+    if kind.name in INTEGER_BITS:
+        return Decimal
+    if kind.name == "boolean":
+        return bool
+    if kind.name == "jsonb":
+        return value_of
+    if kind.name == "numeric":
+        return _exact
+    if kind.name == "double precision":
+        return _double
+    if kind.name in ("timestamp", "timestamptz"):
+        return _moment(kind)
+    return lambda value: shown_text(kind, value)
+
+
+def _exact(value: str) -> Any:
+    number = decimal_of(value)
+    return number if number.is_finite() else str(number)
+
+
+def _double(value: float) -> Any:
+    text = double_text(value)
+    return text if text.endswith("y") else Decimal(text)
+
+
+def _moment(kind: Type) -> Callable[[int], str]:
+    zone = "+00:00" if kind.name == "timestamptz" else ""
+
+    def text(value: int) -> str:
+        shown = utc_of(value).replace(tzinfo=None).isoformat()
+        return (shown.rstrip("0") if "." in shown else shown) + zone
+
+    return text

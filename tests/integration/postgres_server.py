@@ -1,0 +1,91 @@
+"""A real PostgreSQL of this machine, in a folder of its own, for tests that compare with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+FOLDERS = (*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),)
+START_TRIES = 100
+
+
+def _as_postgres() -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+
+@contextmanager
+def postgres_server() -> Iterator[int]:
+    """The port on 127.0.0.1 of a new, empty server; user postgres, no password. Skips the test,
+    saying so, where none is installed."""
+    if not FOLDERS or shutil.which("setpriv") is None:
+        pytest.skip("NOT TESTED against PostgreSQL: it is not installed (apt install postgresql)")
+    programs = FOLDERS[0]
+    folder = Path(tempfile.mkdtemp(prefix="postgres."))
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(folder, "postgres", "postgres")
+        data = folder / "data"
+        init: list[str | Path] = [
+            *_as_postgres(),
+            programs / "initdb",
+            "-D",
+            data,
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+        ]
+        init += ["--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]
+        subprocess.run(init, cwd=folder, check=True, capture_output=True)
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port: int = probe.getsockname()[1]
+        run: list[str | Path] = [
+            *_as_postgres(),
+            programs / "postgres",
+            "-D",
+            data,
+            "-p",
+            str(port),
+            "-k",
+            folder,
+        ]
+        run += ["-c", "fsync=off", "-c", "timezone=UTC", "-h", "127.0.0.1"]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(run, cwd=folder, stdout=log, stderr=log)
+        try:
+            ready: list[str | Path] = [
+                programs / "pg_isready",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                str(port),
+                "-t",
+                "1",
+            ]
+            for _ in range(START_TRIES):
+                if subprocess.run(ready, capture_output=True, check=False).returncode == 0:
+                    break
+                try:  # it says no at once as long as nobody listens
+                    process.wait(0.1)
+                    raise AssertionError((folder / "log").read_text())
+                except subprocess.TimeoutExpired:
+                    pass
+            else:
+                raise AssertionError((folder / "log").read_text())
+            yield port
+        finally:
+            process.send_signal(2)  # fast shutdown
+            process.wait(30)
+    finally:
+        shutil.rmtree(folder)
