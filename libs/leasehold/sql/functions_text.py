@@ -73,11 +73,11 @@ def _right(text: str, count: int) -> str:
 
 
 def _filling(text: str, length: int, fill: str) -> str:
-    if length > TEXT_BYTES_MAX:
-        raise _too_large()
     missing = length - len(text)
     if missing <= 0 or not fill:
         return ""
+    if length > TEXT_BYTES_MAX:
+        raise _too_large()
     return (fill * (missing // len(fill) + 1))[:missing]
 
 
