@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).parents[3] / "libs" / "leasehold"
-PURE = ("model", "schema", "transaction", "replication", "lease", "sql")
+PURE = ("model", "schema", "transaction", "replication", "lease", "sql", "pgwire")
 WORLD = frozenset(
     {
         "apsw",
@@ -59,6 +59,7 @@ LAYERS = (
     "lease",
     "schema",
     "sql",
+    "pgwire",
     "transaction",
     "replication",
     "adapters",

@@ -1,0 +1,360 @@
+"""One client's socket, on the loop's thread, and its session, on a worker's, one at a time.
+
+    loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ a worker, if none is at it
+    worker: inbox ─▶ Conversation.receive ─▶ session … ─▶ say ─▶ loop: transport.write
+
+The inbox is the only hand-over: whoever finds it in use leaves the bytes there. `say` waits while
+the client does not read; reading pauses while the inbox is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from threading import Condition
+from typing import TYPE_CHECKING, Final, cast
+
+from leasehold.model.errors import LeaseholdError
+from leasehold.pgwire import replies
+from leasehold.pgwire.conversation import ClientGone, Conversation
+from leasehold.pgwire.error_fields import error_fields
+from leasehold.pgwire.greeting import (
+    Admitted,
+    BeginTls,
+    CancelAsked,
+    Effect,
+    Greeting,
+    HangUp,
+    Say,
+)
+from leasehold.pgwire.phases import Phase
+from leasehold.pgwire.session import Session, Status
+from leasehold.pgwire.wire_errors import (
+    Canceled,
+    IdleInTransactionTooLong,
+    IdleTooLong,
+    TooManyConnections,
+)
+
+if TYPE_CHECKING:
+    from leasehold.adapters.pgwire_server import PgwireServer
+
+LOG: Final = logging.getLogger("leasehold.pgwire")
+INBOX_BYTES_MAX: Final = 1 << 20
+HANDED_BYTES_MAX: Final = 1 << 18
+CLOSING_S_MAX: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who was let in, for whoever opens the session. `process`: the number of the connection."""
+
+    user: str
+    database: str
+    parameters: dict[str, str]
+    process: int
+
+
+SessionFactory = Callable[[Admission], Session]
+
+
+class PgwireClient(asyncio.Protocol):
+    def __init__(self, server: PgwireServer, process: int) -> None:
+        self._server = server
+        self.process = process
+        self.key = b""
+        self._greeting: Greeting | None = None
+        self._transport: asyncio.Transport | None = None
+        self._tls_task: asyncio.Task[None] | None = None
+        self._state = Condition()
+        # Below: what both threads touch, under _state.
+        self._inbox: list[bytes] = []
+        self._inbox_bytes = 0
+        self._busy = False
+        self._gone = False
+        self._paused = False
+        self._reading_paused = False
+        self._handed_bytes = 0
+        self._last_words: LeaseholdError | None = None
+        # Below: the worker's alone while busy.
+        self._admission: Admission | None = None
+        self._minor = 0
+        self._session: Session | None = None
+        self._conversation: Conversation | None = None
+        # Below: the loop's, for the limits of time.
+        self._seen: object = None
+        self._since_s = 0.0
+        self._closing_s: float | None = None
+
+    # --- on the loop -------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._since_s = self._server.now_s()
+        peer = transport.get_extra_info("peername")
+        self._greeting = self._server.greeting(ip_address(peer[0]).is_loopback)
+        if not self._server.arrived(self):
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._greeting is not None:
+            for effect in self._greeting.receive(data):
+                self._follow(effect)
+            return
+        with self._state:
+            self._inbox.append(data)
+            self._inbox_bytes += len(data)
+            if self._inbox_bytes > INBOX_BYTES_MAX and not self._reading_paused:
+                self._reading_paused = True
+                self._pause_reading()
+            start = self._takes_work()
+        if start:
+            self._server.workers.submit(self._work)
+
+    def pause_writing(self) -> None:
+        with self._state:
+            self._paused = True
+
+    def resume_writing(self) -> None:
+        with self._state:
+            self._paused = False
+            self._state.notify_all()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._greeting = None
+        if self._tls_task is not None:
+            self._tls_task.cancel()
+        with self._state:
+            self._gone = True
+            self._state.notify_all()
+            start = self._takes_work()
+        if self._closing_s is not None:
+            self._server.left(self)
+        self.cancel(Canceled("the client is gone"))
+        if start:
+            self._server.workers.submit(self._work)
+
+    def check_time(self, now_s: float) -> None:
+        """Ends or cancels what takes longer than it may."""
+        if self._closing_s is not None:
+            if now_s - self._closing_s > CLOSING_S_MAX:
+                self._abort()  # it does not read its last answer
+            return
+        if self._greeting is not None:
+            if now_s - self._since_s > self._server.settings.greeting_timeout_s:
+                self._abort()
+            return
+        conversation, session = self._conversation, self._session
+        if conversation is None or session is None:
+            return
+        seen = (self._busy, conversation.steps)
+        if seen != self._seen:
+            self._seen, self._since_s = seen, now_s
+            return
+        limits, passed_s = session.time_limits, now_s - self._since_s
+        if self._busy:
+            if _over(passed_s, limits.statement_s):
+                self.cancel(Canceled("canceling statement due to statement timeout"))
+        elif conversation.status is Status.IDLE:
+            if _over(passed_s, limits.idle_s):
+                self.end(IdleTooLong("terminating connection due to idle-session timeout"))
+        elif _over(passed_s, limits.idle_in_transaction_s):
+            self.end(
+                IdleInTransactionTooLong(
+                    "terminating connection due to idle-in-transaction timeout"
+                )
+            )
+
+    def end(self, error: LeaseholdError) -> None:
+        """The connection ends with these last words, as soon as nothing runs on it."""
+        if self._greeting is not None:
+            self._abort()
+            return
+        with self._state:
+            self._last_words = self._last_words or error
+            start = self._takes_work()
+        if start:
+            self._server.workers.submit(self._work)
+
+    def cancel(self, reason: Exception) -> None:
+        session = self._session
+        if session is not None and self._busy:
+            session.cancel(reason)
+
+    def _follow(self, effect: Effect) -> None:
+        assert self._transport is not None
+        if isinstance(effect, Say):
+            self._transport.write(effect.data)
+        elif isinstance(effect, BeginTls):
+            self._transport.pause_reading()
+            self._tls_task = self._server.loop.create_task(self._begin_tls())
+        elif isinstance(effect, CancelAsked):
+            self._server.cancel(effect.process, effect.key)
+        elif isinstance(effect, HangUp):
+            if effect.error is not None:
+                LOG.info("a client was turned away: %s", effect.error.sqlstate)
+            self._greeting = None
+            self._transport.close()
+        else:
+            self._admitted(effect)
+
+    async def _begin_tls(self) -> None:
+        assert self._transport is not None
+        assert self._server.tls is not None
+        try:
+            made = await self._server.loop.start_tls(
+                self._transport, self, self._server.tls, server_side=True
+            )
+        except (
+            OSError,
+            asyncio.CancelledError,
+        ):  # no TLS, or nobody there: the transport is closed
+            self._greeting = None
+            return
+        if made is None or self._greeting is None:
+            return
+        self._transport = made
+        self._greeting.tls_begun()
+
+    def _admitted(self, effect: Admitted) -> None:
+        self._greeting = None
+        self._minor = effect.minor
+        self._admission = Admission(
+            effect.user, effect.database, dict(effect.parameters), self.process
+        )
+        with self._state:
+            self._inbox = [effect.rest] if effect.rest else []
+            self._busy = True
+        self._server.workers.submit(self._open)
+
+    def _write(self, data: bytes) -> None:
+        assert self._transport is not None
+        if not self._gone:
+            self._transport.write(data)
+        with self._state:
+            self._handed_bytes -= len(data)
+            self._state.notify_all()
+
+    def _pause_reading(self) -> None:
+        assert self._transport is not None
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        assert self._transport is not None
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _close(self) -> None:
+        """The session is closed; what was said may still be on its way out."""
+        assert self._transport is not None
+        self._closing_s = self._server.now_s()
+        if self._gone:
+            self._server.left(self)
+        else:
+            self._transport.close()
+
+    def _abort(self) -> None:
+        assert self._transport is not None
+        self._greeting = None
+        self._transport.abort()
+
+    def _takes_work(self) -> bool:
+        """Under _state: must a worker be called? The caller then calls one."""
+        if self._busy:
+            return False
+        self._busy = True
+        return True
+
+    # --- on a worker -------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        assert self._admission is not None
+        try:
+            if self._server.is_full():
+                raise TooManyConnections("sorry, too many clients already")
+            self._session = self._server.open_session(self._admission)
+        except Exception as error:  # noqa: BLE001 - the client must hear of it, whatever it is
+            self._defect(error)
+            self._turn_away(error)
+            return
+        self.key = self._server.new_key(self._minor)
+        self._conversation = Conversation(
+            self._session, self._say, self._server.limits, self._defect
+        )
+        with contextlib.suppress(ClientGone):
+            self._conversation.begin(self.process, self.key)
+        self._work()
+
+    def _turn_away(self, error: Exception) -> None:
+        with contextlib.suppress(ClientGone):
+            self._say(replies.error(error_fields(error, "FATAL")))
+        self._finished()
+
+    def _work(self) -> None:
+        """Takes what is in the inbox until nothing is; the one loop that calls the session."""
+        conversation = self._conversation
+        if conversation is None:  # it left before it was let in
+            self._finished()
+            return
+        try:
+            while conversation.phase is not Phase.CLOSED:
+                with self._state:
+                    last_words, gone = self._last_words, self._gone
+                    data = b"".join(self._inbox)
+                    self._inbox.clear()
+                    self._inbox_bytes = 0
+                    resume, self._reading_paused = self._reading_paused, False
+                    if not (data or gone or last_words):
+                        self._busy = False
+                        return
+                if resume:
+                    self._server.soon(self._resume_reading)
+                if gone:
+                    break
+                if last_words is not None:
+                    conversation.end(last_words)
+                else:
+                    conversation.receive(data)
+        except ClientGone:
+            pass
+        except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
+            self._defect(error)
+        conversation.close()
+        self._finished()
+
+    def _finished(self) -> None:
+        """Busy for ever: no worker comes here again."""
+        self._server.soon(self._close)
+
+    def _say(self, data: bytes) -> None:
+        """Waits while the client does not read. Raises ClientGone."""
+        with self._state:
+            if self._paused or self._handed_bytes > HANDED_BYTES_MAX:
+                self._state.wait_for(self._may_say, self._server.settings.write_timeout_s)
+                if not self._may_say():
+                    LOG.info("a client that did not read for too long is cut off")
+                    self._server.soon(self._abort)
+                    raise ClientGone
+            if self._gone:
+                raise ClientGone
+            self._handed_bytes += len(data)
+        self._server.soon(self._write, data)
+
+    def _may_say(self) -> bool:
+        return self._gone or not (self._paused or self._handed_bytes > HANDED_BYTES_MAX)
+
+    def _defect(self, error: Exception) -> None:
+        """Only where, never what: the words of an exception may hold values of rows."""
+        if not isinstance(error, LeaseholdError):
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            LOG.error("a defect was met (%s):\n%s", type(error).__name__, frames)
+
+
+def _over(passed_s: float, limit_s: float) -> bool:
+    return 0 < limit_s < passed_s

@@ -1,0 +1,162 @@
+"""The listener for PostgreSQL clients: one loop for all sockets, a worker for each that is busy.
+
+A statement runs on a worker's thread, so that a slow one stops neither other clients nor whatever
+else this process does; there are as many workers as clients at most, so none waits for another's
+statement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import ssl
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Any, Final
+
+import uvloop
+
+from leasehold.adapters.pgwire_client import LOG, PgwireClient, SessionFactory
+from leasehold.adapters.pgwire_settings import PgwireSettings
+from leasehold.adapters.worker_threads import WorkerThreads
+from leasehold.model.errors import ConfigurationError
+from leasehold.pgwire.greeting import Greeting, Welcome
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.scram import Verifier, mock_verifier
+from leasehold.pgwire.wire_errors import AdminShutdown, Canceled
+
+NONCE_BYTES: Final = 18
+SECRET_BYTES: Final = 32
+KEY_BYTES: Final = {0: 4, 2: 32}
+"""By the minor version of the protocol."""
+WATCH_INTERVAL_S: Final = 0.05
+BACKLOG: Final = 512
+
+
+class PgwireServer:
+    """`start` returns once it listens; `stop` once every client is gone, or `grace_s` is over.
+
+    `open_session` runs on a worker; what it raises of the tree of errors is the client's answer.
+    """
+
+    def __init__(
+        self, open_session: SessionFactory, settings: PgwireSettings, limits: Limits | None = None
+    ) -> None:
+        settings.check()
+        self.open_session = open_session
+        self.settings = settings
+        self.limits = limits or Limits()
+        self.tls: ssl.SSLContext | None = settings.tls()
+        self.workers = WorkerThreads("sql", settings.connections_max)
+        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self.port = 0
+        self._mock_secret = secrets.token_bytes(SECRET_BYTES)
+        self._clients: dict[int, PgwireClient] = {}
+        self._last_process = 0
+        self._stopping = False
+        self._empty = Event()
+        self._listener: asyncio.Server | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._thread = Thread(target=self._run, name="sql-listener", daemon=True)
+
+    # --- from any thread ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Raises ConfigurationError if the port can't be had."""
+        listening = self.loop.create_server(
+            self._new_client, self.settings.host, self.settings.port, backlog=BACKLOG
+        )
+        try:
+            self._listener = self.loop.run_until_complete(listening)
+        except OSError as error:
+            self.loop.close()
+            raise ConfigurationError(
+                f"LEASEHOLD_SQL_PORT: {self.settings.host}:{self.settings.port} can't be listened "
+                f"on: {error.strerror}"
+            ) from None
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self._thread.start()
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """Clients are told (57P01), running statements are cancelled; no thread is left."""
+        self.soon(self._shut)
+        if not self._empty.wait(grace_s):
+            LOG.warning("%d clients did not end within %.1f s", len(self._clients), grace_s)
+        if not self.workers.stop(grace_s):
+            LOG.warning("a statement did not end within %.1f s of its cancellation", grace_s)
+        self.soon(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    def soon(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """On the loop's thread, as soon as it comes to it."""
+        self.loop.call_soon_threadsafe(call, *arguments)
+
+    def is_full(self) -> bool:
+        return len(self._clients) > self.settings.connections_max
+
+    def new_key(self, minor: int) -> bytes:
+        return secrets.token_bytes(KEY_BYTES[minor])
+
+    # --- on the loop -------------------------------------------------------------------------
+
+    def now_s(self) -> float:
+        return self.loop.time()
+
+    def greeting(self, on_this_machine: bool) -> Greeting:
+        users = self.settings.users
+        welcome = Welcome(
+            tls_offered=self.tls is not None,
+            tls_required=self.tls is not None and not on_this_machine,
+            verifier_of=self._verifier_of if users else None,
+            nonce=secrets.token_urlsafe(NONCE_BYTES),
+        )
+        return Greeting(welcome, self.limits)
+
+    def arrived(self, client: PgwireClient) -> bool:
+        """False: it is one too many even to be turned away in words."""
+        if self._stopping or len(self._clients) >= 2 * self.settings.connections_max:
+            return False
+        self._clients[client.process] = client
+        return True
+
+    def left(self, client: PgwireClient) -> None:
+        self._clients.pop(client.process, None)
+        if self._stopping and not self._clients:
+            self._empty.set()
+
+    def cancel(self, process: int, key: bytes) -> None:
+        client = self._clients.get(process)
+        if client is not None and client.key and hmac.compare_digest(client.key, key):
+            client.cancel(Canceled("canceling statement due to user request"))
+
+    def _new_client(self) -> PgwireClient:
+        self._last_process += 1
+        return PgwireClient(self, self._last_process)
+
+    def _verifier_of(self, user: str) -> Verifier:
+        return self.settings.users.get(user) or mock_verifier(user, self._mock_secret)
+
+    def _run(self) -> None:
+        self._watch_time()
+        self.loop.run_forever()
+
+    def _watch_time(self) -> None:
+        now_s = self.now_s()
+        for client in list(self._clients.values()):
+            client.check_time(now_s)
+        self._watch = self.loop.call_later(WATCH_INTERVAL_S, self._watch_time)
+
+    def _shut(self) -> None:
+        self._stopping = True
+        assert self._listener is not None
+        self._listener.close()
+        if self._watch is not None:
+            self._watch.cancel()
+        reason = AdminShutdown("terminating connection due to administrator command")
+        for client in list(self._clients.values()):
+            client.end(reason)
+            client.cancel(reason)
+        if not self._clients:
+            self._empty.set()

@@ -1,0 +1,485 @@
+"""One client's conversation once it is let in: bytes in, calls of its session, bytes out.
+
+`receive` runs every message that is whole; phases.py says what is run, skipped or refused. What is
+said gathers and is handed to `say` at Sync, Flush and ReadyForQuery, and whenever enough is
+together: `say` may wait, which is how a slow reader slows its own statement and nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from leasehold.model.errors import FeatureNotSupported, LeaseholdError, SyntaxInvalid
+from leasehold.pgwire import replies
+from leasehold.pgwire.copy_rows import CopyRows
+from leasehold.pgwire.error_fields import error_fields, notice_fields
+from leasehold.pgwire.framing import Framing
+from leasehold.pgwire.frontend import (
+    READERS,
+    Bind,
+    Close,
+    CopyData,
+    CopyFail,
+    Describe,
+    Execute,
+    Flush,
+    Parse,
+    Query,
+)
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.named_objects import (
+    EmptyStatement,
+    NamedObjects,
+    NamedPortal,
+    NamedStatement,
+    empty_portal,
+    is_empty,
+)
+from leasehold.pgwire.phases import AFTER, TABLE, Action, Outcome, Phase
+from leasehold.pgwire.session import (
+    Deallocated,
+    Notice,
+    PortalsClosed,
+    Report,
+    Session,
+    SettingChanged,
+    Status,
+)
+from leasehold.pgwire.value_forms import (
+    ALL_TEXT,
+    decoded,
+    described_columns,
+    described_parameters,
+    given_types,
+)
+from leasehold.pgwire.wire_errors import (
+    AdminShutdown,
+    Canceled,
+    IdleInTransactionTooLong,
+    IdleTooLong,
+    InFailedTransaction,
+    PortalUsedUp,
+    ProtocolViolation,
+    UnknownParameter,
+)
+
+Say = Callable[[bytes], None]
+ENDS_ALL: Final = (AdminShutdown, IdleInTransactionTooLong, IdleTooLong)
+"""Why a statement may be cancelled that ends the connection, too."""
+
+
+class ClientGone(Exception):
+    """Raised by `say`: there is nobody to answer to any more."""
+
+
+class Conversation:
+    """`defect` is told of every exception that is not of the tree of errors."""
+
+    def __init__(
+        self, session: Session, say: Say, limits: Limits, defect: Callable[[Exception], None]
+    ) -> None:
+        self._session = session
+        self._hand_over = say
+        self._limits = limits
+        self._defect = defect
+        self._framing = Framing(limits)
+        self._objects = NamedObjects(limits)
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._settings: dict[str, str] = {}
+        self._known_settings: dict[str, str] = {}
+        self._queue: deque[Any] = deque()
+        self._simple = False
+        self._copy: tuple[NamedPortal, CopyRows] | None = None
+        self._extended: dict[int, Callable[[Any], Outcome]] = {
+            ord("P"): self._parse,
+            ord("B"): self._bind,
+            ord("D"): self._describe,
+            ord("E"): self._execute,
+            ord("C"): self._close,
+            ord("H"): self._flush_asked,
+        }
+        self.phase = Phase.READY
+        self.steps = 0
+        """Counts up with every message and statement that begins: while it rests, one runs."""
+
+    # --- what the adapter calls --------------------------------------------------------------
+
+    def begin(self, process: int, key: bytes) -> None:
+        """Tells the client what it may rely on, and how to cancel."""
+        self._known_settings = dict(self._session.settings)
+        for name, value in self._known_settings.items():
+            self._say(replies.parameter_status(name, value))
+        self._say(replies.key_data(process, key))
+        self._ready()
+
+    def receive(self, data: bytes) -> None:
+        """Raises ClientGone, and nothing else."""
+        self._framing.feed(data)
+        while self.phase is not Phase.CLOSED:
+            try:
+                found = self._framing.next_message()
+                if found is None:
+                    return
+                action = TABLE[self.phase].get(found[0], Action.REFUSE)
+                if action is Action.REFUSE:
+                    raise ProtocolViolation(f"message type {chr(found[0])!r} is not expected here")
+            except ProtocolViolation as error:
+                self.end(error)
+                return
+            self.steps += 1
+            outcome = self._act(action, *found)
+            if outcome is not None:
+                self.phase = AFTER[outcome]
+
+    def end(self, error: LeaseholdError | None = None) -> None:
+        """The last words, if any: nothing is taken or said after them."""
+        if self.phase is Phase.CLOSED:
+            return
+        self.phase = Phase.CLOSED
+        if error is not None:
+            self._say(replies.error(error_fields(error, "FATAL")))
+            self._flush()
+
+    def close(self) -> None:
+        """Gives back everything; also after ClientGone."""
+        self.phase = Phase.CLOSED
+        self._copy = None
+        self._objects.drop_portals()
+        self._session.close()
+
+    @property
+    def idle(self) -> bool:
+        """Does nothing but wait for the client's next batch?"""
+        return self.phase is Phase.READY and not self._framing.left and not self._out
+
+    @property
+    def status(self) -> Status:
+        return self._session.status
+
+    # --- messages ----------------------------------------------------------------------------
+
+    def _act(self, action: Action, kind: int, body: bytes) -> Outcome | None:
+        """None: the phase stays."""
+        match action:
+            case Action.RUN:
+                return self._run(kind, body)
+            case Action.COPY:
+                return self._guarded(lambda: self._copy_part(kind, body))
+            case Action.BREAK_COPY:
+                self._failed(
+                    ProtocolViolation(f"unexpected message type 0x{kind:02X} during COPY from stdin")
+                )
+                self.end(
+                    ProtocolViolation(
+                        "terminating connection because protocol synchronization was lost"
+                    )
+                )
+                return Outcome.ENDED
+            case Action.RESUME:
+                self._sync()
+                return Outcome.DONE
+            case Action.END:
+                return Outcome.ENDED
+        return None
+
+    def _run(self, kind: int, body: bytes) -> Outcome:
+        if kind in _SIMPLE:
+            self._simple = True
+            return self._guarded(lambda: self._query(kind, body))
+        self._simple = False
+        if kind == _SYNC:
+            self._sync()
+            return Outcome.DONE
+        return self._guarded(lambda: self._extended[kind](READERS[kind](body, self._limits)))
+
+    def _guarded(self, work: Callable[[], Outcome]) -> Outcome:
+        """An error is answered, its transaction fails, and the rest of its batch is dropped."""
+        try:
+            return work()
+        except ClientGone:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+            self._failed(error)
+            if isinstance(error, ENDS_ALL):
+                self.end(error)
+                return Outcome.ENDED
+        if not self._simple:
+            return Outcome.FAILED
+        self._ready()
+        return Outcome.FAILED_SIMPLE
+
+    def _failed(self, error: Exception) -> None:
+        if not isinstance(error, LeaseholdError):
+            self._defect(error)
+        copy, self._copy = self._copy, None
+        self._queue.clear()
+        if copy is not None:
+            copy[0].portal.close()
+        self._session.fail()
+        self._transaction_may_be_over()
+        for report in self._session.take_reports():
+            self._told(report)
+        if not isinstance(error, ENDS_ALL):
+            self._say(replies.error(error_fields(error)))
+        if not self._simple:
+            self._flush()
+
+    # --- simple protocol ---------------------------------------------------------------------
+
+    def _query(self, kind: int, body: bytes) -> Outcome:
+        if kind == _FUNCTION_CALL:
+            raise FeatureNotSupported("function calls by message are not supported: use SELECT")
+        query = READERS[kind](body, self._limits)
+        assert isinstance(query, Query)
+        self._objects.drop_statement("")
+        self._objects.drop_portal("")
+        self._queue.extend(self._session.statements(query.text))
+        if not self._queue:
+            self._end_batch()
+            self._say(replies.EMPTY_QUERY)
+            self._ready()
+            return Outcome.DONE
+        return self._run_queue()
+
+    def _run_queue(self) -> Outcome:
+        while self._queue:
+            self.steps += 1
+            prepared = self._session.prepare(self._queue.popleft(), ())
+            if prepared.parameters:
+                raise UnknownParameter("there is no parameter $1")
+            statement = NamedStatement(prepared)
+            result = statement.result(ALL_TEXT, self._session.zone)
+            portal = NamedPortal(statement, self._session.bind(prepared, ()), result)
+            if portal.portal.copy is not None:
+                return self._begin_copy(portal)
+            try:
+                if result is not None:
+                    self._say(result.description)
+                tag = self._rows(portal, 0)
+            finally:
+                portal.portal.close()
+            assert tag is not None
+            self._completed(portal, tag)
+        self._ready()
+        return Outcome.DONE
+
+    def _completed(self, portal: NamedPortal, tag: str) -> None:
+        """The last statement's transaction ends before its tag is said: the end may be an error."""
+        if self._simple and not self._queue:
+            self._end_batch()
+        if portal.statement.prepared.ends_transaction:
+            self._transaction_may_be_over()
+        self._reports()
+        self._say(replies.complete(tag))
+
+    # --- extended protocol -------------------------------------------------------------------
+
+    def _parse(self, message: Parse) -> Outcome:
+        if not message.name:
+            self._objects.drop_statement("")
+        statements = self._session.statements(message.text)
+        if len(statements) > 1:
+            raise SyntaxInvalid("cannot insert multiple commands into a prepared statement")
+        types = given_types(message.types)
+        prepared = self._session.prepare(statements[0], types) if statements else EmptyStatement()
+        self._objects.keep_statement(message.name, prepared)
+        self._say(replies.PARSE_COMPLETE)
+        return Outcome.DONE
+
+    def _bind(self, message: Bind) -> Outcome:
+        statement = self._objects.statement(message.statement)
+        prepared = statement.prepared
+        if self._session.status is Status.FAILED and not prepared.leaves_failed_block:
+            raise InFailedTransaction
+        if len(message.values) != len(prepared.parameters):
+            raise ProtocolViolation(
+                f"bind message supplies {len(message.values)} parameters, but prepared statement "
+                f'"{message.statement}" requires {len(prepared.parameters)}'
+            )
+        self._objects.make_room(message.portal)
+        zone = self._session.zone
+        values = decoded(statement.decoders(message.formats, zone), message.values)
+        if is_empty(statement):
+            made = empty_portal(statement)
+        else:
+            portal = self._session.bind(prepared, values)
+            try:
+                result = statement.result(message.result_formats, zone)
+            except BaseException:
+                portal.close()
+                raise
+            made = NamedPortal(statement, portal, result)
+        self._objects.keep_portal(message.portal, made)
+        self._say(replies.BIND_COMPLETE)
+        return Outcome.DONE
+
+    def _describe(self, message: Describe) -> Outcome:
+        if message.portal:
+            portal = self._objects.portal(message.name)
+            self._not_in_failed_block(portal.statement.prepared.columns is not None)
+            result = portal.result
+            self._say(replies.NO_DATA if result is None else result.description)
+            return Outcome.DONE
+        statement = self._objects.statement(message.name)
+        prepared = statement.prepared
+        self._not_in_failed_block(prepared.columns is not None)
+        if not is_empty(statement):
+            self._session.recheck(prepared)
+        self._say(described_parameters(prepared.parameters))
+        columns = prepared.columns
+        self._say(replies.NO_DATA if columns is None else described_columns(columns, ALL_TEXT))
+        return Outcome.DONE
+
+    def _execute(self, message: Execute) -> Outcome:
+        portal = self._objects.portal(message.portal)
+        if is_empty(portal.statement):
+            self._say(replies.EMPTY_QUERY)
+            return Outcome.DONE
+        self._not_in_failed_block(not portal.statement.prepared.leaves_failed_block)
+        if portal.tag is not None and portal.result is None:
+            raise PortalUsedUp(f'portal "{message.portal}" cannot be run')
+        if portal.portal.copy is not None:
+            return self._begin_copy(portal)
+        tag = self._rows(portal, message.rows_max)
+        if tag is None:
+            self._say(replies.PORTAL_SUSPENDED)
+        else:
+            self._completed(portal, tag)
+        return Outcome.DONE
+
+    def _close(self, message: Close) -> Outcome:
+        if message.portal:
+            self._objects.drop_portal(message.name)
+        else:
+            self._objects.drop_statement(message.name)
+        self._say(replies.CLOSE_COMPLETE)
+        return Outcome.DONE
+
+    def _flush_asked(self, message: Flush) -> Outcome:
+        self._flush()
+        return Outcome.DONE
+
+    def _sync(self) -> None:
+        try:
+            self._end_batch()
+        except ClientGone:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+            self._simple = True  # nothing is skipped after it: this is the Sync
+            self._failed(error)
+        self._ready()
+
+    def _not_in_failed_block(self, concerned: bool) -> None:
+        if concerned and self._session.status is Status.FAILED:
+            raise InFailedTransaction
+
+    # --- rows and COPY -----------------------------------------------------------------------
+
+    def _rows(self, portal: NamedPortal, rows_max: int) -> str | None:
+        """Says rows, `rows_max` at most (0: all). The tag, or None: as many as were asked for.
+
+        A portal that gave exactly `rows_max` rows counts as suspended, as in PostgreSQL.
+        """
+        sent = 0
+        tag = portal.tag
+        portion = self._limits.rows_a_fetch_max
+        while tag is None and not (rows_max and sent == rows_max):
+            wanted = min(portion, rows_max - sent) if rows_max else portion
+            rows, tag = portal.portal.fetch(wanted)
+            assert len(rows) <= wanted, "more rows than were asked for"
+            if rows:
+                assert portal.result is not None, "rows of a statement without columns"
+                self._say_rows(list(map(portal.result.row, rows)))
+                sent += len(rows)
+        portal.tag = tag
+        if rows_max and sent == rows_max:
+            return None
+        return f"SELECT {sent}" if tag == "SELECT" else tag
+
+    def _begin_copy(self, portal: NamedPortal) -> Outcome:
+        target = portal.portal.copy
+        assert target is not None
+        self._copy = (portal, CopyRows(target, self._session.zone, self._limits))
+        self._say(replies.copy_in(len(target.columns)))
+        self._flush()
+        return Outcome.COPY_BEGINS
+
+    def _copy_part(self, kind: int, body: bytes) -> Outcome:
+        message = READERS[kind](body, self._limits)
+        assert self._copy is not None
+        portal, rows = self._copy
+        if isinstance(message, CopyData):
+            rows.feed(message.data)
+            return Outcome.COPY_BEGINS
+        if isinstance(message, CopyFail):
+            raise Canceled(f"COPY from stdin failed: {message.reason}")
+        rows.finish()
+        tag = portal.portal.fetch(1).tag
+        assert tag is not None, "COPY ends with one fetch"
+        self._copy = None
+        portal.tag = tag
+        portal.portal.close()
+        self._completed(portal, tag)
+        return self._run_queue() if self._simple else Outcome.DONE
+
+    # --- ends of transactions, and what is said ----------------------------------------------
+
+    def _end_batch(self) -> None:
+        self._session.end_batch()
+        self._transaction_may_be_over()
+
+    def _transaction_may_be_over(self) -> None:
+        if self._session.status is Status.IDLE:
+            self._objects.drop_portals()
+
+    def _reports(self) -> None:
+        """Raises UnknownPreparedStatement, UnknownPortal."""
+        for report in self._session.take_reports():
+            if isinstance(report, Deallocated):
+                self._objects.deallocate(report.name)
+            elif isinstance(report, PortalsClosed):
+                self._objects.close_portals(report.name)
+            else:
+                self._told(report)
+
+    def _told(self, report: Report) -> None:
+        """What a client is told of. Settings wait for ReadyForQuery, as in PostgreSQL."""
+        if isinstance(report, Notice):
+            self._say(replies.notice(notice_fields(*report)))
+        elif isinstance(report, SettingChanged):
+            self._settings[report.name] = report.value
+
+    def _ready(self) -> None:
+        self._reports()
+        if self._settings:
+            for name, value in self._settings.items():
+                if self._known_settings.get(name) != value:
+                    self._say(replies.parameter_status(name, value))
+            self._known_settings |= self._settings
+            self._settings.clear()
+        self._say(replies.ready(self._session.status.value))
+        self._flush()
+
+    def _say(self, data: bytes) -> None:
+        self._out.append(data)
+        self._out_bytes += len(data)
+        if self._out_bytes >= self._limits.output_bytes_max:
+            self._flush()
+
+    def _say_rows(self, rows: Sequence[bytes]) -> None:
+        self._say(b"".join(rows))
+
+    def _flush(self) -> None:
+        if self._out:
+            data = b"".join(self._out)
+            self._out.clear()
+            self._out_bytes = 0
+            self._hand_over(data)
+
+
+_SYNC: Final = ord("S")
+_FUNCTION_CALL: Final = ord("F")
+_SIMPLE: Final = frozenset((ord("Q"), _FUNCTION_CALL))

@@ -1,0 +1,65 @@
+"""COPY … FROM STDIN: bytes → storage values of the target's columns → the target, in portions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from leasehold.model.errors import LeaseholdError
+from leasehold.pgwire.copy_lines import CopyLines, Fields
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.moments import ZoneOffset
+from leasehold.pgwire.session import CopyTarget
+from leasehold.pgwire.value_decoding import input_of
+from leasehold.pgwire.wire_errors import InvalidCopyText
+
+
+class CopyRows:
+    """Errors carry `where`: the table, the line and the column, as PostgreSQL's context does."""
+
+    def __init__(self, target: CopyTarget, zone: ZoneOffset, limits: Limits) -> None:
+        self._target = target
+        self._inputs = [input_of(column.type, zone) for column in target.columns]
+        self._lines = CopyLines(target.format, limits.copy_line_bytes_max)
+        self._portion = limits.copy_rows_max
+        self._rows: list[tuple[Any, ...]] = []
+        self._column: str | None = None
+
+    def feed(self, data: bytes) -> None:
+        self._take(self._lines.feed(data))
+
+    def finish(self) -> None:
+        self._take(self._lines.finish())
+        self._hand_over()
+
+    def _take(self, lines: Iterable[Fields]) -> None:
+        try:
+            for fields in lines:
+                self._rows.append(self._row(fields))
+                if len(self._rows) >= self._portion:
+                    self._hand_over()
+        except LeaseholdError as error:
+            error.detail = {"where": self._where(), **error.detail}
+            raise
+
+    def _row(self, fields: Fields) -> tuple[Any, ...]:
+        columns = self._target.columns
+        if len(fields) > len(columns):
+            raise InvalidCopyText("extra data after last expected column")
+        if len(fields) < len(columns):
+            raise InvalidCopyText(f'missing data for column "{columns[len(fields)].name}"')
+        values = []
+        for column, read, text in zip(columns, self._inputs, fields, strict=True):
+            self._column = column.name
+            values.append(None if text is None else read(text))
+        self._column = None
+        return tuple(values)
+
+    def _hand_over(self) -> None:
+        rows, self._rows = self._rows, []
+        if rows:
+            self._target.take(rows)
+
+    def _where(self) -> str:
+        column = "" if self._column is None else f", column {self._column}"
+        return f"COPY {self._target.table}, line {self._lines.number}{column}"

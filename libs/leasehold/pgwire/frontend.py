@@ -1,0 +1,288 @@
+"""What a client says once it is let in, and how its bytes are read.
+
+Every reader raises ProtocolViolation for a body that does not have the shape of its message;
+InvalidBytes for text that is not UTF-8.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.wire_errors import InvalidBytes, LimitExceeded, ProtocolViolation
+
+
+class Query(NamedTuple):
+    text: str
+
+
+class Parse(NamedTuple):
+    """`types`: oids of the first parameters; 0 leaves one to the server."""
+
+    name: str
+    text: str
+    types: tuple[int, ...]
+
+
+class Bind(NamedTuple):
+    """Formats: none = all text, one = for all, else one each; 0 text, 1 binary."""
+
+    portal: str
+    statement: str
+    formats: tuple[int, ...]
+    values: tuple[bytes | None, ...]
+    result_formats: tuple[int, ...]
+
+
+class Describe(NamedTuple):
+    """`portal`: a portal of that name, else a prepared statement."""
+
+    portal: bool
+    name: str
+
+
+class Execute(NamedTuple):
+    """`rows_max` 0: all."""
+
+    portal: str
+    rows_max: int
+
+
+class Close(NamedTuple):
+    portal: bool
+    name: str
+
+
+class Sync(NamedTuple):
+    pass
+
+
+class Flush(NamedTuple):
+    pass
+
+
+class Terminate(NamedTuple):
+    pass
+
+
+class CopyData(NamedTuple):
+    data: bytes
+
+
+class CopyDone(NamedTuple):
+    pass
+
+
+class CopyFail(NamedTuple):
+    reason: str
+
+
+class FunctionCall(NamedTuple):
+    pass
+
+
+class Proof(NamedTuple):
+    """An answer to an authentication request; what it holds depends on the request."""
+
+    data: bytes
+
+
+Message: TypeAlias = (
+    Query
+    | Parse
+    | Bind
+    | Describe
+    | Execute
+    | Close
+    | Sync
+    | Flush
+    | Terminate
+    | CopyData
+    | CopyDone
+    | CopyFail
+    | FunctionCall
+    | Proof
+)
+Reader = Callable[[bytes, Limits], Message]
+
+_SHORT: Final = struct.Struct("!H")
+_LONG: Final = struct.Struct("!I")
+_SIGNED: Final = struct.Struct("!i")
+
+
+class Body:
+    """Reads one message's body from its start to its end."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def text(self) -> str:
+        """A text that ends in a zero byte."""
+        end = self._data.find(b"\0", self._at)
+        if end < 0:
+            raise ProtocolViolation("invalid string in message: it has no end")
+        piece = self._data[self._at : end]
+        self._at = end + 1
+        return as_text(piece)
+
+    def name(self, limits: Limits) -> str:
+        name = self.text()
+        if len(name.encode()) > limits.name_bytes_max:
+            raise LimitExceeded(
+                f"a name of a statement or portal may have {limits.name_bytes_max} bytes; "
+                f"this one has {len(name.encode())}"
+            )
+        return name
+
+    def byte(self) -> bytes:
+        return self.take(1)
+
+    def short(self) -> int:
+        return int(_SHORT.unpack(self.take(2))[0])
+
+    def signed(self) -> int:
+        return int(_SIGNED.unpack(self.take(4))[0])
+
+    def shorts(self, limits: Limits, what: str) -> tuple[int, ...]:
+        count = self.count(limits, what)
+        return struct.unpack(f"!{count}H", self.take(2 * count)) if count else ()
+
+    def longs(self, limits: Limits, what: str) -> tuple[int, ...]:
+        count = self.count(limits, what)
+        return struct.unpack(f"!{count}I", self.take(4 * count)) if count else ()
+
+    def count(self, limits: Limits, what: str) -> int:
+        count = self.short()
+        if count > limits.parameters_max:
+            raise LimitExceeded(f"{count} {what}; at most {limits.parameters_max} are taken")
+        return count
+
+    def value(self) -> bytes | None:
+        """A length and so many bytes; length -1: NULL."""
+        length = self.signed()
+        if length == -1:
+            return None
+        if length < 0:
+            raise ProtocolViolation(f"a value's length is {length}")
+        return self.take(length)
+
+    def take(self, count: int) -> bytes:
+        end = self._at + count
+        if end > len(self._data):
+            raise ProtocolViolation("insufficient data left in message")
+        piece = self._data[self._at : end]
+        self._at = end
+        return piece
+
+    def rest(self) -> bytes:
+        piece = self._data[self._at :]
+        self._at = len(self._data)
+        return piece
+
+    def end(self) -> None:
+        if self._at != len(self._data):
+            raise ProtocolViolation(
+                f"invalid message format: {len(self._data) - self._at} bytes are left over"
+            )
+
+
+def as_text(data: bytes) -> str:
+    """Raises InvalidBytes with the bytes that are no UTF-8, as PostgreSQL words it."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        shown = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + 4])
+        raise InvalidBytes(f'invalid byte sequence for encoding "UTF8": {shown}') from None
+
+
+def _query(data: bytes, limits: Limits) -> Query:
+    body = Body(data)
+    text = body.text()
+    body.end()
+    return Query(text)
+
+
+def _parse(data: bytes, limits: Limits) -> Parse:
+    body = Body(data)
+    message = Parse(body.name(limits), body.text(), body.longs(limits, "parameter types"))
+    body.end()
+    return message
+
+
+def _bind(data: bytes, limits: Limits) -> Bind:
+    body = Body(data)
+    portal, statement = body.name(limits), body.name(limits)
+    formats = body.shorts(limits, "parameter formats")
+    values = tuple([body.value() for _ in range(body.count(limits, "parameters"))])
+    result_formats = body.shorts(limits, "result formats")
+    body.end()
+    return Bind(portal, statement, formats, values, result_formats)
+
+
+def _of_portal(body: Body) -> bool:
+    kind = body.byte()
+    if kind not in (b"S", b"P"):
+        raise ProtocolViolation(f"subtype {kind[0]} of the message is neither S nor P")
+    return kind == b"P"
+
+
+def _describe(data: bytes, limits: Limits) -> Describe:
+    body = Body(data)
+    message = Describe(_of_portal(body), body.name(limits))
+    body.end()
+    return message
+
+
+def _execute(data: bytes, limits: Limits) -> Execute:
+    body = Body(data)
+    message = Execute(body.name(limits), max(body.signed(), 0))
+    body.end()
+    return message
+
+
+def _close(data: bytes, limits: Limits) -> Close:
+    body = Body(data)
+    message = Close(_of_portal(body), body.name(limits))
+    body.end()
+    return message
+
+
+def _copy_fail(data: bytes, limits: Limits) -> CopyFail:
+    body = Body(data)
+    message = CopyFail(body.text())
+    body.end()
+    return message
+
+
+def _without_body(message: Message) -> Reader:
+    def read(data: bytes, limits: Limits) -> Message:
+        if data:
+            raise ProtocolViolation(f"invalid message format: {len(data)} bytes are left over")
+        return message
+
+    return read
+
+
+READERS: Final[Mapping[int, Reader]] = {
+    ord("Q"): _query,
+    ord("P"): _parse,
+    ord("B"): _bind,
+    ord("D"): _describe,
+    ord("E"): _execute,
+    ord("C"): _close,
+    ord("S"): _without_body(Sync()),
+    ord("H"): _without_body(Flush()),
+    ord("X"): _without_body(Terminate()),
+    ord("d"): lambda data, limits: CopyData(data),
+    ord("c"): _without_body(CopyDone()),
+    ord("f"): _copy_fail,
+    ord("F"): lambda data, limits: FunctionCall(),
+    ord("p"): lambda data, limits: Proof(data),
+}
+LARGE: Final = frozenset(b"QPBdF")
+"""Messages that may be as long as `message_bytes_max`; all others are small."""

@@ -1,0 +1,180 @@
+"""Prepared statements and portals of one connection, by name; the empty name is the unnamed one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.moments import ZoneOffset
+from leasehold.pgwire.session import Column, CopyTarget, Fetched, Portal, Prepared
+from leasehold.pgwire.value_decoding import Decoder
+from leasehold.pgwire.value_forms import (
+    Formats,
+    ResultForm,
+    parameter_decoders,
+    result_form,
+)
+from leasehold.pgwire.wire_errors import (
+    DuplicatePortal,
+    DuplicatePreparedStatement,
+    LimitExceeded,
+    UnknownPortal,
+    UnknownPreparedStatement,
+)
+from leasehold.pgwire.wire_types import WireType
+
+FORMS_MAX: Final = 8
+
+
+class EmptyStatement:
+    """What an empty text prepares; nobody runs it."""
+
+    parameters: Sequence[WireType] = ()
+    columns: Sequence[Column] | None = None
+    ends_transaction = False
+    leaves_failed_block = True
+
+
+class EmptyPortal:
+    copy: CopyTarget | None = None
+
+    def fetch(self, rows_max: int) -> Fetched:
+        raise AssertionError("an empty query is not run")
+
+    def close(self) -> None:
+        pass
+
+
+class NamedStatement:
+    """A prepared statement with the codecs that were made for it."""
+
+    __slots__ = ("_decoders", "_results", "prepared")
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self._decoders: dict[Formats, tuple[ZoneOffset, list[Decoder]]] = {}
+        self._results: dict[Formats, tuple[ZoneOffset, ResultForm]] = {}
+
+    def decoders(self, formats: Formats, zone: ZoneOffset) -> list[Decoder]:
+        kept = self._decoders.get(formats)
+        if kept is not None and kept[0] is zone:
+            return kept[1]
+        made = parameter_decoders(self.prepared.parameters, formats, zone)
+        if len(self._decoders) < FORMS_MAX:
+            self._decoders[formats] = (zone, made)
+        return made
+
+    def result(self, formats: Formats, zone: ZoneOffset) -> ResultForm | None:
+        """None: no rows come."""
+        columns = self.prepared.columns
+        if columns is None:
+            return None
+        kept = self._results.get(formats)
+        if kept is not None and kept[0] is zone:
+            return kept[1]
+        made = result_form(columns, formats, zone)
+        if len(self._results) < FORMS_MAX:
+            self._results[formats] = (zone, made)
+        return made
+
+
+class NamedPortal:
+    """`tag` None: not yet run to its end."""
+
+    __slots__ = ("portal", "result", "statement", "tag")
+
+    def __init__(
+        self, statement: NamedStatement, portal: Portal, result: ResultForm | None
+    ) -> None:
+        self.statement = statement
+        self.portal = portal
+        self.result = result
+        self.tag: str | None = None
+
+
+class NamedObjects:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._statements: dict[str, NamedStatement] = {}
+        self._portals: dict[str, NamedPortal] = {}
+
+    def statement(self, name: str) -> NamedStatement:
+        found = self._statements.get(name)
+        if found is None:
+            which = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise UnknownPreparedStatement(f"{which} does not exist")
+        return found
+
+    def keep_statement(self, name: str, prepared: Prepared) -> None:
+        if name and name in self._statements:
+            raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
+        if len(self._statements) >= self._limits.statements_max:
+            raise LimitExceeded(
+                f"{len(self._statements)} prepared statements exist on this connection",
+                hint="Close some of them, or DEALLOCATE ALL.",
+            )
+        self._statements[name] = NamedStatement(prepared)
+
+    def drop_statement(self, name: str) -> None:
+        self._statements.pop(name, None)
+
+    def deallocate(self, name: str | None) -> None:
+        """Raises UnknownPreparedStatement; None drops all."""
+        if name is None:
+            self._statements.clear()
+        else:
+            self.statement(name)
+            del self._statements[name]
+
+    def portal(self, name: str) -> NamedPortal:
+        found = self._portals.get(name)
+        if found is None:
+            raise UnknownPortal(f'portal "{name}" does not exist')
+        return found
+
+    def make_room(self, name: str) -> None:
+        """For a portal of that name: the unnamed one makes place. Raises DuplicatePortal."""
+        if not name:
+            self.drop_portal("")
+        elif name in self._portals:
+            raise DuplicatePortal(f'cursor "{name}" already exists')
+        if len(self._portals) >= self._limits.portals_max:
+            raise LimitExceeded(
+                f"{len(self._portals)} portals are open on this connection",
+                hint="Close some of them, or end the transaction.",
+            )
+
+    def keep_portal(self, name: str, portal: NamedPortal) -> None:
+        self._portals[name] = portal
+
+    def drop_portal(self, name: str) -> None:
+        found = self._portals.pop(name, None)
+        if found is not None:
+            found.portal.close()
+
+    def drop_portals(self) -> None:
+        while self._portals:
+            _, found = self._portals.popitem()
+            found.portal.close()
+
+    def close_portals(self, name: str | None) -> None:
+        """Raises UnknownPortal; None closes all."""
+        if name is None:
+            self.drop_portals()
+        else:
+            self.portal(name)
+            self.drop_portal(name)
+
+    def counts(self) -> tuple[int, int]:
+        """Prepared statements and portals that exist."""
+        return len(self._statements), len(self._portals)
+
+
+def empty_portal(statement: NamedStatement) -> NamedPortal:
+    return NamedPortal(statement, EmptyPortal(), None)
+
+
+def is_empty(statement: NamedStatement) -> bool:
+    prepared: Any = statement.prepared
+    return isinstance(prepared, EmptyStatement)

@@ -1,0 +1,189 @@
+"""The port between the wire and SQL: what a connection asks of the one who runs its statements.
+
+The wire owns the protocol: names of prepared statements and portals, formats of values, skipping
+after errors, counting rows, COPY's text. A session owns meaning: text → statement, types, rows,
+transactions. Values are storage values (`schema/types.py`), arrays tuples of them.
+
+Calls, in the order in which they can come; all from one thread at a time, except `cancel`:
+
+    statements(text)             each simple Query, each Parse
+      prepare(statement, types)  before it runs; at Parse, or at its turn in a simple Query
+        bind(prepared, values)   a portal; nothing has run yet
+          portal.fetch(n)        runs it, as often as rows are wanted; portal.close() ends it
+          portal.copy.take(rows) COPY … FROM STDIN only, before the one fetch
+    end_batch()                  at Sync, and after the last statement of a simple Query
+    fail()                       once after every error that was answered, whoever raised it
+
+What counts as one transaction: everything from the end of one batch to the end of the next, unless
+BEGIN makes it a block. `end_batch` outside a block commits; what it raises is the answer. `fail`
+rolls back (outside a block) or makes the block a failed one (status FAILED): then `prepare` and
+`bind` raise InFailedTransaction for all but COMMIT, ROLLBACK and ROLLBACK TO, and COMMIT ends the
+block with the tag ROLLBACK. After `fail` outside a block status is IDLE.
+
+Every method may raise an error of the tree in `model/errors.py`; its detail may name `position`
+(characters from 1 in the text given to `statements`), `detail`, `hint`, `table`, `column`,
+`constraint`, `type`, `where`, which travel as fields of the answer. Any other exception is a defect
+and is answered as XX000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from leasehold.pgwire.copy_format import CopyFormat
+from leasehold.pgwire.wire_types import WireType
+
+
+class Status(Enum):
+    """As ReadyForQuery tells it."""
+
+    IDLE = b"I"
+    BLOCK = b"T"
+    FAILED = b"E"
+
+
+class Column(NamedTuple):
+    """Of a result. `table`, `position`: the table's id and the column's place from 1, if it is one
+    of a table, else 0."""
+
+    name: str
+    type: WireType
+    table: int = 0
+    position: int = 0
+
+
+class Fetched(NamedTuple):
+    """`tag` None: there may be more. A tag that is only SELECT gets the number of rows that this
+    Execute sent; every other one is whole (`INSERT 0 3`, `COMMIT`, `COPY 5`)."""
+
+    rows: Sequence[Sequence[Any]]
+    tag: str | None
+
+
+class Prepared(Protocol):
+    """`parameters`: a type for each $n. `columns` None: no rows come (() is a row of nothing).
+    `ends_transaction`: COMMIT and ROLLBACK, after which no portal is left. `leaves_failed_block`:
+    these, and ROLLBACK TO."""
+
+    @property
+    def parameters(self) -> Sequence[WireType]: ...
+    @property
+    def columns(self) -> Sequence[Column] | None: ...
+    @property
+    def ends_transaction(self) -> bool: ...
+    @property
+    def leaves_failed_block(self) -> bool: ...
+
+
+class CopyTarget(Protocol):
+    """Where rows of COPY … FROM STDIN go."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def columns(self) -> Sequence[Column]: ...
+    @property
+    def format(self) -> CopyFormat: ...
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> None:
+        """A value for each of `columns`, in their order."""
+
+
+class Portal(Protocol):
+    """`copy` None: no COPY … FROM STDIN."""
+
+    @property
+    def copy(self) -> CopyTarget | None: ...
+
+    def fetch(self, rows_max: int) -> Fetched:
+        """The next rows, at most `rows_max` (≥ 1). Called no more once it gave a tag."""
+
+    def close(self) -> None:
+        """Gives back what it holds. Also after an error; raises nothing."""
+
+
+class Notice(NamedTuple):
+    """`severity`: NOTICE, WARNING, INFO …; `detail` as of errors."""
+
+    severity: str
+    sqlstate: str
+    message: str
+    detail: Mapping[str, object] = {}
+
+
+class SettingChanged(NamedTuple):
+    """Of a setting that clients are told of (`settings`)."""
+
+    name: str
+    value: str
+
+
+class Deallocated(NamedTuple):
+    """DEALLOCATE: the named prepared statement goes; None: all of them."""
+
+    name: str | None
+
+
+class PortalsClosed(NamedTuple):
+    """CLOSE of one name; None: all of them."""
+
+    name: str | None
+
+
+class TimeLimits(NamedTuple):
+    """In seconds; 0: none."""
+
+    statement_s: float = 0.0
+    idle_s: float = 0.0
+    idle_in_transaction_s: float = 0.0
+
+
+Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed
+
+
+class Session(Protocol):
+    """One client's. Made when the client was let in; `close` is the last call."""
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What clients are told at the start and on every change: `server_version`, `TimeZone` …"""
+
+    @property
+    def zone(self) -> Callable[[int], int]:
+        """The TimeZone: microseconds (UTC) → seconds by which clocks there are ahead."""
+
+    @property
+    def time_limits(self) -> TimeLimits:
+        """As set now; read from another thread."""
+
+    def statements(self, text: str) -> Sequence[Any]:
+        """The statements of a text, told apart and read, not yet looked up; () for an empty one."""
+
+    def prepare(self, statement: Any, types: Sequence[WireType | None]) -> Prepared:
+        """Looks everything up. `types`: of the first parameters, None where the client left one
+        open."""
+
+    def bind(self, prepared: Prepared, values: Sequence[Any]) -> Portal:
+        """Raises CachedResultChanged if a schema change gave the statement other columns."""
+
+    def recheck(self, prepared: Prepared) -> None:
+        """Raises CachedResultChanged as `bind` would: a client is about to be told the columns."""
+
+    def end_batch(self) -> None: ...
+
+    def fail(self) -> None: ...
+
+    def take_reports(self) -> Sequence[Report]:
+        """What was to be told since the last call, in order."""
+
+    def cancel(self, reason: Exception) -> None:
+        """From any thread, at any time: what runs now ends soon by raising `reason`. Nothing runs:
+        nothing happens, and the next statement is not touched."""
+
+    def close(self) -> None:
+        """Rolls back and gives back everything; raises nothing."""

@@ -1,0 +1,186 @@
+"""Storage values → what a client sees, as text or binary, each with its length in front."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from leasehold.model.errors import FeatureNotSupported
+from leasehold.pgwire.moments import ZoneOffset, date_text, timestamp_text, timestamptz_text
+from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of
+from leasehold.schema.types import Type
+
+TEXT: Final = 0
+BINARY: Final = 1
+NULL: Final = b"\xff\xff\xff\xff"
+EPOCH_2000_DAYS: Final = 10_957
+EPOCH_2000_US: Final = EPOCH_2000_DAYS * 86_400_000_000
+
+Encoder = Callable[[Any], bytes]
+"""A value that is not NULL → length and bytes."""
+
+_LENGTH: Final = struct.Struct("!i")
+_SMALL: Final = struct.Struct("!ih")
+_INTEGER: Final = struct.Struct("!ii")
+_UNSIGNED: Final = struct.Struct("!iI")
+_BIG: Final = struct.Struct("!iq")
+_DOUBLE: Final = struct.Struct("!id")
+_HEAD: Final = struct.Struct("!cIH")
+_ARRAY: Final = struct.Struct("!iiIii")
+_NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
+
+
+def encoder(kind: WireType, form: int, zone: ZoneOffset) -> Encoder:
+    """`form`: TEXT or BINARY. Raises FeatureNotSupported for a type without that form."""
+    if isinstance(kind, ArrayOf):
+        return _array_binary(kind, zone) if form == BINARY else _prefixed(_array_text(kind, zone))
+    if form == BINARY:
+        return _binary(kind)
+    if kind.name == "boolean":
+        return _boolean_text
+    if kind.name in _INTEGERS:
+        return _integer_text
+    return _prefixed(text_of(kind, zone))
+
+
+def row_encoder(encoders: Sequence[Encoder]) -> Callable[[Sequence[Any]], bytes]:
+    """Storage values of a row → a DataRow message."""
+    columns = len(encoders)
+    pack, join = _HEAD.pack, b"".join
+
+    def encode(row: Sequence[Any]) -> bytes:
+        body = join(
+            [
+                NULL if value is None else encode_value(value)
+                for encode_value, value in zip(encoders, row, strict=True)
+            ]
+        )
+        return pack(b"D", len(body) + 6, columns) + body
+
+    return encode
+
+
+def text_of(kind: Type, zone: ZoneOffset) -> Callable[[Any], str]:
+    """The output function of a type: storage value → text, as PostgreSQL writes it."""
+    if kind.name == "timestamptz":
+        return lambda value: timestamptz_text(value, zone)
+    if kind.name == "char" and kind.length is not None:
+        width = kind.length
+        return lambda value: str(value).ljust(width)
+    return _TEXTS[kind.name]
+
+
+def double_text(value: float) -> str:
+    """The shortest text that reads back as the same double."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    text = repr(value)
+    if 1e15 <= abs(value) < 1e16:  # repr writes an exponent from 1e16 on, PostgreSQL from 1e15
+        digits = text.removesuffix(".0").lstrip("-")
+        point = digits.partition(".")
+        significant = (point[0] + point[2]).rstrip("0")
+        fraction = f".{significant[1:]}" if len(significant) > 1 else ""
+        return f"{'-' if value < 0 else ''}{significant[0]}{fraction}e+15"
+    return text.removesuffix(".0")
+
+
+def _prefixed(text: Callable[[Any], str]) -> Encoder:
+    pack = _LENGTH.pack
+
+    def encode(value: Any) -> bytes:
+        data = text(value).encode()
+        return pack(len(data)) + data
+
+    return encode
+
+
+def _integer_text(value: int) -> bytes:
+    data = b"%d" % value
+    return _LENGTH.pack(len(data)) + data
+
+
+def _boolean_text(value: int) -> bytes:
+    return b"\0\0\0\1t" if value else b"\0\0\0\1f"
+
+
+_INTEGERS: Final = frozenset({"smallint", "integer", "bigint", "oid"})
+_TEXTS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "boolean": lambda value: "t" if value else "f",
+    **dict.fromkeys(("smallint", "integer", "bigint", "oid"), str),
+    "double precision": double_text,
+    **dict.fromkeys(("text", "varchar", "char", "name", '"char"', "uuid", "json"), str),
+    "bytea": lambda value: "\\x" + value.hex(),
+    "date": date_text,
+    "timestamp": timestamp_text,
+    "jsonb": str,
+    "void": lambda value: "",
+}
+
+
+def _plain(value: Any) -> bytes:
+    data = str(value).encode()
+    return _LENGTH.pack(len(data)) + data
+
+
+def _bytes(value: bytes) -> bytes:
+    return _LENGTH.pack(len(value)) + value
+
+
+_BINARIES: Final[Mapping[str, Encoder]] = {
+    "boolean": lambda value: b"\0\0\0\1\1" if value else b"\0\0\0\1\0",
+    "smallint": lambda value: _SMALL.pack(2, value),
+    "integer": lambda value: _INTEGER.pack(4, value),
+    "bigint": lambda value: _BIG.pack(8, value),
+    "oid": lambda value: _UNSIGNED.pack(4, value),
+    "double precision": lambda value: _DOUBLE.pack(8, value),
+    **dict.fromkeys(("text", "varchar", "name", '"char"', "json"), _plain),
+    "bytea": _bytes,
+    "date": lambda value: _INTEGER.pack(4, value - EPOCH_2000_DAYS),
+    "timestamp": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
+    "timestamptz": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
+    "uuid": lambda value: b"\0\0\0\x10" + bytes.fromhex(value.replace("-", "")),
+    "jsonb": lambda value: _bytes(b"\1" + value.encode()),
+    "void": lambda value: b"\0\0\0\0",
+}
+
+
+def _binary(kind: Type) -> Encoder:
+    if kind.name == "char":
+        width = kind.length or 0
+        return lambda value: _plain(value.ljust(width))
+    found = _BINARIES.get(kind.name)
+    if found is None:
+        raise FeatureNotSupported(f"values of type {kind} have no binary form here: ask for text")
+    return found
+
+
+def _array_text(kind: ArrayOf, zone: ZoneOffset) -> Callable[[Any], str]:
+    text = text_of(kind.element, zone)
+
+    def write(values: Sequence[Any]) -> str:
+        return "{" + ",".join(["NULL" if v is None else _quoted(text(v)) for v in values]) + "}"
+
+    return write
+
+
+def _quoted(text: str) -> str:
+    if text and text.lower() != "null" and _NEEDS_QUOTES.isdisjoint(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _array_binary(kind: ArrayOf, zone: ZoneOffset) -> Encoder:
+    element = encoder(kind.element, BINARY, zone)
+    oid = oid_of(kind.element)
+
+    def encode(values: Sequence[Any]) -> bytes:
+        if not values:
+            data = struct.pack("!iiI", 0, 0, oid)
+        else:
+            data = _ARRAY.pack(1, int(None in values), oid, len(values), 1)
+            data += b"".join([NULL if v is None else element(v) for v in values])
+        return _LENGTH.pack(len(data)) + data
+
+    return encode

@@ -1,0 +1,38 @@
+"""A listener on a free port over small sessions, for clients in the same process or beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from leasehold.adapters.pgwire_client import Admission
+from leasehold.adapters.pgwire_server import PgwireServer
+from leasehold.adapters.pgwire_settings import PgwireSettings
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.session import Session
+from leasehold.pgwire.wire_errors import UnknownDatabase
+from tests.unit.pgwire.small_session import Shared, SmallSession
+
+
+@contextmanager
+def listening(
+    shared: Shared | None = None, limits: Limits | None = None, **settings: Any
+) -> Iterator[PgwireServer]:
+    shared = shared or Shared()
+
+    def open_session(admission: Admission) -> Session:
+        if admission.database == "nowhere":
+            raise UnknownDatabase('database "nowhere" does not exist')
+        return SmallSession(
+            shared, admission.user, admission.parameters.get("application_name", "")
+        )
+
+    server = PgwireServer(open_session, PgwireSettings(**settings), limits)
+    server.start()
+    try:
+        yield server
+    finally:
+        shared.release.set()
+        server.stop()
+        assert shared.opened == shared.closed, "a session was left open"

@@ -1,0 +1,28 @@
+"""A conversation without a socket: what was said is gathered."""
+
+from __future__ import annotations
+
+from leasehold.pgwire.conversation import Conversation
+from leasehold.pgwire.limits import Limits
+from tests.unit.pgwire.small_session import Shared, SmallSession
+
+
+class Talk:
+    """`defects`: exceptions that are not of the tree; a test that expects none checks it."""
+
+    def __init__(self, limits: Limits | None = None, shared: Shared | None = None) -> None:
+        self.shared = shared or Shared()
+        self.session = SmallSession(self.shared)
+        self.said: list[bytes] = []
+        self.defects: list[Exception] = []
+        self.conversation = Conversation(
+            self.session, self.said.append, limits or Limits(), self.defects.append
+        )
+        self.conversation.begin(7, b"key!")
+
+    def send(self, *messages: bytes) -> bytes:
+        """What is said to them."""
+        before = len(self.said)
+        for message in messages:
+            self.conversation.receive(message)
+        return b"".join(self.said[before:])

@@ -1,0 +1,34 @@
+"""Goal: the conversation answers as PostgreSQL does, message by message.
+
+Method: transcripts that PostgreSQL itself is held to (see transcripts.py), sent whole, in single
+bytes, and message by message.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.pgwire.talk import Talk
+from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
+from tests.unit.pgwire.wire_words import said
+
+
+@pytest.mark.parametrize("way", ["messages", "at once", "single bytes"])
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
+def test_answers_are_those_of_postgresql(transcript: Transcript, way: str) -> None:
+    talk = Talk()
+    data = b"".join(transcript.messages)
+    parts = {
+        "messages": list(transcript.messages),
+        "at once": [data],
+        "single bytes": [data[at : at + 1] for at in range(len(data))],
+    }[way]
+    assert " ".join(said(talk.send(*parts))) == transcript.answer
+    assert not talk.defects
+    talk.conversation.close()
+    assert not talk.session.open_portals
+    assert talk.shared.closed == 1
+
+
+def test_every_scenario_of_the_design_has_a_transcript() -> None:
+    assert {t.scenario for t in TRANSCRIPTS} == {0, 81, 82, 83, 85, 86, 87}  # 84: below
