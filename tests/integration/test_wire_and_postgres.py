@@ -11,8 +11,23 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.postgres_server import postgres_server
+from tests.unit.pgwire.talk import Talk
 from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
-from tests.unit.pgwire.wire_words import TERMINATE, said, startup
+from tests.unit.pgwire.value_cases import INPUTS, REFUSED
+from tests.unit.pgwire.value_forms_recorded import FORMS
+from tests.unit.pgwire.wire_words import (
+    SYNC,
+    TERMINATE,
+    bind,
+    columns,
+    describe,
+    error_of,
+    execute,
+    parse,
+    rows,
+    said,
+    startup,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -40,3 +55,30 @@ def talk(port: int, *messages: bytes) -> bytes:
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
 def test_postgresql_answers_so(port: int, transcript: Transcript) -> None:
     assert " ".join(said(talk(port, *transcript.messages))) == transcript.answer
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_values_have_the_forms_that_are_recorded(port: int, kind: str) -> None:
+    messages = [parse(f"select $1::{kind}, $1", "s")]
+    for text in INPUTS[kind]:
+        messages += [bind(text, name="s", results=(0, 1)), execute(), SYNC]
+    found = {
+        text: (str(shown, "utf-8"), binary.hex())
+        for text, (shown, binary) in zip(INPUTS[kind], rows(talk(port, *messages)), strict=True)
+        if shown is not None and binary is not None
+    }
+    assert found == FORMS[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(kind, text) for kind, texts in REFUSED.items() for text in texts]
+)
+def test_what_is_refused_has_the_same_code(port: int, kind: str, text: str) -> None:
+    messages = (parse(f"select $1::{kind}"), bind(text), execute(), SYNC)
+    assert error_of(talk(port, *messages))["C"] == error_of(Talk().send(*messages))["C"]
+
+
+@pytest.mark.parametrize("kind", ["varchar(5)", "char(3)", "integer[]", "timestamptz", "text"])
+def test_columns_are_described_alike(port: int, kind: str) -> None:
+    messages = (parse(f"select $1::{kind} as x"), describe(), SYNC)
+    assert columns(talk(port, *messages)) == columns(Talk().send(*messages))

@@ -11,23 +11,24 @@ from leasehold.model.errors import FeatureNotSupported, InvalidText
 # An element: in quotes, or up to a comma or brace; a backslash takes the next character as it is.
 _ELEMENT: Final = re.compile(
     r"""\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{}\\\s]|\\.)(?:(?:[^",{}\\]|\\.)*(?:[^",{}\\\s]|\\.))?))\s*""",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
+_BLANKS: Final = " \t\n\r\v\f"
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def array_of_text(text: str, element: Callable[[str], Any], elements_max: int) -> tuple[Any, ...]:
     """Storage values of the elements. Raises InvalidText; FeatureNotSupported for arrays of arrays
     and above `elements_max`; and whatever `element` raises."""
-    trimmed = text.strip()
+    trimmed = text.strip(_BLANKS)
     if trimmed[:1] == "[":
         raise FeatureNotSupported("array bounds are not supported: leave them out")
     if len(trimmed) < 2 or trimmed[0] != "{" or trimmed[-1] != "}":
         raise InvalidText("malformed array literal: it begins with { and ends with }")
     inner, made, at = trimmed[1:-1], [], 0
-    if not inner.strip():
+    if not inner.strip(_BLANKS):
         return ()
-    if inner.lstrip()[0] == "{":
+    if inner.lstrip(_BLANKS)[0] == "{":
         raise FeatureNotSupported("arrays of arrays are not supported")
     while True:
         found = _ELEMENT.match(inner, at)

@@ -170,7 +170,9 @@ class Conversation:
                 return self._guarded(lambda: self._copy_part(kind, body))
             case Action.BREAK_COPY:
                 self._failed(
-                    ProtocolViolation(f"unexpected message type 0x{kind:02X} during COPY from stdin")
+                    ProtocolViolation(
+                        f"unexpected message type 0x{kind:02X} during COPY from stdin"
+                    )
                 )
                 self.end(
                     ProtocolViolation(

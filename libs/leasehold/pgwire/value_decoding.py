@@ -13,10 +13,16 @@ from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidText, OutOfRange
 from leasehold.pgwire.array_text import array_of_text
+from leasehold.pgwire.double_text import double_of_text
 from leasehold.pgwire.frontend import Body, as_text
 from leasehold.pgwire.moments import ZoneOffset, timestamptz_of_text
 from leasehold.pgwire.value_encoding import BINARY, EPOCH_2000_DAYS, EPOCH_2000_US
-from leasehold.pgwire.wire_errors import InvalidBinary, InvalidBytes, ProtocolViolation
+from leasehold.pgwire.wire_errors import (
+    InvalidBinary,
+    InvalidBytes,
+    InvalidFormat,
+    ProtocolViolation,
+)
 from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of
 from leasehold.schema.types import Type, to_storage
 from leasehold.sql.text_form import from_text
@@ -46,6 +52,8 @@ def input_of(kind: WireType, zone: ZoneOffset) -> Callable[[str], Any]:
         return _same
     if kind.name == "oid":
         return _oid
+    if kind.name == "double precision":
+        return double_of_text
     if kind.name == "bytea":
         return bytea_of_text
     return partial(from_text, kind)
@@ -57,7 +65,7 @@ def bytea_of_text(text: str) -> bytes:
         try:
             return bytes.fromhex(text[2:])
         except ValueError:
-            raise InvalidText("invalid hexadecimal data in a bytea value") from None
+            raise InvalidFormat("invalid hexadecimal data in a bytea value") from None
     parts = text.split("\\")
     made, at = bytearray(parts[0].encode()), 1
     while at < len(parts):

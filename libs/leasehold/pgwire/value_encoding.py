@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported
+from leasehold.pgwire.double_text import double_text
 from leasehold.pgwire.moments import ZoneOffset, date_text, timestamp_text, timestamptz_text
 from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of
 from leasehold.schema.types import Type
@@ -69,20 +70,6 @@ def text_of(kind: Type, zone: ZoneOffset) -> Callable[[Any], str]:
         width = kind.length
         return lambda value: str(value).ljust(width)
     return _TEXTS[kind.name]
-
-
-def double_text(value: float) -> str:
-    """The shortest text that reads back as the same double."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-    text = repr(value)
-    if 1e15 <= abs(value) < 1e16:  # repr writes an exponent from 1e16 on, PostgreSQL from 1e15
-        digits = text.removesuffix(".0").lstrip("-")
-        point = digits.partition(".")
-        significant = (point[0] + point[2]).rstrip("0")
-        fraction = f".{significant[1:]}" if len(significant) > 1 else ""
-        return f"{'-' if value < 0 else ''}{significant[0]}{fraction}e+15"
-    return text.removesuffix(".0")
 
 
 def _prefixed(text: Callable[[Any], str]) -> Encoder:

@@ -122,7 +122,9 @@ class SmallPrepared:
 
 
 class SmallPortal:
-    def __init__(self, prepared: SmallPrepared, values: Sequence[Any], open_portals: set[int]) -> None:
+    def __init__(
+        self, prepared: SmallPrepared, values: Sequence[Any], open_portals: set[int]
+    ) -> None:
         self._prepared, self._values = prepared, values
         self._rows: Iterator[Sequence[Any]] | None = None
         self._tag = ""
@@ -242,9 +244,7 @@ class SmallSession:
 
     # --- statements of its own ---------------------------------------------------------------
 
-    def _prepared(
-        self, text: str, word: str, types: Sequence[WireType | None]
-    ) -> SmallPrepared:
+    def _prepared(self, text: str, word: str, types: Sequence[WireType | None]) -> SmallPrepared:
         lower = text.lower()
         if word in _BLOCK and " to " not in lower:
             return SmallPrepared(text, (), None, lambda values: self._block(_BLOCK[word], text))

@@ -71,8 +71,7 @@ TRANSCRIPTS = (
             *(parse("select 1"), SYNC),
             *(parse("rollback", "r"), bind(name="r"), execute(), SYNC),
         ),
-        "C(BEGIN) Z(T) T(?column?) E(22012) Z(E) E(25P02) Z(E) E(25P02) Z(E)"
-        " 1 2 C(ROLLBACK) Z(I)",
+        "C(BEGIN) Z(T) T(?column?) E(22012) Z(E) E(25P02) Z(E) E(25P02) Z(E) 1 2 C(ROLLBACK) Z(I)",
         82,
     ),
     Transcript(
@@ -212,8 +211,7 @@ TRANSCRIPTS = (
             *(parse("select $1::text", "t"), bind(b"\xff", name="t"), SYNC),
             *(parse("select $1::boolean", "b"), bind("maybe", name="b"), SYNC),
         ),
-        "1 E(22P02) Z(I) E(08P01) Z(I) E(22P03) Z(I) E(22003) Z(I) 1 E(22021) Z(I)"
-        " 1 E(22P02) Z(I)",
+        "1 E(22P02) Z(I) E(08P01) Z(I) E(22P03) Z(I) E(22003) Z(I) 1 E(22021) Z(I) 1 E(22P02) Z(I)",
     ),
     Transcript(
         "several commands in one prepared statement",

@@ -1,6 +1,6 @@
 """Front-end messages as bytes, and what a server said as short words.
 
-    T(a,b)  D(1,x)  C(SELECT 1)  E(22012)  N(00000)  Z(I)  S(TimeZone=UTC)  1 2 3 n s I t(23)  G
+T(a,b)  D(1,x)  C(SELECT 1)  E(22012)  N(00000)  Z(I)  S(TimeZone=UTC)  1 2 3 n s I t(23)  G
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ COPY_DONE = message(b"c")
 TERMINATE = message(b"X")
 
 
-def startup(
-    version: int = 196608, **parameters: str
-) -> bytes:
+def startup(version: int = 196608, **parameters: str) -> bytes:
     body = struct.pack("!I", version)
     for name, value in parameters.items():
         body += text(name, value)
