@@ -11,19 +11,25 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.postgres_server import postgres_server
+from tests.unit.pgwire.copy_cases import CASES as COPIED
+from tests.unit.pgwire.copy_cases import REFUSED as NOT_COPIED
+from tests.unit.pgwire.copy_cases import CopyCase
 from tests.unit.pgwire.talk import Talk
 from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
 from tests.unit.pgwire.value_cases import INPUTS, REFUSED
 from tests.unit.pgwire.value_forms_recorded import FORMS
 from tests.unit.pgwire.wire_words import (
+    COPY_DONE,
     SYNC,
     TERMINATE,
     bind,
     columns,
+    copy_data,
     describe,
     error_of,
     execute,
     parse,
+    query,
     rows,
     said,
     startup,
@@ -82,3 +88,19 @@ def test_what_is_refused_has_the_same_code(port: int, kind: str, text: str) -> N
 def test_columns_are_described_alike(port: int, kind: str) -> None:
     messages = (parse(f"select $1::{kind} as x"), describe(), SYNC)
     assert columns(talk(port, *messages)) == columns(Talk().send(*messages))
+
+
+@pytest.mark.parametrize("case", [*COPIED, *NOT_COPIED], ids=lambda case: repr(case.data))
+def test_copy_reads_the_same_rows(port: int, case: CopyCase) -> None:
+    answer = talk(
+        port,
+        query("create temp table t (n serial, a text, b text)"),
+        query(f"copy t (a, b) from stdin with ({case.written or 'FORMAT text'})"),
+        *(copy_data(case.data), COPY_DONE),
+        query("select a, b from t order by n"),
+    )
+    if case in NOT_COPIED:
+        assert error_of(answer)["C"] in ("22P04", "22021")
+    else:
+        found = [tuple(None if v is None else v.decode() for v in row) for row in rows(answer)]
+        assert found == list(case.rows)

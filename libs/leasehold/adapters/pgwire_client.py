@@ -99,7 +99,7 @@ class PgwireClient(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._greeting = self._server.greeting(ip_address(peer[0]).is_loopback)
         if not self._server.arrived(self):
-            transport.abort()
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._greeting is not None:

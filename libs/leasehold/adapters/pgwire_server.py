@@ -49,7 +49,7 @@ class PgwireServer:
         self.limits = limits or Limits()
         self.tls: ssl.SSLContext | None = settings.tls()
         self.workers = WorkerThreads("sql", settings.connections_max)
-        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self.loop: asyncio.AbstractEventLoop
         self.port = 0
         self._mock_secret = secrets.token_bytes(SECRET_BYTES)
         self._clients: dict[int, PgwireClient] = {}
@@ -64,6 +64,7 @@ class PgwireServer:
 
     def start(self) -> None:
         """Raises ConfigurationError if the port can't be had."""
+        self.loop = uvloop.new_event_loop()
         listening = self.loop.create_server(
             self._new_client, self.settings.host, self.settings.port, backlog=BACKLOG
         )

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leasehold.model.errors import FeatureNotSupported, Refused
-
-
-class InvalidCopyOption(Refused):
-    sqlstate = "22023"
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument
 
 
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
-    """Raises InvalidCopyOption for options that do not go together, as PostgreSQL does."""
+    """Raises InvalidArgument for options that do not go together, as PostgreSQL does."""
 
     csv: bool = False
     delimiter: str = ""
@@ -32,16 +28,16 @@ class CopyFormat:
         one = (("delimiter", self.delimiter), ("quote", self.quote), ("escape", self.escape))
         for name, text in one:
             if len(text.encode()) != 1:
-                raise InvalidCopyOption(f"COPY {name} must be a single one-byte character")
+                raise InvalidArgument(f"COPY {name} must be a single one-byte character")
         if self.delimiter in "\r\n" or self.null != self.null.translate({10: None, 13: None}):
-            raise InvalidCopyOption("COPY delimiter and null can't hold newline or carriage return")
+            raise InvalidArgument("COPY delimiter and null can't hold newline or carriage return")
         if not self.csv and self.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
-            raise InvalidCopyOption(f'COPY delimiter cannot be "{self.delimiter}"')
+            raise InvalidArgument(f'COPY delimiter cannot be "{self.delimiter}"')
         if not self.csv and (self.quote != '"' or self.escape != '"'):
             raise FeatureNotSupported("COPY quote and escape are available only in CSV mode")
         if self.csv and self.delimiter == self.quote:
-            raise InvalidCopyOption("COPY delimiter and quote must be different")
+            raise InvalidArgument("COPY delimiter and quote must be different")
         if self.delimiter in self.null:
-            raise InvalidCopyOption("COPY delimiter must not appear in the NULL specification")
+            raise InvalidArgument("COPY delimiter must not appear in the NULL specification")
         if self.csv and self.quote in self.null:
-            raise InvalidCopyOption("CSV quote character must not appear in the NULL specification")
+            raise InvalidArgument("CSV quote character must not appear in the NULL specification")

@@ -57,7 +57,7 @@ class CopyLines:
                 break
             line = data[start:end]
             start = end + len(self._line_end or b"")
-            self.number += 1
+            self.number += 1 + line.count(self._line_end or b"\n")
             if line == b"\\.":
                 self.ended = True
             elif self._header:
@@ -116,6 +116,7 @@ class CopyLines:
 
     def _whole_quotes(self, line: bytes) -> None:
         if self._how.csv and self._inside_quotes(line):
+            self.number += 1
             raise InvalidCopyText("unterminated CSV quoted field")
 
 

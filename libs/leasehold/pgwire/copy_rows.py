@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.copy_lines import CopyLines, Fields
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.moments import ZoneOffset
 from leasehold.pgwire.session import CopyTarget
 from leasehold.pgwire.value_decoding import input_of
 from leasehold.pgwire.wire_errors import InvalidCopyText
@@ -17,7 +17,7 @@ from leasehold.pgwire.wire_errors import InvalidCopyText
 class CopyRows:
     """Errors carry `where`: the table, the line and the column, as PostgreSQL's context does."""
 
-    def __init__(self, target: CopyTarget, zone: ZoneOffset, limits: Limits) -> None:
+    def __init__(self, target: CopyTarget, zone: ZoneInfo, limits: Limits) -> None:
         self._target = target
         self._inputs = [input_of(column.type, zone) for column in target.columns]
         self._lines = CopyLines(target.format, limits.copy_line_bytes_max)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.moments import ZoneOffset
 from leasehold.pgwire.session import Column, CopyTarget, Fetched, Portal, Prepared
 from leasehold.pgwire.value_decoding import Decoder
 from leasehold.pgwire.value_forms import (
@@ -53,10 +53,10 @@ class NamedStatement:
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
-        self._decoders: dict[Formats, tuple[ZoneOffset, list[Decoder]]] = {}
-        self._results: dict[Formats, tuple[ZoneOffset, ResultForm]] = {}
+        self._decoders: dict[Formats, tuple[ZoneInfo, list[Decoder]]] = {}
+        self._results: dict[Formats, tuple[ZoneInfo, ResultForm]] = {}
 
-    def decoders(self, formats: Formats, zone: ZoneOffset) -> list[Decoder]:
+    def decoders(self, formats: Formats, zone: ZoneInfo) -> list[Decoder]:
         kept = self._decoders.get(formats)
         if kept is not None and kept[0] is zone:
             return kept[1]
@@ -65,7 +65,7 @@ class NamedStatement:
             self._decoders[formats] = (zone, made)
         return made
 
-    def result(self, formats: Formats, zone: ZoneOffset) -> ResultForm | None:
+    def result(self, formats: Formats, zone: ZoneInfo) -> ResultForm | None:
         """None: no rows come."""
         columns = self.prepared.columns
         if columns is None:

@@ -28,9 +28,10 @@ and is answered as XX000.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeAlias
+from zoneinfo import ZoneInfo
 
 from leasehold.pgwire.copy_format import CopyFormat
 from leasehold.pgwire.wire_types import WireType
@@ -154,8 +155,8 @@ class Session(Protocol):
         """What clients are told at the start and on every change: `server_version`, `TimeZone` …"""
 
     @property
-    def zone(self) -> Callable[[int], int]:
-        """The TimeZone: microseconds (UTC) → seconds by which clocks there are ahead."""
+    def zone(self) -> ZoneInfo:
+        """The TimeZone. The same object as long as it is not set anew."""
 
     @property
     def time_limits(self) -> TimeLimits:
@@ -168,10 +169,11 @@ class Session(Protocol):
         """Looks everything up. `types`: of the first parameters, None where the client left one
         open."""
 
-    def bind(self, prepared: Prepared, values: Sequence[Any]) -> Portal:
-        """Raises CachedResultChanged if a schema change gave the statement other columns."""
+    def bind(self, prepared: Any, values: Sequence[Any]) -> Portal:
+        """`prepared`: what `prepare` gave. Raises CachedResultChanged if a schema change gave it
+        other columns since."""
 
-    def recheck(self, prepared: Prepared) -> None:
+    def recheck(self, prepared: Any) -> None:
         """Raises CachedResultChanged as `bind` would: a client is about to be told the columns."""
 
     def end_batch(self) -> None: ...

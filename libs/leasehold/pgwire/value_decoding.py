@@ -10,21 +10,25 @@ import struct
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidText, OutOfRange
 from leasehold.pgwire.array_text import array_of_text
-from leasehold.pgwire.double_text import double_of_text
 from leasehold.pgwire.frontend import Body, as_text
-from leasehold.pgwire.moments import ZoneOffset, timestamptz_of_text
+from leasehold.pgwire.moments import timestamptz_of_text
+from leasehold.pgwire.numeric_binary import numeric_of_binary
 from leasehold.pgwire.value_encoding import BINARY, EPOCH_2000_DAYS, EPOCH_2000_US
 from leasehold.pgwire.wire_errors import (
     InvalidBinary,
     InvalidBytes,
-    InvalidFormat,
     ProtocolViolation,
 )
 from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of
+from leasehold.schema.interval import Span
+from leasehold.schema.interval import stored_form as interval_form
+from leasehold.schema.json_value import stored_form, value_of
 from leasehold.schema.types import Type, to_storage
+from leasehold.sql.moment_text import day_in_range, in_range
 from leasehold.sql.text_form import from_text
 
 ELEMENTS_MAX: Final = 100_000
@@ -33,7 +37,7 @@ OID_MAX: Final = 4_294_967_295
 Decoder = Callable[[bytes], Any]
 
 
-def decoder(kind: WireType, form: int, zone: ZoneOffset) -> Decoder:
+def decoder(kind: WireType, form: int, zone: ZoneInfo) -> Decoder:
     """`form`: 0 text, 1 binary. Raises FeatureNotSupported for a type without that form."""
     if form == BINARY:
         return _array_binary(kind, zone) if isinstance(kind, ArrayOf) else _binary(kind)
@@ -41,52 +45,32 @@ def decoder(kind: WireType, form: int, zone: ZoneOffset) -> Decoder:
     return lambda data: read(_text(data))
 
 
-def input_of(kind: WireType, zone: ZoneOffset) -> Callable[[str], Any]:
+def input_of(kind: WireType, zone: ZoneInfo) -> Callable[[str], Any]:
     """The input function of a type: text → storage value."""
     if isinstance(kind, ArrayOf):
         element = input_of(kind.element, zone)
         return lambda text: array_of_text(text, element, ELEMENTS_MAX)
     if kind.name == "timestamptz":
-        return lambda text: timestamptz_of_text(text, zone)
+        return timestamptz_of_text(zone)
     if kind.name in _AS_THEY_ARE:
         return _same
     if kind.name == "oid":
         return _oid
-    if kind.name == "double precision":
-        return double_of_text
-    if kind.name == "bytea":
-        return bytea_of_text
+    if kind.name == "json":
+        return _json
     return partial(from_text, kind)
-
-
-def bytea_of_text(text: str) -> bytes:
-    r"""`\x` and hex digits, or the escape form: `\ooo` (octal), `\\`, all else as it is."""
-    if text.startswith("\\x"):
-        try:
-            return bytes.fromhex(text[2:])
-        except ValueError:
-            raise InvalidFormat("invalid hexadecimal data in a bytea value") from None
-    parts = text.split("\\")
-    made, at = bytearray(parts[0].encode()), 1
-    while at < len(parts):
-        part = parts[at]
-        if part == "" and at + 1 < len(parts):
-            made += b"\\" + parts[at + 1].encode()
-            at += 2
-            continue
-        octal = part[:3]
-        if len(octal) < 3 or octal[0] not in "0123" or not set(octal) <= set("01234567"):
-            raise InvalidText("invalid input syntax for type bytea")
-        made.append(int(octal, 8))
-        made += part[3:].encode()
-        at += 1
-    return bytes(made)
 
 
 _AS_THEY_ARE: Final = frozenset({"text", "varchar", "name", '"char"'})
 
 
 def _same(text: str) -> str:
+    return text
+
+
+def _json(text: str) -> str:
+    """json keeps its text; jsonb would not."""
+    value_of(text)
     return text
 
 
@@ -143,21 +127,23 @@ def _uuid(data: bytes) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _moment(kind: str, low: int, high: int, decode: Decoder) -> Decoder:
-    def checked(data: bytes) -> int:
-        value: int = decode(data)
-        if not low <= value <= high:
-            raise OutOfRange(f"this {kind} is not in the years 1 to 9999")
-        return value
-
-    return checked
+def _checked(check: Callable[[int], int], decode: Decoder) -> Decoder:
+    return lambda data: check(decode(data))
 
 
-_DAY_MIN: Final = -719_162
-_DAY_MAX: Final = 2_932_896
-_DAY_US: Final = 86_400_000_000
-_US_MIN: Final = _DAY_MIN * _DAY_US
-_US_MAX: Final = (_DAY_MAX + 1) * _DAY_US - 1
+def _jsonb(data: bytes) -> str:
+    if data[:1] != b"\1":
+        raise InvalidBinary(f"unsupported jsonb version number {data[0] if data else 'none'}")
+    return stored_form(_text(data[1:]))
+
+
+def _interval(data: bytes) -> str:
+    _sized(data, _SPAN.size, "interval")
+    microseconds, days, months = _SPAN.unpack(data)
+    return interval_form(Span(months, days, microseconds))
+
+
+_SPAN: Final = struct.Struct("!qii")
 _DOUBLE: Final = Type("double precision")
 _BINARIES: Final[Mapping[str, Decoder]] = {
     "boolean": _boolean,
@@ -168,12 +154,17 @@ _BINARIES: Final[Mapping[str, Decoder]] = {
     "double precision": _stored(_DOUBLE, _fixed("!d", "double precision")),
     **dict.fromkeys(("text", "varchar", "name", '"char"'), _text),
     "bytea": bytes,
-    "date": _moment("date", _DAY_MIN, _DAY_MAX, _fixed("!i", "date", EPOCH_2000_DAYS)),
+    "date": _checked(day_in_range, _fixed("!i", "date", EPOCH_2000_DAYS)),
     **{
-        name: _moment("time", _US_MIN, _US_MAX, _fixed("!q", name, EPOCH_2000_US))
+        name: _checked(in_range, _fixed("!q", name, EPOCH_2000_US))
         for name in ("timestamp", "timestamptz")
     },
     "uuid": _uuid,
+    "char": lambda data: _text(data).rstrip(" "),
+    "numeric": numeric_of_binary,
+    "json": lambda data: _json(_text(data)),
+    "jsonb": _jsonb,
+    "interval": _interval,
 }
 
 
@@ -184,7 +175,7 @@ def _binary(kind: Type) -> Decoder:
     return found
 
 
-def _array_binary(kind: ArrayOf, zone: ZoneOffset) -> Decoder:
+def _array_binary(kind: ArrayOf, zone: ZoneInfo) -> Decoder:
     element = decoder(kind.element, BINARY, zone)
     oid = oid_of(kind.element)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported
-from leasehold.pgwire.double_text import double_text
-from leasehold.pgwire.moments import ZoneOffset, date_text, timestamp_text, timestamptz_text
+from leasehold.pgwire.moments import timestamptz_text
+from leasehold.pgwire.numeric_binary import numeric_binary
 from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of
+from leasehold.schema.interval import Span, span_of
 from leasehold.schema.types import Type
+from leasehold.sql.text_form import shown_text
 
 TEXT: Final = 0
 BINARY: Final = 1
@@ -27,12 +31,13 @@ _INTEGER: Final = struct.Struct("!ii")
 _UNSIGNED: Final = struct.Struct("!iI")
 _BIG: Final = struct.Struct("!iq")
 _DOUBLE: Final = struct.Struct("!id")
+_SPAN: Final = struct.Struct("!iqii")
 _HEAD: Final = struct.Struct("!cIH")
 _ARRAY: Final = struct.Struct("!iiIii")
 _NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
 
 
-def encoder(kind: WireType, form: int, zone: ZoneOffset) -> Encoder:
+def encoder(kind: WireType, form: int, zone: ZoneInfo) -> Encoder:
     """`form`: TEXT or BINARY. Raises FeatureNotSupported for a type without that form."""
     if isinstance(kind, ArrayOf):
         return _array_binary(kind, zone) if form == BINARY else _prefixed(_array_text(kind, zone))
@@ -62,14 +67,13 @@ def row_encoder(encoders: Sequence[Encoder]) -> Callable[[Sequence[Any]], bytes]
     return encode
 
 
-def text_of(kind: Type, zone: ZoneOffset) -> Callable[[Any], str]:
+def text_of(kind: Type, zone: ZoneInfo) -> Callable[[Any], str]:
     """The output function of a type: storage value → text, as PostgreSQL writes it."""
     if kind.name == "timestamptz":
-        return lambda value: timestamptz_text(value, zone)
-    if kind.name == "char" and kind.length is not None:
-        width = kind.length
-        return lambda value: str(value).ljust(width)
-    return _TEXTS[kind.name]
+        return timestamptz_text(zone)
+    if kind.name in _AS_THEY_ARE:
+        return str
+    return partial(shown_text, kind)
 
 
 def _prefixed(text: Callable[[Any], str]) -> Encoder:
@@ -92,22 +96,18 @@ def _boolean_text(value: int) -> bytes:
 
 
 _INTEGERS: Final = frozenset({"smallint", "integer", "bigint", "oid"})
-_TEXTS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "boolean": lambda value: "t" if value else "f",
-    **dict.fromkeys(("smallint", "integer", "bigint", "oid"), str),
-    "double precision": double_text,
-    **dict.fromkeys(("text", "varchar", "char", "name", '"char"', "uuid", "json"), str),
-    "bytea": lambda value: "\\x" + value.hex(),
-    "date": date_text,
-    "timestamp": timestamp_text,
-    "jsonb": str,
-    "void": lambda value: "",
-}
+_AS_THEY_ARE: Final = frozenset(
+    {*_INTEGERS, "text", "varchar", "name", '"char"', "uuid", "json", "jsonb", "void"}
+)
 
 
 def _plain(value: Any) -> bytes:
     data = str(value).encode()
     return _LENGTH.pack(len(data)) + data
+
+
+def _interval(span: Span) -> bytes:
+    return _SPAN.pack(16, span.microseconds, span.days, span.months)
 
 
 def _bytes(value: bytes) -> bytes:
@@ -128,6 +128,8 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
     "timestamptz": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
     "uuid": lambda value: b"\0\0\0\x10" + bytes.fromhex(value.replace("-", "")),
     "jsonb": lambda value: _bytes(b"\1" + value.encode()),
+    "numeric": lambda value: _bytes(numeric_binary(value)),
+    "interval": lambda value: _interval(span_of(value)),
     "void": lambda value: b"\0\0\0\0",
 }
 
@@ -142,7 +144,7 @@ def _binary(kind: Type) -> Encoder:
     return found
 
 
-def _array_text(kind: ArrayOf, zone: ZoneOffset) -> Callable[[Any], str]:
+def _array_text(kind: ArrayOf, zone: ZoneInfo) -> Callable[[Any], str]:
     text = text_of(kind.element, zone)
 
     def write(values: Sequence[Any]) -> str:
@@ -158,7 +160,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _array_binary(kind: ArrayOf, zone: ZoneOffset) -> Encoder:
+def _array_binary(kind: ArrayOf, zone: ZoneInfo) -> Encoder:
     element = encoder(kind.element, BINARY, zone)
     oid = oid_of(kind.element)
 

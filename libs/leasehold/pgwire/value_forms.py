@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import FeatureNotSupported, LeaseholdError
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument, LeaseholdError
 from leasehold.pgwire import replies
-from leasehold.pgwire.moments import ZoneOffset
 from leasehold.pgwire.replies import Field
 from leasehold.pgwire.session import Column
 from leasehold.pgwire.value_decoding import Decoder, decoder
 from leasehold.pgwire.value_encoding import BINARY, TEXT, encoder, row_encoder
-from leasehold.pgwire.wire_errors import InvalidBinary, InvalidFormat, ProtocolViolation
+from leasehold.pgwire.wire_errors import InvalidBinary, ProtocolViolation
 from leasehold.pgwire.wire_types import (
     UNKNOWN_OID,
     UNSPECIFIED,
@@ -53,7 +53,7 @@ def described_parameters(types: Sequence[WireType]) -> bytes:
 
 
 def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
-    """The RowDescription. Raises ProtocolViolation, InvalidFormat."""
+    """The RowDescription. Raises ProtocolViolation, InvalidArgument."""
     forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
     return replies.row_description(
         [
@@ -71,8 +71,8 @@ def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
     )
 
 
-def result_form(columns: Sequence[Column], formats: Formats, zone: ZoneOffset) -> ResultForm:
-    """Raises ProtocolViolation, InvalidFormat; FeatureNotSupported for a type without a form."""
+def result_form(columns: Sequence[Column], formats: Formats, zone: ZoneInfo) -> ResultForm:
+    """Raises ProtocolViolation, InvalidArgument; FeatureNotSupported for a type without a form."""
     description = described_columns(columns, formats)
     forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
     encoders = [encoder(c.type, form, zone) for c, form in zip(columns, forms, strict=True)]
@@ -80,7 +80,7 @@ def result_form(columns: Sequence[Column], formats: Formats, zone: ZoneOffset) -
 
 
 def parameter_decoders(
-    types: Sequence[WireType], formats: Formats, zone: ZoneOffset
+    types: Sequence[WireType], formats: Formats, zone: ZoneInfo
 ) -> list[Decoder]:
     forms = _for_each(formats, len(types), "parameter formats", "", "parameters")
     return [decoder(kind, form, zone) for kind, form in zip(types, forms, strict=True)]
@@ -107,7 +107,7 @@ def _for_each(formats: Formats, count: int, what: str, whose: str, of: str) -> S
         return [TEXT] * count
     if not set(formats) <= {TEXT, BINARY}:
         wrong = next(form for form in formats if form not in (TEXT, BINARY))
-        raise InvalidFormat(f"unsupported format code: {wrong}")
+        raise InvalidArgument(f"unsupported format code: {wrong}")
     if len(formats) == 1:
         return list(formats) * count
     if len(formats) != count:

@@ -122,7 +122,3 @@ class AuthenticationRefused(Refused):
 
 class UnknownParameter(Refused):
     sqlstate = "42P02"
-
-
-class InvalidFormat(Refused):
-    sqlstate = "22023"

@@ -77,9 +77,8 @@ def modifier_of(kind: WireType) -> int:
     plain = kind.element if isinstance(kind, ArrayOf) else kind
     if plain.length is not None:
         return plain.length + _HEADER
-    precision = getattr(plain, "precision", None)
-    if precision is not None:
-        return (precision << 16 | (getattr(plain, "scale", 0) or 0) & 0x7FF) + _HEADER
+    if plain.precision is not None:
+        return (plain.precision << 16 | (plain.scale or 0) & 0x7FF) + _HEADER
     return -1
 
 

@@ -71,14 +71,15 @@ def date_of_text(text: str) -> int:
     return day
 
 
-def timestamp_of_text(text: str, *, zoned: bool) -> int:
-    """Microseconds since 1970-01-01, UTC; a zone counts for a timestamptz alone. Raises as
-    `date_of_text` does."""
+def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo | None = None) -> int:
+    """Microseconds since 1970-01-01, UTC; a zone counts for a timestamptz alone, and one without
+    is meant in that of the `session` (None: UTC). Raises as `date_of_text` does."""
     kind = "timestamp with time zone" if zoned else "timestamp"
     if text.strip(_BLANKS).lower() == "epoch":
         return 0
     day, microseconds, zone = _read(text, kind)
     local = day * DAY_US + microseconds
+    zone = session if zone is None else zone
     if zoned and isinstance(zone, ZoneInfo):
         return at_zone(local, zone)
     made = local - zone if zoned and isinstance(zone, int) else local

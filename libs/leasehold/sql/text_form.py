@@ -6,12 +6,13 @@ import math
 import re
 from typing import Any, Final
 
-from leasehold.model.errors import InvalidText, OutOfRange
+from leasehold.model.errors import InvalidArgument, InvalidText, OutOfRange
 from leasehold.schema.interval import text_of as interval_text
 from leasehold.schema.moments import date_of, utc_of
 from leasehold.schema.numeric import text_of as numeric_text
 from leasehold.schema.types import INTEGER_BITS, Type, to_storage
 from leasehold.sql.moment_text import date_of_text, timestamp_of_text
+from leasehold.sql.shortest import shortest
 
 _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
@@ -27,7 +28,7 @@ _BYTE: Final = re.compile(rb"\\(\\|[0-3][0-7][0-7])")
 def from_text(kind: Type, text: str) -> Any:
     """The storage value of a quoted constant, e.g. integer '3', boolean 'yes'.
 
-    Raises InvalidText, OutOfRange, TooLong, InvalidMoment and MomentOutOfRange.
+    Raises InvalidText, InvalidArgument, OutOfRange, TooLong, InvalidMoment and MomentOutOfRange.
     """
     name = kind.name
     if name in ("text", "varchar", "char", "numeric", "jsonb", "interval"):
@@ -100,7 +101,7 @@ def _bytes(text: str) -> bytes:
         try:
             data = bytes.fromhex(spelled)
         except ValueError as error:
-            raise InvalidText("invalid hexadecimal data in a bytea constant") from error
+            raise InvalidArgument("invalid hexadecimal data in a bytea constant") from error
     else:
         data = _BYTE.sub(_escaped, text.encode())
         if _BYTE.sub(b"", text.encode()).count(b"\\"):
@@ -158,7 +159,7 @@ def double_text(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity" if value < 0 else "NaN"
     if value == 0.0:
         return "-0" if math.copysign(1.0, value) < 0 else "0"
-    mantissa, _, exponent_text = f"{value!r}".partition("e")
+    mantissa, _, exponent_text = shortest(value).partition("e")
     sign = "-" if mantissa[0] == "-" else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")
     fraction = fraction if fraction.strip("0") else ""

@@ -24,7 +24,6 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.pgwire.copy_format import CopyFormat
-from leasehold.pgwire.moments import utc
 from leasehold.pgwire.session import (
     Column,
     CopyTarget,
@@ -41,7 +40,8 @@ from leasehold.pgwire.session import (
 from leasehold.pgwire.value_decoding import input_of
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
 from leasehold.pgwire.wire_types import NUMBERS, ArrayOf, WireType
-from leasehold.schema.types import SYNONYMS, Type
+from leasehold.schema.types import SYNONYMS, Type, type_with
+from leasehold.sql.moment_text import zone_of
 
 SETTINGS = {
     "server_version": "15.0",
@@ -64,8 +64,11 @@ TEXT = Type("text")
 _PIECES = re.compile(r"('(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|;)")
 _ITEM = re.compile(
     r"(?:\$(?P<n>\d+)|'(?P<text>(?:[^']|'')*)'|(?P<int>-?\d+))"
-    r"(?:::(?P<type>(?!as )[a-z_\"0-9]+(?: precision)?(?:\([\d, ]+\))?(?:\[\])?))?(?: as (?P<name>\w+))?\s*"
+    r"(?:::(?P<type>(?!as )"
+    r"[a-z_\"0-9]+(?: precision)?(?:\([\d, ]+\))?(?:\[\])?))?(?: as (?P<name>\w+))?\s*"
 )
+_SET = re.compile(r"(?:session |local )?(\w+)\s*(?:=|to|\s)\s*'?([^']*)'?", re.IGNORECASE)
+_COPY = re.compile(r"copy (\w+)\s*(?:\(([^)]*)\))? from stdin\s*(.*)", re.IGNORECASE | re.DOTALL)
 _BLOCK = {
     "begin": "BEGIN",
     "start": "START TRANSACTION",
@@ -87,7 +90,7 @@ _NOTHING = {
 
 @dataclass
 class Shared:
-    """What the sessions of one server have in common. `release` lets every `select wait()` go on."""
+    """Of all sessions of one server. `release` lets every `select wait()` go on."""
 
     path: str = ""
     release: Event = field(default_factory=Event)
@@ -100,12 +103,10 @@ class Shared:
 
 def type_named(text: str) -> WireType:
     name, _, modifiers = text.removesuffix("[]").partition("(")
-    name = {"float8": "double precision", "character": "char", "bpchar": "char"}.get(
-        name.strip(), SYNONYMS.get(name.strip(), name.strip())
-    )
+    name = SYNONYMS.get(name.strip(), name.strip())
     numbers = [int(part) for part in modifiers.rstrip(")").split(",") if part.strip()]
     assert name in NUMBERS, text
-    kind = Type(name, numbers[0]) if name in ("varchar", "char") and numbers else Type(name)
+    kind = type_with(name, numbers) if numbers else Type(name)
     return ArrayOf(kind) if text.endswith("[]") else kind
 
 
@@ -166,7 +167,7 @@ class SmallSession:
         self.settings: dict[str, str] = {**SETTINGS, "session_authorization": user}
         if name:
             self.settings["application_name"] = name
-        self.zone = utc
+        self.zone = zone_of("UTC")
         self.reports: list[Report] = []
         self.calls: list[str] = []
         self.open_portals: set[int] = set()
@@ -262,8 +263,8 @@ class SmallSession:
         found = re.fullmatch(r"select \* from changing", lower)
         if found:
             columns = [Column(f"c{n}", INT) for n in range(self.shared.version)]
-            row = tuple(range(self.shared.version))
-            return SmallPrepared(text, (), columns, lambda values: (iter([row]), "SELECT"))
+            numbers = [tuple(range(self.shared.version))]
+            return SmallPrepared(text, (), columns, lambda values: (iter(numbers), "SELECT"))
         found = re.fullmatch(r"select (?:\* from )?generate_series\((-?\d+), ?(-?\d+)\)", lower)
         if found:
             low, high = int(found[1]), int(found[2])
@@ -326,7 +327,9 @@ class SmallSession:
             if word == "close":
                 self.reports.append(PortalsClosed(None if rest.lower() == "all" else rest))
                 return iter(()), "CLOSE CURSOR ALL"
-            found = re.match(r"(?:session |local )?(\w+)\s*(?:=|to|\s)\s*'?([^']*)'?", rest, re.I)
+            found = re.match(
+                r"(?:session |local )?(\w+)\s*(?:=|to|\s)\s*'?([^']*)'?", rest, re.IGNORECASE
+            )
             assert found is not None, text
             name = next((n for n in self.settings if n.lower() == found[1].lower()), found[1])
             if name in self.settings:
@@ -337,7 +340,9 @@ class SmallSession:
         return SmallPrepared(text, (), None, run)
 
     def _copy(self, text: str) -> SmallPrepared:
-        found = re.match(r"copy (\w+)\s*(?:\(([^)]*)\))? from stdin\s*(.*)", text, re.I | re.S)
+        found = re.match(
+            r"copy (\w+)\s*(?:\(([^)]*)\))? from stdin\s*(.*)", text, re.IGNORECASE | re.DOTALL
+        )
         if found is None:
             raise FeatureNotSupported("only COPY … FROM STDIN is supported")
         columns = self._table(found[1])
@@ -420,7 +425,7 @@ class SmallSession:
         rows = self._db.execute(f"SELECT name, type FROM pragma_table_info('{name}')").fetchall()
         if not rows:
             raise UnknownTable(f'relation "{name}" does not exist', position=13)
-        return [Column(n, _declared(t), 16384, i) for i, (n, t) in enumerate(rows, 1)]
+        return [Column(str(n), _declared(str(t)), 16384, i) for i, (n, t) in enumerate(rows, 1)]
 
     def _sqlite(self, text: str, word: str, types: Sequence[WireType | None]) -> SmallPrepared:
         if word == "drop" and "," in text:

@@ -1,0 +1,137 @@
+"""Goal: COPY reads what PostgreSQL reads, in whatever pieces it arrives.
+
+Method: texts and rows checked against PostgreSQL 15 (an integration test does it again), each fed
+whole and byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.model.errors import LeaseholdError
+from leasehold.pgwire.copy_format import CopyFormat
+from leasehold.pgwire.copy_lines import CopyLines, Fields
+from leasehold.pgwire.copy_rows import CopyRows
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.session import Column
+from leasehold.pgwire.wire_errors import InvalidCopyText
+from leasehold.schema.types import Type
+from leasehold.sql.moment_text import zone_of
+from tests.unit.pgwire.copy_cases import CASES, REFUSED, CopyCase
+
+LINE_MAX = 1_000
+UTC = zone_of("UTC")
+
+
+def read(how: CopyFormat, data: bytes, size: int) -> list[Fields]:
+    lines = CopyLines(how, LINE_MAX)
+    rows: list[Fields] = []
+    for at in range(0, len(data), size):
+        rows += lines.feed(data[at : at + size])
+    return [*rows, *lines.finish()]
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data))
+def test_rows_are_those_of_postgresql(case: CopyCase, size: int) -> None:
+    assert read(case.how(), case.data, size) == [list(row) for row in case.rows]
+
+
+class Target:
+    """Takes everything."""
+
+    def __init__(self, how: CopyFormat) -> None:
+        self.table, self.format = "t", how
+        self.columns = [Column("a", Type("text")), Column("b", Type("integer"))]
+        self.rows: list[Sequence[Any]] = []
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> None:
+        self.rows += rows
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: repr(case.data))
+def test_what_is_no_row_is_refused(case: CopyCase) -> None:
+    rows = CopyRows(Target(case.how()), UTC, Limits())
+
+    def copy() -> None:
+        rows.feed(case.data)
+        rows.finish()
+
+    with pytest.raises(LeaseholdError) as caught:
+        copy()
+    assert caught.value.sqlstate in ("22P04", "22021")
+    assert caught.value.detail["where"] == "COPY t, line 1"
+
+
+def test_an_error_says_line_and_column_and_rows_are_handed_over_in_portions() -> None:
+    target = Target(CopyFormat())
+    rows = CopyRows(target, UTC, Limits(copy_rows_max=2))
+    rows.feed(b"a\t1\nb\t2\nc\t3\n")
+    assert target.rows == [("a", 1), ("b", 2)]
+    with pytest.raises(LeaseholdError) as caught:
+        rows.feed(b"d\tx\n")
+    assert caught.value.detail["where"] == "COPY t, line 4, column b"
+
+
+def test_a_line_that_never_ends_is_refused() -> None:
+    lines = CopyLines(CopyFormat(), LINE_MAX)
+    assert list(lines.feed(b"x" * LINE_MAX)) == []
+    with pytest.raises(InvalidCopyText, match="longer than 1000 bytes"):
+        list(lines.feed(b"x"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delimiter": "ab"},
+        {"delimiter": "\n"},
+        {"delimiter": "a"},
+        {"delimiter": "€"},
+        {"csv": True, "delimiter": '"'},
+        {"csv": True, "quote": "''"},
+        {"null": "a\tb"},
+        {"null": "\n"},
+        {"quote": "'"},
+        {"csv": True, "null": 'a"b'},
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(LeaseholdError) as caught:
+        CopyFormat(**options)  # type: ignore[arg-type]
+    assert caught.value.sqlstate in ("22023", "0A000")
+
+
+FIELDS = st.none() | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@given(rows=st.lists(st.lists(FIELDS, min_size=2, max_size=2), max_size=5), size=st.integers(1, 50))
+def test_what_is_escaped_is_read_back(rows: list[Fields], size: int) -> None:
+    text = "".join("\t".join(map(escaped, row)) + "\n" for row in rows)
+    lines = CopyLines(CopyFormat(), 1 << 20)
+    data = text.encode()
+    found = [r for at in range(0, len(data), size) for r in lines.feed(data[at : at + size])]
+    assert [*found, *lines.finish()] == rows
+
+
+def escaped(field: str | None) -> str:
+    if field is None:
+        return "\\N"
+    for raw, written in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        field = field.replace(raw, written)
+    return field
+
+
+@given(data=st.binary(max_size=60), csv=st.booleans(), size=st.integers(1, 20))
+def test_no_bytes_are_a_defect(data: bytes, csv: bool, size: int) -> None:
+    try:
+        in_pieces = read(CopyFormat(csv=csv), data, size)
+    except LeaseholdError:
+        with pytest.raises(LeaseholdError):
+            read(CopyFormat(csv=csv), data, 1000)
+    else:
+        assert in_pieces == read(CopyFormat(csv=csv), data, 1000)
