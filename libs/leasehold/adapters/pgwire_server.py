@@ -56,7 +56,7 @@ class PgwireServer:
         self._last_process = 0
         self._stopping = False
         self._empty = Event()
-        self._listener: asyncio.Server | None = None
+        self._listener: asyncio.AbstractServer | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._thread = Thread(target=self._run, name="sql-listener", daemon=True)
 
@@ -69,14 +69,15 @@ class PgwireServer:
             self._new_client, self.settings.host, self.settings.port, backlog=BACKLOG
         )
         try:
-            self._listener = self.loop.run_until_complete(listening)
+            listener = self.loop.run_until_complete(listening)
         except OSError as error:
             self.loop.close()
             raise ConfigurationError(
                 f"LEASEHOLD_SQL_PORT: {self.settings.host}:{self.settings.port} can't be listened "
                 f"on: {error.strerror}"
             ) from None
-        self.port = self._listener.sockets[0].getsockname()[1]
+        self._listener = listener
+        self.port = listener.sockets[0].getsockname()[1]
         self._thread.start()
 
     def stop(self, grace_s: float = 5.0) -> None:

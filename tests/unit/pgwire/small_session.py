@@ -68,7 +68,9 @@ _ITEM = re.compile(
     r"[a-z_\"0-9]+(?: precision)?(?:\([\d, ]+\))?(?:\[\])?))?(?: as (?P<name>\w+))?\s*"
 )
 _SET = re.compile(r"(?:session |local )?(\w+)\s*(?:=|to|\s)\s*'?([^']*)'?", re.IGNORECASE)
-_COPY = re.compile(r"copy (\w+)\s*(?:\(([^)]*)\))? from stdin\s*(.*)", re.IGNORECASE | re.DOTALL)
+_COPY = re.compile(
+    r"copy\s+(\w+)\s*(?:\(([^)]*)\))?\s+from stdin\s*(.*)", re.IGNORECASE | re.DOTALL
+)
 _BLOCK = {
     "begin": "BEGIN",
     "start": "START TRANSACTION",
@@ -341,7 +343,7 @@ class SmallSession:
 
     def _copy(self, text: str) -> SmallPrepared:
         found = re.match(
-            r"copy (\w+)\s*(?:\(([^)]*)\))? from stdin\s*(.*)", text, re.IGNORECASE | re.DOTALL
+            r"copy\s+(\w+)\s*(?:\(([^)]*)\))?\s+from stdin\s*(.*)", text, re.IGNORECASE | re.DOTALL
         )
         if found is None:
             raise FeatureNotSupported("only COPY … FROM STDIN is supported")
