@@ -56,7 +56,7 @@ class PgwireServer:
         self._last_process = 0
         self._stopping = False
         self._empty = Event()
-        self._listener: asyncio.AbstractServer | None = None
+        self._listener: asyncio.Server | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._thread = Thread(target=self._run, name="sql-listener", daemon=True)
 
@@ -65,11 +65,8 @@ class PgwireServer:
     def start(self) -> None:
         """Raises ConfigurationError if the port can't be had."""
         self.loop = uvloop.new_event_loop()
-        listening = self.loop.create_server(
-            self._new_client, self.settings.host, self.settings.port, backlog=BACKLOG
-        )
         try:
-            listener = self.loop.run_until_complete(listening)
+            listener = self.loop.run_until_complete(self._listen())
         except OSError as error:
             self.loop.close()
             raise ConfigurationError(
@@ -132,6 +129,13 @@ class PgwireServer:
         client = self._clients.get(process)
         if client is not None and client.key and hmac.compare_digest(client.key, key):
             client.cancel(Canceled("canceling statement due to user request"))
+
+    async def _listen(self) -> asyncio.Server:
+        settings = self.settings
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(
+            self._new_client, settings.host, settings.port, backlog=BACKLOG
+        )
 
     def _new_client(self) -> PgwireClient:
         self._last_process += 1
