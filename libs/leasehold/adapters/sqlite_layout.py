@@ -18,6 +18,9 @@ import apsw
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.states import DELETED
+from leasehold.sql.physical import column_name, entries_name, lock_name, table_name
+
+__all__ = ["column_name", "entries_name", "lock_name", "table_name"]
 
 APPLICATION_ID: Final = 0x4C485344  # "LHSD": tells a store from any other SQLite file
 LAYOUT_VERSION: Final = 1
@@ -61,24 +64,8 @@ ASIDE: Final = "aside"
 """How the names of tables begin that were truncated, and whose pages are given back bit by bit."""
 
 
-def table_name(table_id: int) -> str:
-    return f"t{int(table_id)}"
-
-
-def entries_name(table_id: int, index_id: int) -> str:
-    return f"x{int(table_id)}_{int(index_id)}"
-
-
 def history_name(table_id: int) -> str:
     return f"h{int(table_id)}"
-
-
-def column_name(element_id: int) -> str:
-    return f"c{int(element_id)}"
-
-
-def lock_name(lock_id: int) -> str:
-    return f"g{int(lock_id)}"
 
 
 def physical_columns(connection: apsw.Connection, name: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,12 @@ from typing import Any, Final, Generic, TypeVar
 from leasehold.adapters.bootstrap import bootstrap
 from leasehold.adapters.clock import boottime_ns, new_request_id, now
 from leasehold.adapters.kafka_node import KafkaNode
+from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.queries import BYTES_MAX, Queries, as_dicts, as_tuples
+from leasehold.client.queries import ROWS_MAX as QUERY_ROWS_MAX
 from leasehold.client.replica_reads import Reads
 from leasehold.client.write_set import WriteSet, named
 from leasehold.model.errors import (
@@ -86,6 +89,7 @@ class Replica:
         file = Path(path) if path else cluster.folder / "store.db"
         bootstrap(file, cluster.node, settings.topics, settings.kafka, settings.snapshot)
         self.store = SqliteStore(file)
+        self._queries = Queries()
         self._stop = threading.Event()
         self._producer: ChangeProducer | None = None
         self._producer_lock = threading.Lock()
@@ -233,6 +237,27 @@ class Replica:
             rows = snapshot.get_by(descriptor, found.element_id, stored, rows_max=rows_max)
             for _, row in rows:
                 yield named(descriptor, row)
+
+    def query(
+        self,
+        sql: str,
+        parameters: Sequence[Any] = (),
+        *,
+        tuples: bool = False,
+        rows_max: int = QUERY_ROWS_MAX,
+        time_s: float | None = None,
+    ) -> list[Any]:
+        """The rows of a SELECT, VALUES or EXPLAIN in PostgreSQL's dialect, as dicts by column name
+        or as `tuples`; `parameters` are those that the text calls $1, $2 …
+
+        Coherent, and of one moment. Writes nothing. Raises NotCoherent; a Refused with PostgreSQL's
+        SQLSTATE and the position in the text; QueryCanceled after `time_s` seconds; RequestTooLarge
+        above `rows_max`.
+        """
+        limits = Limits(time_s, rows_max, BYTES_MAX)
+        with self._single().snapshot() as snapshot:
+            prepared, rows = self._queries.rows(snapshot, sql, parameters, limits)
+            return list((as_tuples if tuples else as_dicts)(prepared, rows))
 
     def tables(self) -> tuple[Descriptor, ...]:
         """The newest descriptors in this store, by table id."""

@@ -300,6 +300,75 @@ class InternalFailure(Refused):
     sqlstate = "XX000"
 
 
+class AmbiguousColumn(Refused):
+    """More than one table of FROM has a column of that name."""
+
+    sqlstate = "42702"
+
+
+class DuplicateAlias(Refused):
+    sqlstate = "42712"
+
+
+class GroupingError(Refused):
+    """A column is neither grouped nor inside an aggregate, or an aggregate stands where none
+    can."""
+
+    sqlstate = "42803"
+
+
+class WindowingError(Refused):
+    """A window function stands where none can."""
+
+    sqlstate = "42P20"
+
+
+class InvalidColumnReference(Refused):
+    """ORDER BY, GROUP BY or DISTINCT ON names what isn't in the result."""
+
+    sqlstate = "42P10"
+
+
+class InvalidRecursion(Refused):
+    sqlstate = "42P19"
+
+
+class TooManyRows(Refused):
+    """A query that stands for one value gave more than one row."""
+
+    sqlstate = "21000"
+
+
+class InvalidLimit(Refused):
+    """LIMIT below zero."""
+
+    sqlstate = "2201W"
+
+
+class InvalidOffset(Refused):
+    """OFFSET below zero."""
+
+    sqlstate = "2201X"
+
+
+class InvalidFrame(Refused):
+    """A window's frame begins or ends a negative number of rows away."""
+
+    sqlstate = "22013"
+
+
+class TooComplex(Refused):
+    """A statement of more parts than can be worked on."""
+
+    sqlstate = "54001"
+
+
+class QueryCanceled(Refused):
+    """A statement took longer than its limit, or somebody has asked for its end."""
+
+    sqlstate = "57014"
+
+
 class VerifyError(Refused):
     """The row seen is not the row there now (T1)."""
 

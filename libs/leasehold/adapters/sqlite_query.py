@@ -1,0 +1,362 @@
+"""Runs prepared statements on a snapshot's connection, and gives it the functions that they
+call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import apsw
+
+from leasehold.adapters import sqlite_series
+from leasehold.model.errors import (
+    InvalidFrame,
+    InvalidLimit,
+    InvalidOffset,
+    OutOfRange,
+    QueryCanceled,
+    RequestTooLarge,
+    TooComplex,
+    TooManyRows,
+)
+from leasehold.schema.elements import Moment
+from leasehold.sql.function import Function
+from leasehold.sql.query_aggregates import Fold, Total, fold_of
+from leasehold.sql.query_plan import Prepared
+
+STEPS_BETWEEN_LOOKS: Final = 2_000
+BATCH_ROWS: Final = 256
+_DAY_US: Final = 86_400_000_000
+_VALUE_BYTES: Final = 16  # of a row's value beside its text or bytes
+
+_TOO_COMPLEX: Final = (
+    "too many terms",
+    "tree is too large",
+    "parser stack overflow",
+    "too many columns",
+    "at most 64 tables",
+    "too many FROM clause terms",
+    "too many arguments",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one statement. `stop`: asked now and then, True ends it (a client's cancel)."""
+
+    time_s: float | None = None
+    rows_max: int | None = None
+    bytes_max: int | None = None
+    stop: Callable[[], bool] | None = None
+
+
+NO_LIMITS: Final = Limits()
+
+
+class _Functions:
+    """What one connection has registered. `moment`: of the statement that runs on it."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.moment = Moment(0, b"")
+        self._calls = count(1)
+
+    def install(self, connection: apsw.Connection, prepared: Prepared) -> None:
+        if "lh_limit" not in self.names:
+            _install_own(connection)
+            self.names.add("lh_limit")
+        emitted = prepared.emitted
+        for name, function in emitted.functions.items():
+            if name not in self.names:
+                immutable = function.volatility == "immutable"
+                connection.create_scalar_function(
+                    name, self._callable(function), deterministic=immutable
+                )
+                self.names.add(name)
+        for name, windowed in emitted.folds:
+            shown = f"{name}_over" if windowed else name
+            if shown not in self.names:
+                _install_fold(connection, name, shown, windowed=windowed)
+                self.names.add(shown)
+
+    def _callable(self, function: Function) -> Callable[..., Any]:
+        compute = function.compute
+        if function.volatility == "volatile":
+
+            def called(*values: Any) -> Any:
+                seed = self.moment.seed + next(self._calls).to_bytes(8, "big")
+                return compute(Moment(self.moment.now_us, seed), *values)
+
+        elif function.volatility == "stable":
+
+            def called(*values: Any) -> Any:
+                return compute(self.moment, *values)
+
+        else:
+            called = compute
+        if not function.strict:
+            return called
+        if len(function.arguments) == 1 and not function.variadic:
+            return lambda value: None if value is None else called(value)
+        return lambda *values: None if None in values else called(*values)
+
+
+_INSTALLED: Final[WeakKeyDictionary[apsw.Connection, _Functions]] = WeakKeyDictionary()
+
+
+def run(
+    connection: apsw.Connection,
+    prepared: Prepared,
+    parameters: Sequence[Any] = (),
+    *,
+    moment: Moment,
+    limits: Limits = NO_LIMITS,
+) -> Rows:
+    """The statement's rows on a connection whose snapshot is open. `parameters`: storage values of
+    the prepared types.
+
+    Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
+    """
+    functions = _INSTALLED.get(connection)
+    if functions is None:
+        functions = _INSTALLED[connection] = _Functions()
+    functions.install(connection, prepared)
+    functions.moment = moment
+    if prepared.explain:
+        return Rows(connection, "", (), ready=explained(connection, prepared))
+    emitted = prepared.emitted
+    bindings = (*parameters, *emitted.constants)
+    if emitted.now_at is not None:
+        at = len(parameters) + emitted.now_at
+        bindings = (*bindings[:at], moment.now_us, *bindings[at + 1 :])
+    return Rows(connection, emitted.text, bindings, limits)
+
+
+class Rows:
+    """Rows in batches: a slow reader holds no more than one. Close it, or read to the end."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        text: str,
+        bindings: Sequence[Any],
+        limits: Limits = NO_LIMITS,
+        ready: list[tuple[Any, ...]] | None = None,
+    ) -> None:
+        """`ready`: rows that are there already; nothing is run then."""
+        self._connection = connection
+        self._ready = ready
+        self._limits = limits
+        self._rows = self._bytes = 0
+        self._watch: object | None = None
+        self._cursor: apsw.Cursor | None = None
+        if ready is not None:
+            return
+        self._cursor = connection.cursor()
+        if limits.time_s is not None or limits.stop is not None:
+            self._watch = object()
+            connection.set_progress_handler(self._looker(), STEPS_BETWEEN_LOOKS, id=self._watch)
+        try:
+            with _said():
+                self._cursor.execute(text, bindings)
+        except BaseException:
+            self.close()
+            raise
+
+    def _looker(self) -> Callable[[], bool]:
+        stop = self._limits.stop
+        time_s = self._limits.time_s
+        end = None if time_s is None else time.monotonic() + time_s
+
+        def look() -> bool:
+            return (end is not None and time.monotonic() > end) or (stop is not None and stop())
+
+        return look
+
+    def fetch(self, rows_max: int = BATCH_ROWS) -> list[tuple[Any, ...]]:
+        """The next rows, [] at the end."""
+        if self._ready is not None:
+            found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
+            return found
+        if self._cursor is None:
+            return []
+        rows: list[tuple[Any, ...]] = []
+        try:
+            with _said():
+                for row in self._cursor:
+                    rows.append(row)
+                    if len(rows) >= rows_max:
+                        break
+            self._count(rows)
+        except BaseException:
+            self.close()
+            raise
+        if len(rows) < rows_max:
+            self.close()
+        return rows
+
+    def _count(self, rows: list[tuple[Any, ...]]) -> None:
+        limits = self._limits
+        self._rows += len(rows)
+        if limits.rows_max is not None and self._rows > limits.rows_max:
+            raise RequestTooLarge(f"the result has more than {limits.rows_max} rows: add a LIMIT")
+        if limits.bytes_max is not None:
+            self._bytes += sum(
+                _VALUE_BYTES + (len(v) if isinstance(v, str | bytes) else 0)
+                for row in rows
+                for v in row
+            )
+            if self._bytes > limits.bytes_max:
+                raise RequestTooLarge(
+                    f"the result has more than {limits.bytes_max} bytes: add a LIMIT"
+                )
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        while batch := self.fetch():
+            yield from batch
+
+    def all(self) -> list[tuple[Any, ...]]:
+        return list(self)
+
+    def close(self) -> None:
+        """May be called twice."""
+        cursor, self._cursor = self._cursor, None
+        if self._watch is not None:
+            self._connection.set_progress_handler(None, id=self._watch)
+            self._watch = None
+        if cursor is not None:
+            cursor.close(force=True)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """SQLite's errors as this project's."""
+    try:
+        yield
+    except apsw.InterruptError as error:
+        raise QueryCanceled(
+            "the statement was ended: it took too long, or was cancelled"
+        ) from error
+    except apsw.TooBigError as error:
+        raise RequestTooLarge("a value, or the statement itself, is too large") from error
+    except apsw.SQLError as error:
+        text = str(error)
+        if "integer overflow" in text:
+            raise OutOfRange("bigint out of range") from error
+        if text.startswith("frame "):
+            raise InvalidFrame("a frame's offset must not be null or negative") from error
+        if any(words in text for words in _TOO_COMPLEX):
+            raise TooComplex(f"the statement is too complex: {text}") from error
+        raise
+
+
+# -------------------------------------------------------------- functions of our own
+
+
+def _install_own(connection: apsw.Connection) -> None:
+    functions: dict[str, Callable[..., Any]] = {
+        "lh_limit": _limit,
+        "lh_offset": _offset,
+        "lh_positive": _positive,
+        "lh_greatest": lambda *values: max((v for v in values if v is not None), default=None),
+        "lh_least": lambda *values: min((v for v in values if v is not None), default=None),
+        "lh_day": lambda now: now // _DAY_US,
+    }
+    for name, function in functions.items():
+        connection.create_scalar_function(name, function, deterministic=True)
+    connection.create_scalar_function("lh_too_many_rows", _too_many_rows, numargs=0)
+    sqlite_series.install(connection)
+
+
+def _limit(value: int | None) -> int:
+    if value is not None and value < 0:
+        raise InvalidLimit("LIMIT must not be negative")
+    return -1 if value is None else value
+
+
+def _offset(value: int | None) -> int:
+    if value is not None and value < 0:
+        raise InvalidOffset("OFFSET must not be negative")
+    return value or 0
+
+
+def _positive(value: int | None) -> int | None:
+    if value is not None and value <= 0:
+        raise OutOfRange("the argument of ntile or nth_value must be greater than zero")
+    return value
+
+
+def _too_many_rows(*_: Any) -> None:
+    raise TooManyRows("more than one row returned by a subquery used as an expression")
+
+
+def _install_fold(connection: apsw.Connection, name: str, shown: str, *, windowed: bool) -> None:
+    add, finish = fold_of(name)
+    if windowed:
+
+        def made() -> Any:
+            fold = Fold(add, finish)
+            return (fold, _step_fold, _value, _inverse, _value)
+
+        connection.create_window_function(shown, made, numargs=1)
+        return
+
+    def factory() -> Any:
+        return (Total(add, finish), _step_total, _value)
+
+    connection.create_aggregate_function(shown, factory, numargs=1)
+
+
+def _step_fold(fold: Fold, value: Any) -> None:
+    fold.step(value)
+
+
+def _step_total(total: Total, value: Any) -> None:
+    total.step(value)
+
+
+def _inverse(fold: Fold, value: Any) -> None:
+    fold.inverse(value)
+
+
+def _value(fold: Fold | Total) -> Any:
+    return fold.value()
+
+
+# -------------------------------------------------------------- EXPLAIN
+
+
+def explained(connection: apsw.Connection, prepared: Prepared) -> list[tuple[Any, ...]]:
+    """SQLite's plan, with the names of tables and indexes in the place of its own."""
+    names = {}
+    for chosen in prepared.chosen:
+        names[f"r{chosen.relation}"] = (chosen.table, "")
+        names[f"i{chosen.relation}"] = (chosen.table, chosen.by)
+    parameters = [None] * (len(prepared.parameters) + len(prepared.emitted.constants))
+    depth: dict[int, int] = {0: -1}
+    lines: list[tuple[Any, ...]] = []
+    found = connection.execute(f"EXPLAIN QUERY PLAN {prepared.emitted.text}", parameters)
+    for number, parent, _, text in found:
+        depth[number] = depth.get(parent, -1) + 1
+        lines.append(("  " * depth[number] + _shown(str(text), names),))
+    return lines
+
+
+def _shown(text: str, names: dict[str, tuple[str, str]]) -> str:
+    words = text.split(" ", 2)
+    if len(words) < 2 or words[0] not in ("SCAN", "SEARCH") or words[1] not in names:
+        return text
+    table, index = names[words[1]]
+    rest = words[2] if len(words) > 2 else ""
+    condition = rest[rest.index("(") :] if "(" in rest else ""
+    if index:
+        verb = "Index Search" if words[0] == "SEARCH" else "Index Scan"
+        return f"{verb} using {index} on {table} {condition}".rstrip()
+    if words[0] == "SEARCH":
+        return f"Primary Key Search on {table} {condition}".rstrip()
+    return f"Seq Scan on {table}"

@@ -1,0 +1,78 @@
+"""Queries of an embedded replica: text and Python values in, rows of Python values out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from leasehold.adapters.clock import random_bytes, unix_us
+from leasehold.adapters.sqlite_query import BATCH_ROWS, Limits, Rows, run
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.model.errors import DuplicateColumn, MalformedRequest
+from leasehold.schema.elements import Moment
+from leasehold.schema.types import STORED_AS_THEY_ARE, from_storage, to_storage
+from leasehold.sql.query_plan import Plans, Prepared
+
+ROWS_MAX: Final = 100_000
+BYTES_MAX: Final = 256 << 20
+
+
+class Queries:
+    """Statements are prepared once and kept (thread-safe as long as each snapshot is one thread's:
+    the kept ones are only looked up and replaced whole)."""
+
+    def __init__(self) -> None:
+        self._plans = Plans()
+
+    def prepared(self, snapshot: SqliteSnapshot, text: str) -> Prepared:
+        return self._plans.get(text, snapshot.newest)
+
+    def rows(
+        self, snapshot: SqliteSnapshot, text: str, parameters: Sequence[Any], limits: Limits
+    ) -> tuple[Prepared, Rows]:
+        prepared = self.prepared(snapshot, text)
+        given = len(parameters)
+        if given != len(prepared.parameters):
+            raise MalformedRequest(
+                f"the statement has {len(prepared.parameters)} parameters; {given} were given"
+            )
+        stored = [
+            to_storage(kind)(value)
+            for kind, value in zip(prepared.parameters, parameters, strict=True)
+        ]
+        moment = Moment(unix_us(), random_bytes(16))
+        return prepared, run(snapshot.connection, prepared, stored, moment=moment, limits=limits)
+
+
+def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
+    """Rows as tuples of Python values, a batch at a time."""
+    kinds = [column.kind for column in prepared.columns]
+    changed: list[tuple[int, Callable[[Any], Any]]] = [
+        (place, lambda value, kind=kind: from_storage(kind, value))  # type: ignore[misc]
+        for place, kind in enumerate(kinds)
+        if kind.name not in STORED_AS_THEY_ARE
+    ]
+    try:
+        while batch := rows.fetch(BATCH_ROWS):
+            for row in batch:
+                if not changed:
+                    yield row
+                    continue
+                values = list(row)
+                for place, change in changed:
+                    values[place] = change(values[place])
+                yield tuple(values)
+    finally:
+        rows.close()
+
+
+def as_dicts(prepared: Prepared, rows: Rows) -> Iterator[dict[str, Any]]:
+    """Raises DuplicateColumn where two columns of the result have one name."""
+    names = [column.name for column in prepared.columns]
+    if len(set(names)) < len(names):
+        rows.close()
+        raise DuplicateColumn(
+            "two columns of the result have one name: give them names with AS, or ask for tuples"
+        )
+    for row in as_tuples(prepared, rows):
+        yield dict(zip(names, row, strict=True))

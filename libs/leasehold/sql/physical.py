@@ -1,0 +1,26 @@
+"""Names in a store's file, made from integer ids alone: the SQL that is emitted here and the layout
+that the adapter makes meet in them."""
+
+from __future__ import annotations
+
+
+def table_name(table_id: int) -> str:
+    return f"t{int(table_id)}"
+
+
+def entries_name(table_id: int, index_id: int) -> str:
+    return f"x{int(table_id)}_{int(index_id)}"
+
+
+def column_name(element_id: int) -> str:
+    return f"c{int(element_id)}"
+
+
+def lock_name(lock_id: int) -> str:
+    return f"g{int(lock_id)}"
+
+
+def shadow_name(table_id: int) -> str:
+    """Of the temporary table that holds a transaction's own rows: those of the table, and
+    `gone`."""
+    return f"own{int(table_id)}"

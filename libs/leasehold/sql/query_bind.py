@@ -1,0 +1,622 @@
+"""The tree of an expression → a bound one: names resolved, types known, PostgreSQL's meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    GroupingError,
+    Refused,
+    SyntaxInvalid,
+    UnknownFunction,
+    UnknownObject,
+    WindowingError,
+    WrongType,
+)
+from leasehold.schema.types import Type, parse_type
+from leasehold.sql import query_tree as tree
+from leasehold.sql.catalogue import function_for
+from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT
+from leasehold.sql.parse import placed
+from leasehold.sql.query_aggregates import (
+    AGGREGATES,
+    NOT_BUILT,
+    WINDOWS,
+    aggregate_shape,
+    window_shape,
+)
+from leasehold.sql.query_bound import (
+    OPEN,
+    Aggregate,
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    Compared,
+    Exists,
+    Field,
+    Frame,
+    Key,
+    Member,
+    Moment,
+    Native,
+    Over,
+    Scalar,
+    Slot,
+    Value,
+)
+from leasehold.sql.query_scope import Scope
+from leasehold.sql.query_typing import (
+    EQUAL_ONLY,
+    KEYED,
+    PLAIN,
+    Typing,
+    keyed,
+    number,
+    opened,
+    sentence_of,
+)
+from leasehold.sql.query_walk import has_aggregate, has_window
+
+_COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_MOMENTS: Final = {
+    "now": "timestamptz",
+    "current_timestamp": "timestamptz",
+    "transaction_timestamp": "timestamptz",
+    "statement_timestamp": "timestamptz",
+    "localtimestamp": "timestamp",
+    "current_date": "date",
+}
+_INTERNAL_NAMES: Final = {
+    "int4": "integer",
+    "decimal": "numeric",
+    "dec": "numeric",
+    "character": "char",
+    "bpchar": "char",
+    "character varying": "varchar",
+}
+_FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+
+
+class Queries(Protocol):
+    """What an expression needs of the binder of queries."""
+
+    typing: Typing
+
+    def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery: ...
+
+    def new_relation(self) -> int: ...
+
+
+class Expressions:
+    """Of one level of a query. `place`: the clause, for what may not stand there."""
+
+    def __init__(self, queries: Queries, scope: Scope) -> None:
+        self.queries = queries
+        self.typing = queries.typing
+        self.scope = scope
+        self.place = ""
+        self.windows: dict[str, tree.Window] = {}
+        self._inside = 0  # aggregates around
+
+    def bind(self, node: tree.Node) -> Bound:
+        found = self._binders.get(type(node))
+        if found is None:
+            raise SyntaxInvalid("syntax error at or near '*'", position=node.at)
+        return found(self, node)
+
+    def settled(self, node: tree.Node) -> Bound:
+        return self.typing.settled(self.bind(node), node.at)
+
+    def condition(self, node: tree.Node, what: str) -> Bound:
+        bound = self.bind(node)
+        kind = self.typing.kind_of(bound)
+        if kind not in (OPEN, BOOLEAN):
+            raise WrongType(
+                f"argument of {what} must be type boolean, not type {kind}", position=node.at
+            )
+        return self.typing.brought(bound, BOOLEAN, node.at)
+
+    # ---------------------------------------------------------- leaves
+
+    def _constant(self, node: tree.Constant) -> Bound:
+        match node.kind:
+            case "string":
+                return Value(OPEN, node.text)
+            case "null":
+                return Value(OPEN, None)
+            case "number":
+                return Value(*self._placed(node.at, lambda: number(node.text)))
+        return Value(BOOLEAN, int(node.kind == "true"))
+
+    def _placed(self, at: int, make: Callable[[], tuple[Type, object]]) -> tuple[Type, object]:
+        try:
+            return make()
+        except Refused as error:
+            raise placed(error, at) from error
+
+    def _parameter(self, node: tree.Parameter) -> Bound:
+        return Slot(node.number, self.typing.types.get(node.number, OPEN))
+
+    def _name(self, node: tree.Name) -> Bound:
+        bound, scope = self.scope.resolve(node.parts, node.at)
+        for field in (bound,) if isinstance(bound, Field) else ():
+            if not (scope is self.scope and self._inside):
+                scope.mentions.append((field, node.at))
+        return bound
+
+    def _default(self, node: tree.DefaultWord) -> Bound:
+        raise SyntaxInvalid("DEFAULT is not allowed in this context", position=node.at)
+
+    # ---------------------------------------------------------- operators
+
+    def _unary(self, node: tree.Unary) -> Bound:
+        part = self.bind(node.operand)
+        kind = self.typing.kind_of(part)
+        if node.sign == "+":
+            return part
+        try:
+            function = function_for("-", (opened(kind),))
+        except Refused as error:
+            raise placed(error, node.at) from error
+        return self.typing.called(function, [part], node.at)
+
+    def _binary(self, node: tree.Binary) -> Bound:
+        if node.sign in _COMPARISONS:
+            if isinstance(node.left, tree.RowOf) or isinstance(node.right, tree.RowOf):
+                return self._rows_compared(node)
+            left, right = self.bind(node.left), self.bind(node.right)
+            return self.typing.compared(node.sign, left, right, node.at)
+        left, right = self.bind(node.left), self.bind(node.right)
+        return self.typing.operated(node.sign, left, right, node.at)
+
+    def _rows_compared(self, node: tree.Binary) -> Bound:
+        left, right = node.left, node.right
+        if isinstance(left, tree.RowOf) and isinstance(right, tree.SubQuery):
+            return self._quantified(
+                tree.Quantified(node.at, left, node.sign, False, right.query), one_row=True
+            )
+        if not isinstance(left, tree.RowOf) or not isinstance(right, tree.RowOf):
+            raise UnknownFunction(
+                f"operator does not exist: record {node.sign} a single value", position=node.at
+            )
+        if len(left.items) != len(right.items):
+            raise SyntaxInvalid("unequal number of entries in row expressions", position=node.at)
+        if not left.items:
+            raise FeatureNotSupported("cannot compare rows of zero length", position=node.at)
+        pairs = [(self.bind(a), self.bind(b)) for a, b in zip(left.items, right.items, strict=True)]
+        return self._row_test(node.sign, pairs, node.at)
+
+    def _row_test(self, sign: str, pairs: list[tuple[Bound, Bound]], at: int) -> Bound:
+        if sign in ("=", "<>"):
+            tests = tuple(self.typing.compared(sign, a, b, at) for a, b in pairs)
+            return _joined("and" if sign == "=" else "or", tests)
+        lefts: list[Bound] = []
+        rights: list[Bound] = []
+        for a, b in pairs:
+            kind = self.typing.comparison_type(sign, a, b, at)
+            if kind is None:
+                raise FeatureNotSupported("rows of these types can't be compared", position=at)
+            lefts.append(keyed(self.typing.brought(a, kind, at)))
+            rights.append(keyed(self.typing.brought(b, kind, at)))
+        # SQLite compares row values as PostgreSQL does, NULLs included.
+        return Native(f"row {sign}", (*lefts, *rights), BOOLEAN)
+
+    def _logic(self, node: tree.Logic) -> Bound:
+        parts = tuple(self.condition(part, node.word.upper()) for part in node.parts)
+        return Native(node.word, parts, BOOLEAN)
+
+    def _test(self, node: tree.Test) -> Bound:
+        word = f"is {'not ' if node.negated else ''}"
+        if node.what in ("true", "false", "unknown"):
+            part = self.condition(node.operand, f"IS {node.what.upper()}")
+            return Native(
+                f"{word}{'null' if node.what == 'unknown' else node.what}", (part,), BOOLEAN
+            )
+        if isinstance(node.operand, tree.RowOf):
+            # A row is null when all its fields are, and "is not null" when none is.
+            fields = [self.bind(item) for item in node.operand.items]
+            return _joined("and", tuple(Native(f"{word}null", (f,), BOOLEAN) for f in fields))
+        return Native(f"{word}null", (self.bind(node.operand),), BOOLEAN)
+
+    def _distinct(self, node: tree.Distinct) -> Bound:
+        if isinstance(node.left, tree.RowOf) or isinstance(node.right, tree.RowOf):
+            raise FeatureNotSupported(
+                "IS DISTINCT FROM over rows is not supported", position=node.at
+            )
+        left, right = self.bind(node.left), self.bind(node.right)
+        kind = self.typing.comparison_type("=", left, right, node.at)
+        if kind is None:
+            raise FeatureNotSupported(
+                "IS DISTINCT FROM of these types is not supported", position=node.at
+            )
+        left = keyed(self.typing.brought(left, kind, node.at))
+        right = keyed(self.typing.brought(right, kind, node.at))
+        return Native("same as" if node.negated else "other than", (left, right), BOOLEAN)
+
+    def _between(self, node: tree.Between) -> Bound:
+        part, low, high = (self.bind(n) for n in (node.operand, node.low, node.high))
+        compared = self.typing.compared
+        inside: Bound = Native(
+            "and",
+            (compared(">=", part, low, node.at), compared("<=", part, high, node.at)),
+            BOOLEAN,
+        )
+        if node.symmetric:
+            other = (compared(">=", part, high, node.at), compared("<=", part, low, node.at))
+            inside = Native("or", (inside, Native("and", other, BOOLEAN)), BOOLEAN)
+        return Native("not", (inside,), BOOLEAN) if node.negated else inside
+
+    def _in(self, node: tree.InList) -> Bound:
+        if isinstance(node.operand, tree.RowOf):
+            tests = [
+                self._rows_compared(tree.Binary(node.at, "=", node.operand, item))
+                for item in node.items
+            ]
+            found = _joined("or", tuple(tests))
+            return Native("not", (found,), BOOLEAN) if node.negated else found
+        parts = [self.bind(n) for n in (node.operand, *node.items)]
+        try:
+            kind = self.typing.common(parts, node.at, "IN")
+        except WrongType:
+            kind = None
+        if kind == OPEN:
+            kind = TEXT
+        if kind is None or not (kind.name in PLAIN or kind.name in KEYED | EQUAL_ONLY):
+            equal = [self.typing.compared("=", parts[0], p, node.at) for p in parts[1:]]
+            found = _joined("or", tuple(equal))
+        else:
+            found = Native(
+                "in", tuple(keyed(self.typing.brought(p, kind, node.at)) for p in parts), BOOLEAN
+            )
+        return Native("not", (found,), BOOLEAN) if node.negated else found
+
+    def _like(self, node: tree.Like) -> Bound:
+        typing = self.typing
+        left, pattern = self.bind(node.operand), self.bind(node.pattern)
+        if node.escape is not None:
+            escape = typing.brought(self.bind(node.escape), TEXT, node.at)
+            pattern = self._called(
+                "like_escape", [typing.settled(pattern, node.at), escape], node.at
+            )
+        sign = "~~*" if node.insensitive else "~~"
+        found = typing.operated(sign, left, pattern, node.at)
+        return Native("not", (found,), BOOLEAN) if node.negated else found
+
+    def _case(self, node: tree.Case) -> Bound:
+        typing = self.typing
+        conditions: list[Bound] = []
+        subject = None if node.subject is None else self.settled(node.subject)
+        for test, _ in node.branches:
+            if subject is None:
+                conditions.append(self.condition(test, "CASE/WHEN"))
+            else:
+                conditions.append(typing.compared("=", subject, self.bind(test), test.at))
+        results = [self.bind(result) for _, result in node.branches]
+        results.append(Value(OPEN, None) if node.default is None else self.bind(node.default))
+        kind, results = typing.unified(results, node.at, "CASE")
+        parts: list[Bound] = []
+        for condition, result in zip(conditions, results, strict=False):
+            parts += (condition, result)
+        return Native("case", (*parts, results[-1]), kind)
+
+    def _cast(self, node: tree.Cast) -> Bound:
+        part = self.bind(node.operand)
+        at = node.operand.at if self.typing.kind_of(part) == OPEN else node.at
+        return self.typing.cast(part, type_of(node.target), at)
+
+    def _row(self, node: tree.RowOf) -> Bound:
+        raise FeatureNotSupported("a row as a value is not supported", position=node.at)
+
+    # ---------------------------------------------------------- queries inside
+
+    def _subquery(self, node: tree.SubQuery) -> Bound:
+        query = self.queries.bind_query(node.query, self.scope)
+        if node.exists:
+            return Exists(query, BOOLEAN)
+        if len(query.columns) != 1:
+            raise SyntaxInvalid("subquery must return only one column", position=node.at)
+        return Scalar(query, query.columns[0].kind, _gives_one_row(query))
+
+    def _quantified(self, node: tree.Quantified, *, one_row: bool = False) -> Bound:
+        operands = (
+            [self.bind(item) for item in node.operand.items]
+            if isinstance(node.operand, tree.RowOf)
+            else [self.bind(node.operand)]
+        )
+        query = self.queries.bind_query(node.query, self.scope)
+        if len(query.columns) != len(operands):
+            few = "few" if len(query.columns) < len(operands) else "many"
+            raise SyntaxInvalid(f"subquery has too {few} columns", position=node.at)
+        relation = self.queries.new_relation()
+        fields: list[Bound] = [
+            Field(relation, f"o{n}", column.kind, column.nullable)
+            for n, column in enumerate(query.columns)
+        ]
+        if node.sign not in _COMPARISONS:
+            raise FeatureNotSupported(f"{node.sign} ANY or ALL is not supported", position=node.at)
+        if len(operands) == 1:
+            test = self.typing.compared(node.sign, operands[0], fields[0], node.at)
+        else:
+            test = self._row_test(node.sign, list(zip(operands, fields, strict=True)), node.at)
+        if one_row:
+            raise FeatureNotSupported(
+                "a row compared with a query's only row is not supported: use IN or EXISTS",
+                position=node.at,
+            )
+        member = _as_member(test, fields, query, node)
+        return member or Compared(test, query, relation, node.every, BOOLEAN)
+
+    # ---------------------------------------------------------- functions
+
+    def _call(self, node: tree.Call) -> Bound:
+        name = node.name
+        if name in AGGREGATES or name in WINDOWS or node.over is not None:
+            return self._aggregate(node)
+        if name in NOT_BUILT:
+            raise FeatureNotSupported(f"the aggregate {name} is not supported", position=node.at)
+        if node.star or node.distinct or node.order or node.filter is not None:
+            raise SyntaxInvalid(f"{name} is not an aggregate function", position=node.at)
+        if name in _MOMENTS and not node.arguments:
+            return Moment(Type(_MOMENTS[name]))
+        if name in ("coalesce", "greatest", "least", "nullif"):
+            return self._list_function(node)
+        if name == "generate_series":
+            raise FeatureNotSupported("generate_series is supported in FROM only", position=node.at)
+        return self._called(name, [self.bind(argument) for argument in node.arguments], node.at)
+
+    def _called(self, name: str, arguments: list[Bound], at: int) -> Bound:
+        kinds = [self.typing.kind_of(argument) for argument in arguments]
+        try:
+            function = function_for(name, tuple(opened(kind) for kind in kinds))
+        except Refused as error:
+            raise placed(error, at) from error
+        return self.typing.called(function, arguments, at)
+
+    def _list_function(self, node: tree.Call) -> Bound:
+        parts = [self.bind(argument) for argument in node.arguments]
+        name, at = node.name, node.at
+        if name == "nullif":
+            if len(parts) != 2:
+                raise SyntaxInvalid("NULLIF takes two arguments", position=at)
+            left = self.typing.settled(parts[0], at)
+            equal = self.typing.compared("=", left, parts[1], at)
+            return Native("case", (equal, Value(left.kind, None), left), left.kind)
+        if not parts:
+            raise SyntaxInvalid(f"{name.upper()} takes at least one argument", position=at)
+        kind, parts = self.typing.unified(parts, at, name.upper())
+        if name == "coalesce":
+            return Native("coalesce", tuple(parts), kind) if len(parts) > 1 else parts[0]
+        if kind.name not in PLAIN | KEYED:
+            raise UnknownFunction(
+                f"could not identify a comparison function for type {kind}", position=at
+            )
+        return Native(name, tuple(parts), kind)
+
+    def _aggregate(self, node: tree.Call) -> Bound:
+        name, at = node.name, node.at
+        self._check_place(node)
+        if node.over is None and name in WINDOWS:
+            raise WindowingError(f"window function {name} requires an OVER clause", position=at)
+        if node.over is not None and name not in AGGREGATES | WINDOWS:
+            raise WrongType(f"{name} is not a window function nor an aggregate", position=at)
+        self._inside += node.over is None
+        try:
+            arguments = [] if node.star else [self.bind(a) for a in node.arguments]
+            order = self._keys(node.order)
+            condition = None if node.filter is None else self.condition(node.filter, "FILTER")
+        finally:
+            self._inside -= node.over is None
+        if node.over is None and any(map(has_aggregate, arguments)):
+            raise GroupingError("aggregate function calls cannot be nested", position=at)
+        if any(map(has_window, arguments)):
+            kind = WindowingError if node.over is not None else GroupingError
+            raise kind("aggregate function calls cannot contain window function calls", position=at)
+        if node.star:
+            if name != "count":
+                raise sentence_of(name, [])
+            return Aggregate("count", (), BIGINT, condition=condition, over=self._over(node))
+        arguments = self._aggregated(name, arguments, at)
+        shape = (window_shape if name in WINDOWS else aggregate_shape)(
+            name, [a.kind for a in arguments]
+        )
+        if shape is None:
+            raise placed(sentence_of(name, [a.kind for a in arguments]), at)
+        parts = tuple(
+            self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
+        )
+        self._check_aggregate(node, parts, order)
+        if node.distinct and parts[0].kind.name in KEYED and name == "count":
+            parts = (keyed(parts[0]),)
+        return Aggregate(
+            shape.emitted, parts, shape.result, node.distinct, order, condition, self._over(node)
+        )
+
+    def _aggregated(self, name: str, arguments: list[Bound], at: int) -> list[Bound]:
+        """Open constants as the function takes them."""
+        if name in ("bool_and", "bool_or", "every"):
+            return [
+                self.typing.brought(a, BOOLEAN, at) if self.typing.kind_of(a) == OPEN else a
+                for a in arguments
+            ]
+        if name in ("lag", "lead", "nth_value", "ntile"):
+            first = [] if name == "ntile" else arguments[:1]
+            rest = arguments[len(first) :]
+            made = [self.typing.settled(a, at) for a in first]
+            for place, part in enumerate(rest):
+                target = made[0].kind if place == 1 else INTEGER
+                made.append(self.typing.brought(part, target, at))
+            return made
+        return [self.typing.settled(a, at) for a in arguments]
+
+    def _check_place(self, node: tree.Call) -> None:
+        if node.over is not None:
+            if self.place not in ("", "ORDER BY"):
+                raise WindowingError(
+                    f"window functions are not allowed in {self.place}", position=node.at
+                )
+        elif self.place not in ("", "ORDER BY", "HAVING"):
+            raise GroupingError(
+                f"aggregate functions are not allowed in {self.place}", position=node.at
+            )
+
+    def _check_aggregate(
+        self, node: tree.Call, parts: tuple[Bound, ...], order: tuple[Key, ...]
+    ) -> None:
+        at = node.at
+        if node.over is not None and (node.distinct or order):
+            raise FeatureNotSupported(
+                "DISTINCT and ORDER BY inside a window function are not supported", position=at
+            )
+        if node.name in WINDOWS and (node.filter is not None or node.distinct or order):
+            raise FeatureNotSupported(
+                "FILTER is not implemented for non-aggregate window functions", position=at
+            )
+        if node.distinct and len(parts) != 1:
+            raise FeatureNotSupported(
+                f"{node.name}(DISTINCT …) over two arguments is not supported", position=at
+            )
+        if node.distinct and order:
+            raise FeatureNotSupported(
+                f"{node.name}(DISTINCT … ORDER BY …) is not supported", position=at
+            )
+        if node.distinct and parts[0].kind.name in KEYED and node.name in ("sum", "avg"):
+            raise FeatureNotSupported(
+                f"{node.name}(DISTINCT …) over numeric is not supported", position=at
+            )
+
+    def _keys(self, keys: tuple[tree.SortKey, ...]) -> tuple[Key, ...]:
+        return tuple(
+            Key(sortable(self.settled(key.node), key.node.at), key.descending, key.first)
+            for key in keys
+        )
+
+    def _over(self, node: tree.Call) -> Over | None:
+        window = node.over
+        if window is None:
+            return None
+        window = self._based(window)
+        partition = tuple(keyed(self.settled(n)) for n in window.partition)
+        order = self._keys(window.order)
+        for part in (*partition, *(key.value for key in order)):
+            if has_window(part):
+                raise WindowingError("window functions can't be nested", position=node.at)
+        return Over(partition, order, self._frame(window, order))
+
+    def _based(self, window: tree.Window) -> tree.Window:
+        if not window.base:
+            return window
+        base = self.windows.get(window.base)
+        if base is None:
+            raise UnknownObject(f"window {window.base!r} does not exist", position=window.at)
+        base = self._based(base)
+        plain = not (window.partition or window.order or window.frame)
+        if plain:
+            return base
+        if window.partition or (window.order and base.order) or base.frame is not None:
+            raise WindowingError(
+                f"cannot override a clause of window {window.base!r}", position=window.at
+            )
+        return tree.Window(window.at, "", base.partition, window.order or base.order, window.frame)
+
+    def _frame(self, window: tree.Window, order: tuple[Key, ...]) -> Frame | None:
+        if window.frame is None:
+            return None
+        unit, start, end, exclusion = window.frame
+        ranks = (
+            "unbounded preceding",
+            "preceding",
+            "current row",
+            "following",
+            "unbounded following",
+        )
+        if start.kind == "unbounded following" or end.kind == "unbounded preceding":
+            raise WindowingError("frame start or end is at the wrong side", position=window.at)
+        if ranks.index(start.kind) > ranks.index(end.kind):
+            raise WindowingError(
+                f"frame starting from {start.kind} cannot have {end.kind} as its end",
+                position=window.at,
+            )
+        if unit == "groups" and not order:
+            raise WindowingError("GROUPS mode requires an ORDER BY clause", position=window.at)
+        if unit == "range" and (start.offset is not None or end.offset is not None):
+            raise FeatureNotSupported("RANGE with an offset is not supported", position=window.at)
+        offsets = [
+            None
+            if bound.offset is None
+            else self.typing.brought(self.bind(bound.offset), BIGINT, window.at)
+            for bound in (start, end)
+        ]
+        if not all(isinstance(offset, Value | Slot | None) for offset in offsets):
+            raise FeatureNotSupported(
+                "a frame's offset must be a constant or a parameter", position=window.at
+            )
+        return Frame(unit, start.kind, offsets[0], end.kind, offsets[1], exclusion)
+
+    _binders: Final[dict[type, Callable[..., Bound]]] = {
+        tree.Constant: _constant,
+        tree.Parameter: _parameter,
+        tree.Name: _name,
+        tree.DefaultWord: _default,
+        tree.Unary: _unary,
+        tree.Binary: _binary,
+        tree.Logic: _logic,
+        tree.Test: _test,
+        tree.Distinct: _distinct,
+        tree.Between: _between,
+        tree.InList: _in,
+        tree.Quantified: _quantified,
+        tree.Like: _like,
+        tree.Case: _case,
+        tree.Cast: _cast,
+        tree.RowOf: _row,
+        tree.SubQuery: _subquery,
+        tree.Call: _call,
+    }
+
+
+def sortable(part: Bound, at: int) -> Bound:
+    """A key of an order or a group. Raises UnknownFunction for types without an order."""
+    if part.kind.name in PLAIN:
+        return part
+    if part.kind.name in KEYED:
+        return keyed(part)
+    raise FeatureNotSupported(f"ordering by type {part.kind} is not supported", position=at)
+
+
+def type_of(name: tree.TypeName) -> Type:
+    """Raises FeatureNotSupported naming the known types."""
+    text = name.name
+    if name.modifiers:
+        text += f"({','.join(map(str, name.modifiers))})"
+    try:
+        return parse_type(text)
+    except Refused as error:
+        raise placed(error, name.at) from error
+
+
+def _joined(word: str, parts: tuple[Bound, ...]) -> Bound:
+    return parts[0] if len(parts) == 1 else Native(word, parts, BOOLEAN)
+
+
+def _as_member(
+    test: Bound, fields: list[Bound], query: BoundQuery, node: tree.Quantified
+) -> Bound | None:
+    """IN or NOT IN, where the query's columns are compared as they are."""
+    if (node.sign, node.every) not in (("=", False), ("<>", True)) or len(fields) > 1:
+        return None
+    if isinstance(test, Native) and test.word == node.sign and test.arguments[1] == fields[0]:
+        return Member((test.arguments[0],), query, node.every, BOOLEAN)
+    return None
+
+
+def _gives_one_row(query: BoundQuery) -> bool:
+    body = query.body
+    if isinstance(body, BoundSelect):
+        if body.aggregated and not body.group:
+            return True
+        if body.source is None:
+            return True
+    limit = query.limit
+    return isinstance(limit, Value) and limit.value in (0, 1)

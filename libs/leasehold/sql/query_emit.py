@@ -1,0 +1,588 @@
+"""A bound query → SQLite text. Values are bound, names are made from numbers: nothing of a user's
+text becomes SQL.
+
+Emitted natively is only what SQLite does as PostgreSQL would (list in DESIGN.md); all else calls
+the catalogue's functions, which the adapter registers under the names used here.
+"""
+
+# ruff: noqa: S608 - text is made of numbers and fixed words, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from leasehold.model.errors import FeatureNotSupported
+from leasehold.schema.types import Type
+from leasehold.sql.function import Function
+from leasehold.sql.physical import column_name, entries_name, shadow_name, table_name
+from leasehold.sql.query_aggregates import FOLDS
+from leasehold.sql.query_bound import (
+    Access,
+    Aggregate,
+    Apply,
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    BoundSet,
+    BoundSource,
+    BoundValues,
+    Compared,
+    CteSource,
+    Exists,
+    Field,
+    JoinSource,
+    Key,
+    Member,
+    Moment,
+    Native,
+    Output,
+    Over,
+    Scalar,
+    SeriesSource,
+    Slot,
+    SubSource,
+    TableSource,
+    Value,
+)
+from leasehold.sql.query_typing import KEYED, keyed
+from leasehold.sql.query_walk import walk
+
+_INFIX: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_TESTS: Final = {
+    "is null": "IS NULL",
+    "is not null": "IS NOT NULL",
+    "is true": "IS TRUE",
+    "is not true": "IS NOT TRUE",
+    "is false": "IS FALSE",
+    "is not false": "IS NOT FALSE",
+}
+NOW: Final = "now"
+"""Among a query's constants: the transaction's time in µs."""
+
+
+class Emitted:
+    """`text` with ?1 … ?P for the parameters and more for `constants`, in their order.
+
+    `functions`: of the catalogue, by the name they are called by; `folds`: aggregates to register,
+    with whether they run in windows.
+    """
+
+    def __init__(self, parameters: int) -> None:
+        self.parameters = parameters
+        self.text = ""
+        self.constants: list[Any] = []
+        self.functions: dict[str, Function] = {}
+        self.folds: set[tuple[str, bool]] = set()
+        self.now_at: int | None = None
+        self._numbers: dict[tuple[type, Any], int] = {}
+
+    def constant(self, value: Any) -> str:
+        name = (type(value), repr(value) if isinstance(value, float) else value)
+        number = self._numbers.get(name)
+        if number is None:
+            self.constants.append(value)
+            number = self._numbers[name] = self.parameters + len(self.constants)
+        return f"?{number}"
+
+    def now(self) -> str:
+        if self.now_at is None:
+            self.constants.append(None)
+            self.now_at = len(self.constants) - 1
+        return f"?{self.parameters + self.now_at + 1}"
+
+
+class Emitter:
+    """`shadowed`: ids of tables of which the transaction has rows of its own."""
+
+    def __init__(self, parameters: int, shadowed: frozenset[int] = frozenset()) -> None:
+        self.made = Emitted(parameters)
+        self._shadowed = shadowed
+        self._fields: dict[tuple[int, str], str] = {}
+        self._entries: dict[tuple[int, str], str] = {}
+
+    def query(self, query: BoundQuery) -> str:
+        with_ = self._ctes(query)
+        body = query.body
+        if isinstance(body, BoundSelect):
+            text = self._select(query, body)
+        elif isinstance(body, BoundValues):
+            text = self._values(body)
+            text += self._order(query.order)
+        else:
+            text = self._set(body)
+            text += self._order(query.order)
+        return with_ + text + self._limits(query)
+
+    def _ctes(self, query: BoundQuery) -> str:
+        if not query.ctes:
+            return ""
+        made = []
+        for cte in query.ctes:
+            names = ", ".join(f"o{n}" for n in range(len(cte.query.columns)))
+            how = {None: "", True: "MATERIALIZED ", False: "NOT MATERIALIZED "}[cte.materialized]
+            body = cte.query.body
+            if cte.recursive:
+                assert isinstance(body, BoundSet)
+                every = "ALL " if body.every else ""
+                text = f"{self.nested(body.left)} UNION {every}{self.query(body.right)}"
+            else:
+                text = self.query(cte.query)
+            made.append(f"w{cte.number}({names}) AS {how}({text})")
+        recursive = "RECURSIVE " if any(cte.recursive for cte in query.ctes) else ""
+        return f"WITH {recursive}{', '.join(made)} "
+
+    def nested(self, query: BoundQuery) -> str:
+        """As one operand of a set operation."""
+        plain = isinstance(query.body, BoundSelect) and query.body.distinct in (None, ())
+        if plain and not query.order and not query.ctes and query.limit is query.offset is None:
+            return self.query(query)
+        return f"SELECT * FROM ({self.query(query)})"
+
+    def _limits(self, query: BoundQuery) -> str:
+        text = ""
+        if query.limit is not None or query.offset is not None:
+            limit = "-1" if query.limit is None else self.expression(query.limit)
+            text = f" LIMIT {limit}"
+        if query.offset is not None:
+            text += f" OFFSET {self.expression(query.offset)}"
+        return text
+
+    def _order(self, keys: tuple[Key, ...], outputs: tuple[Bound, ...] = ()) -> str:
+        """`outputs`: those of the SELECT that is ordered, where an index may have their order."""
+        shown = ", ".join(self._key(key, outputs) for key in keys)
+        return f" ORDER BY {shown}" if keys else ""
+
+    def _key(self, key: Key, outputs: tuple[Bound, ...]) -> str:
+        value = key.value
+        if isinstance(value, Output) and outputs and isinstance(outputs[value.number], Field):
+            value = outputs[value.number]
+        direction = "DESC" if key.descending else "ASC"
+        if isinstance(value, Field):
+            entry = self._entries.get((value.relation, value.name))
+            if entry is not None and key.nulls_first == key.descending:
+                return f"{entry} {direction}"  # a NULL's x'' sorts last, as in PostgreSQL
+            if not value.nullable:
+                return f"{self.expression(value)} {direction}"
+        text = str(value.number + 1) if isinstance(value, Output) else self.expression(value)
+        return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+    # ---------------------------------------------------------- bodies
+
+    def _values(self, body: BoundValues) -> str:
+        width = len(body.rows[0])
+        shown = ", ".join(f"column{n + 1} AS o{n}" for n in range(width))
+        rows = ", ".join(f"({', '.join(map(self.expression, row))})" for row in body.rows)
+        return f"SELECT {shown} FROM (VALUES {rows})"
+
+    def _set(self, body: BoundSet) -> str:
+        left, right = body.left, body.right
+        word = body.word.upper()
+        if body.word == "union":
+            word += " ALL" if body.every else ""
+        elif body.every:
+            return self._counted(body, word)
+        kinds = [column.kind for column in left.columns]
+        keyed_union = word == "UNION" and _has_keys(kinds)
+        word += " ALL" if keyed_union else ""
+        text = f"SELECT * FROM ({self.query(left)}) {word} SELECT * FROM ({self.query(right)})"
+        if keyed_union:
+            return _without_equals(text, kinds)
+        return text
+
+    def _counted(self, body: BoundSet, word: str) -> str:
+        """INTERSECT ALL and EXCEPT ALL: equal rows are told apart by their number."""
+        names = ", ".join(f"o{n}" for n in range(len(body.left.columns)))
+        numbered = [
+            f"SELECT {names}, row_number() OVER (PARTITION BY {names}) AS n FROM ({self.query(q)})"
+            for q in (body.left, body.right)
+        ]
+        return f"SELECT {names} FROM ({numbered[0]} {word} {numbered[1]})"
+
+    def _select(self, query: BoundQuery, body: BoundSelect) -> str:
+        terms: list[str] = []
+        source = "" if body.source is None else f" FROM {self._source(body.source, terms)}"
+        outputs = [self.expression(output) for output in body.outputs]
+        conditions = terms
+        if body.where is not None:
+            conditions.append(self.expression(body.where))
+        text = source
+        if conditions:
+            text += f" WHERE {' AND '.join(conditions)}"
+        if body.group:
+            text += f" GROUP BY {', '.join(self.expression(keyed(g)) for g in body.group)}"
+        elif body.aggregated and not _aggregates(body):
+            raise FeatureNotSupported("HAVING without GROUP BY and without an aggregate")
+        if body.having is not None:
+            text += f" HAVING {self.expression(body.having)}"
+        shown = ", ".join(f"{output} AS o{n}" for n, output in enumerate(outputs)) or "1 AS o0"
+        if body.distinct:
+            return self._distinct_on(query, body, shown, text)
+        kinds = [output.kind for output in body.outputs]
+        if body.distinct == () and _has_keys(kinds):
+            return _without_equals(f"SELECT {shown}{text}", kinds) + self._order(query.order)
+        word = "SELECT DISTINCT" if body.distinct == () else "SELECT"
+        plain = body.outputs if body.distinct is None else ()
+        return f"{word} {shown}{text}{self._order(query.order, plain)}"
+
+    def _distinct_on(self, query: BoundQuery, body: BoundSelect, shown: str, text: str) -> str:
+        def of(part: Bound) -> Bound:
+            return body.outputs[part.number] if isinstance(part, Output) else part
+
+        on = ", ".join(self.expression(keyed(of(part))) for part in body.distinct or ())
+        keys = tuple(Key(of(k.value), k.descending, k.nulls_first) for k in query.order)
+        extra = [f"{self.expression(key.value)} AS s{n}" for n, key in enumerate(keys)]
+        ranked = f"row_number() OVER (PARTITION BY {on}{self._order(keys)}) AS n"
+        inner = f"SELECT {', '.join([shown, *extra, ranked])}{text}"
+        names = ", ".join(f"o{n}" for n in range(len(body.outputs)))
+        order = ", ".join(
+            f"s{n} {'DESC' if k.descending else 'ASC'} NULLS {'FIRST' if k.nulls_first else 'LAST'}"
+            for n, k in enumerate(keys)
+        )
+        return f"SELECT {names} FROM ({inner}) WHERE n = 1{f' ORDER BY {order}' if order else ''}"
+
+    # ---------------------------------------------------------- FROM
+
+    def _source(self, source: BoundSource, terms: list[str]) -> str:
+        for node in inner_sources(source):
+            if isinstance(node, TableSource):
+                self._map_fields(node)
+        return self._from(source, terms, inner=True)
+
+    def _from(self, source: BoundSource, terms: list[str], *, inner: bool) -> str:
+        if not isinstance(source, JoinSource):
+            return self._leaf(source, terms, inner=inner)
+        left = self._from(source.left, terms, inner=inner and source.kind not in ("right", "full"))
+        right_inner = inner and source.kind in ("inner", "cross")
+        words = {
+            "inner": "JOIN",
+            "cross": "JOIN",
+            "left": "LEFT JOIN",
+            "right": "RIGHT JOIN",
+            "full": "FULL JOIN",
+        }
+        own: list[str] = []
+        if isinstance(source.right, JoinSource):
+            right = f"({self._from(source.right, terms, inner=False)})"
+        else:
+            right = self._leaf(
+                source.right,
+                terms if right_inner else own,
+                inner=right_inner,
+                optional=source.kind == "left",
+            )
+        # After the leaf, which says how its columns are written.
+        conditions = [] if source.condition is None else [self.expression(source.condition)]
+        if (
+            right_inner
+            and isinstance(source.right, TableSource)
+            and source.right.access is not None
+        ):
+            terms += conditions  # the entries and the rows are two tables: WHERE says it of both
+            return f"{left} {words[source.kind]} {right}"
+        conditions += own
+        on = f" ON {' AND '.join(conditions)}" if conditions else ""
+        if not on and source.kind in ("left", "right", "full"):
+            on = " ON 1"
+        return f"{left} {words[source.kind]} {right}{on}"
+
+    def _leaf(
+        self, source: BoundSource, terms: list[str], *, inner: bool, optional: bool = False
+    ) -> str:
+        match source:
+            case TableSource():
+                return self._table(source, terms, inner=inner, optional=optional)
+            case SubSource():
+                return f"({self.query(source.query)}) AS r{source.relation}"
+            case CteSource():
+                return f"w{source.cte} AS r{source.relation}"
+            case SeriesSource():
+                arguments = ", ".join(map(self.expression, source.arguments))
+                return f"lh_series({arguments}) AS r{source.relation}"
+        raise AssertionError(source)
+
+    def _table(self, source: TableSource, terms: list[str], *, inner: bool, optional: bool) -> str:
+        name = table_name(source.descriptor.table_id)
+        relation, access = source.relation, source.access
+        if source.descriptor.table_id in self._shadowed:
+            return f"({self._with_own(source)}) AS r{relation}"
+        if access is None or not (inner or optional):
+            return f"{name} AS r{relation}"
+        entries = entries_name(source.descriptor.table_id, access.index.element_id)
+        found = self._index_terms(relation, access)
+        keys = [column_name(e) for e in source.descriptor.primary_key]
+        if optional:
+            self._hide(source, access)
+            # Beside an outer join the entries are looked at, not joined.
+            shown = ", ".join(f"i{relation}.p{n}" for n in range(len(keys)))
+            mine = ", ".join(f"r{relation}.{key}" for key in keys)
+            mine = f"({mine})" if len(keys) > 1 else mine
+            terms.append(
+                f"{mine} IN (SELECT {shown} FROM {entries} AS i{relation}"
+                f" WHERE {' AND '.join(found)})"
+            )
+            return f"{name} AS r{relation}"
+        terms += found
+        if access.covering:
+            return f"{entries} AS i{relation}"
+        link = " AND ".join(f"r{relation}.{key} = i{relation}.p{n}" for n, key in enumerate(keys))
+        word = "CROSS JOIN" if access.order else "JOIN"
+        return f"{entries} AS i{relation} {word} {name} AS r{relation} ON {link}"
+
+    def _index_terms(self, relation: int, access: Access) -> list[str]:
+        found = []
+        for n, value in enumerate(access.equal):
+            shown = "x''" if value == Value(value.kind, None) else self.expression(value)
+            found.append(f"i{relation}.k{n} = {shown}")
+        part = f"i{relation}.k{len(access.equal)}"
+        if access.items:
+            found.append(f"{part} IN ({', '.join(map(self.expression, access.items))})")
+        if access.low is not None:
+            sign = ">=" if access.low[1] else ">"
+            found.append(f"{part} {sign} {self.expression(access.low[0])}")
+        if access.high is not None:
+            sign = "<=" if access.high[1] else "<"
+            found.append(f"{part} {sign} {self.expression(access.high[0])}")
+        elif access.low is not None:
+            found.append(f"{part} < x''")  # where NULLs begin
+        return found
+
+    def _map_fields(self, source: TableSource) -> None:
+        """What an index's entry has of a row is read there, where the row itself is not."""
+        access, relation = source.access, source.relation
+        if access is None or source.descriptor.table_id in self._shadowed:
+            return
+        descriptor, index = source.descriptor, access.index
+        for n, element in enumerate(index.columns):
+            if element:
+                self._entries.setdefault((relation, column_name(element)), f"i{relation}.k{n}")
+        if not access.covering:
+            self._hide(source, access)
+            return
+        for n, element in enumerate(index.included):
+            self._fields[relation, column_name(element)] = f"i{relation}.i{n}"
+        for n, element in enumerate(index.columns):
+            if element:
+                entry = f"i{relation}.k{n}"
+                nullable = descriptor.by_id[element].nullable
+                self._fields[relation, column_name(element)] = (
+                    f"nullif({entry}, x'')" if nullable else entry
+                )
+        for n, element in enumerate(descriptor.primary_key):
+            self._fields[relation, column_name(element)] = f"i{relation}.p{n}"
+
+    def _hide(self, source: TableSource, access: Access) -> None:
+        """Keep SQLite from making an index of its own over columns that the chosen one finds."""
+        primary = source.descriptor.primary_key
+        for element in access.index.columns:
+            if element and element not in primary:
+                name = column_name(element)
+                self._fields[source.relation, name] = f"+r{source.relation}.{name}"
+
+    def _with_own(self, source: TableSource) -> str:
+        """The table's rows but those that this transaction has changed, and its own."""
+        descriptor = source.descriptor
+        name, own = table_name(descriptor.table_id), shadow_name(descriptor.table_id)
+        columns = [column_name(c.element_id) for c in descriptor.by_name.values()]
+        shown = ", ".join(columns)
+        match = " AND ".join(
+            f"o.{column_name(e)} = m.{column_name(e)}" for e in descriptor.primary_key
+        )
+        return (
+            f"SELECT {shown} FROM {name} AS m"
+            f" WHERE NOT EXISTS (SELECT 1 FROM temp.{own} AS o WHERE {match})"
+            f" UNION ALL SELECT {shown} FROM temp.{own} WHERE gone = 0"
+        )
+
+    # ---------------------------------------------------------- expressions
+
+    def expression(self, part: Bound) -> str:
+        return self._emitters[type(part)](self, part)
+
+    def _value(self, part: Value) -> str:
+        return "NULL" if part.value is None else self.made.constant(part.value)
+
+    def _slot(self, part: Slot) -> str:
+        return f"?{part.number}"
+
+    def _field(self, part: Field) -> str:
+        found = self._fields.get((part.relation, part.name))
+        return found or f"r{part.relation}.{part.name}"
+
+    def _moment(self, part: Moment) -> str:
+        now = self.made.now()
+        return f"lh_day({now})" if part.kind.name == "date" else now
+
+    def _apply(self, part: Apply) -> str:
+        name = called_as(part.function)
+        self.made.functions[name] = part.function
+        return f"{name}({', '.join(map(self.expression, part.arguments))})"
+
+    def _native(self, part: Native) -> str:
+        word, arguments = part.word, part.arguments
+        if word == "key" and isinstance(arguments[0], Value) and arguments[0].value is not None:
+            return self.made.constant(arguments[0].value[:-1])
+        texts = [self.expression(argument) for argument in arguments]
+        if word in _INFIX:
+            return f"({texts[0]} {word} {texts[1]})"
+        if word in ("and", "or"):
+            return f"({f' {word.upper()} '.join(texts)})"
+        if word in _TESTS:
+            return f"({texts[0]} {_TESTS[word]})"
+        return _NATIVE[word.split()[0]](word, texts)
+
+    def _scalar(self, part: Scalar) -> str:
+        text = self.query(part.query)
+        if part.single:
+            return f"({text})"
+        return (
+            "(SELECT iif(count(*) > 1, lh_too_many_rows(), o0)"
+            f" FROM (SELECT * FROM ({text}) LIMIT 2))"
+        )
+
+    def _exists(self, part: Exists) -> str:
+        return f"EXISTS ({self.query(part.query)})"
+
+    def _member(self, part: Member) -> str:
+        word = "NOT IN" if part.negated else "IN"
+        return f"({self.expression(part.operands[0])} {word} ({self.query(part.query)}))"
+
+    def _compared(self, part: Compared) -> str:
+        query = self.query(part.query)
+        test = self.expression(part.test)
+        decided, other, function = ("0", "1", "min") if part.every else ("1", "0", "max")
+        return (
+            f"(SELECT CASE WHEN {function}(t) = {decided} THEN {decided}"
+            f" WHEN count(*) > count(t) THEN NULL ELSE {other} END"
+            f" FROM (SELECT {test} AS t FROM ({query}) AS r{part.relation}))"
+        )
+
+    def _aggregate(self, part: Aggregate) -> str:
+        if part.name in FOLDS:
+            self.made.folds.add((part.name, part.over is not None))
+        arguments = [self.expression(argument) for argument in part.arguments]
+        if part.name == "group_concat":
+            arguments[1] = f"ifnull({arguments[1]}, '')"
+        if part.name == "ntile" or part.name == "nth_value":
+            arguments[-1] = f"lh_positive({arguments[-1]})"
+        inside = ", ".join(arguments) if arguments else ("*" if part.name == "count" else "")
+        distinct = "DISTINCT " if part.distinct else ""
+        text = f"{self._name_of(part)}({distinct}{inside}{self._order(part.order)})"
+        if part.condition is not None:
+            text += f" FILTER (WHERE {self.expression(part.condition)})"
+        return text if part.over is None else f"{text} OVER ({self._over(part.over)})"
+
+    def _name_of(self, part: Aggregate) -> str:
+        return f"{part.name}_over" if part.over is not None and part.name in FOLDS else part.name
+
+    def _over(self, over: Over) -> str:
+        parts = []
+        if over.partition:
+            parts.append(f"PARTITION BY {', '.join(map(self.expression, over.partition))}")
+        if over.order:
+            parts.append(self._order(over.order).strip())
+        frame = over.frame
+        if frame is not None:
+            bounds = []
+            for kind, offset in (
+                (frame.start, frame.start_offset),
+                (frame.end, frame.end_offset),
+            ):
+                shown = "" if offset is None else f"{self.expression(offset)} "
+                bounds.append(f"{shown}{kind.upper()}")
+            exclusion = f" EXCLUDE {frame.exclusion.upper()}" if frame.exclusion else ""
+            parts.append(f"{frame.unit.upper()} BETWEEN {' AND '.join(bounds)}{exclusion}")
+        return " ".join(parts)
+
+    def _output(self, part: Output) -> str:
+        return str(part.number + 1)
+
+    _emitters: Final[dict[type, Callable[[Emitter, Any], str]]] = {
+        Value: _value,
+        Slot: _slot,
+        Field: _field,
+        Moment: _moment,
+        Apply: _apply,
+        Native: _native,
+        Scalar: _scalar,
+        Exists: _exists,
+        Member: _member,
+        Compared: _compared,
+        Aggregate: _aggregate,
+        Output: _output,
+    }
+
+
+def emit(query: BoundQuery, parameters: int, shadowed: frozenset[int] = frozenset()) -> Emitted:
+    """The text of a whole query."""
+    emitter = Emitter(parameters, shadowed)
+    emitter.made.text = emitter.query(query)
+    return emitter.made
+
+
+def called_as(function: Function) -> str:
+    """The name in SQLite of a function of the catalogue: one for each name and argument types."""
+    words = [function.name, *(str(kind) for kind in (*function.arguments, function.result))]
+    return "lh_" + "__".join(
+        "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}" for c in word)
+        for word in words
+    )
+
+
+def inner_sources(source: BoundSource) -> list[BoundSource]:
+    """The leaves that FROM joins without leaving any out: their rows are all in WHERE's sight."""
+    if not isinstance(source, JoinSource):
+        return [source]
+    found: list[BoundSource] = []
+    if source.kind in ("inner", "cross", "left"):
+        found += inner_sources(source.left)
+    if source.kind in ("inner", "cross") and not isinstance(source.right, JoinSource):
+        found.append(source.right)
+    return found
+
+
+def _has_keys(kinds: list[Type]) -> bool:
+    return any(kind.name in KEYED for kind in kinds)
+
+
+def _without_equals(text: str, kinds: list[Type]) -> str:
+    """Of rows that are equal one: where equal values may look different, as 1.5 and 1.50 do."""
+    names = ", ".join(f"o{n}" for n in range(len(kinds)))
+    keys = ", ".join(
+        f"substr(o{n}, 1, length(o{n}) - 1)" if kind.name in KEYED else f"o{n}"
+        for n, kind in enumerate(kinds)
+    )
+    return f"SELECT {names} FROM ({text}) GROUP BY {keys}"
+
+
+def _aggregates(body: BoundSelect) -> bool:
+    parts = [*body.outputs, *([body.having] if body.having is not None else [])]
+    return any(isinstance(n, Aggregate) and n.over is None for p in parts for n in walk(p))
+
+
+def _case(word: str, texts: list[str]) -> str:
+    pairs = zip(texts[:-1:2], texts[1:-1:2], strict=True)
+    branches = " ".join(f"WHEN {test} THEN {value}" for test, value in pairs)
+    return f"(CASE {branches} ELSE {texts[-1]} END)"
+
+
+def _rows(word: str, texts: list[str]) -> str:
+    half = len(texts) // 2
+    return f"(({', '.join(texts[:half])}) {word.split()[1]} ({', '.join(texts[half:])}))"
+
+
+_NATIVE: Final[dict[str, Callable[[str, list[str]], str]]] = {
+    "not": lambda word, texts: f"(NOT {texts[0]})",
+    "in": lambda word, texts: f"({texts[0]} IN ({', '.join(texts[1:])}))",
+    "case": _case,
+    "coalesce": lambda word, texts: f"coalesce({', '.join(texts)})",
+    "greatest": lambda word, texts: f"lh_greatest({', '.join(texts)})",
+    "least": lambda word, texts: f"lh_least({', '.join(texts)})",
+    "real": lambda word, texts: f"CAST({texts[0]} AS REAL)",
+    "same": lambda word, texts: texts[0] if word == "same" else f"({texts[0]} IS {texts[1]})",
+    "other": lambda word, texts: f"({texts[0]} IS NOT {texts[1]})",
+    "key": lambda word, texts: f"substr({texts[0]}, 1, length({texts[0]}) - 1)",
+    "limit": lambda word, texts: f"lh_limit({texts[0]})",
+    "offset": lambda word, texts: f"lh_offset({texts[0]})",
+    "row": _rows,
+}

@@ -1,0 +1,143 @@
+"""A statement, prepared: what it is called with, what it gives, and the SQLite text that gives it.
+
+Prepared once for the descriptors it uses and then only run (`Plans`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import Type
+from leasehold.sql import query_tree as tree
+from leasehold.sql.function import TEXT
+from leasehold.sql.query_binder import Binder
+from leasehold.sql.query_bound import BoundQuery, Column
+from leasehold.sql.query_emit import Emitted, emit
+from leasehold.sql.query_grammar import read_statement
+from leasehold.sql.query_index import Chosen, Indexes
+from leasehold.sql.query_reads import Reads, reads_of
+
+PLANS_KEPT_MAX: Final = 1_000
+VARIANTS_MAX: Final = 4
+"""Of one text: descriptors of two versions, with and without own rows."""
+
+Lookup = Callable[[str], Descriptor]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`tables`: every table that is used, under the name in the text: its descriptor says the
+    version. `tag` is the command's (SELECT …). `explained`: what EXPLAIN shows of the choice of
+    indexes."""
+
+    text: str
+    tag: str
+    columns: tuple[Column, ...]
+    parameters: tuple[Type, ...]
+    tables: dict[str, Descriptor]
+    emitted: Emitted
+    reads: Reads
+    chosen: tuple[Chosen, ...]
+    explain: bool = False
+
+
+def prepare(
+    text: str,
+    lookup: Lookup,
+    types: Sequence[Type | None] = (),
+    shadowed: frozenset[int] = frozenset(),
+) -> Prepared:
+    """Raises every Refused that a text can meet before it runs, with positions."""
+    statement, numbered = read_statement(text)
+    explain = isinstance(statement, tree.Explain)
+    if isinstance(statement, tree.Explain):
+        statement = statement.statement
+    known = {number: kind for number, kind in enumerate(types, 1) if kind is not None}
+    binder = Binder(lookup, known)
+    if not isinstance(statement, tree.Query):
+        raise FeatureNotSupported("only queries are read here", position=statement.at)
+    try:
+        query = binder.bind_query(statement, None)
+        return prepared(text, binder, query, max(numbered, len(types)), shadowed, explain=explain)
+    except RecursionError as error:
+        raise OutOfRange("the statement is nested too deeply") from error
+
+
+def prepared(
+    text: str,
+    binder: Binder,
+    query: BoundQuery,
+    numbered: int,
+    shadowed: frozenset[int],
+    *,
+    explain: bool = False,
+) -> Prepared:
+    indexes = Indexes(binder, shadowed)
+    query = indexes.used_in(query)
+    types = tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1))
+    return Prepared(
+        text,
+        "EXPLAIN" if explain else "SELECT",
+        (Column("QUERY PLAN", TEXT),) if explain else query.columns,
+        types,
+        dict(binder.used),
+        emit(query, numbered, shadowed),
+        reads_of(query),
+        tuple(indexes.chosen),
+        explain,
+    )
+
+
+class Plans:
+    """Prepared statements by their text and the types given for parameters; a statement whose
+    tables have other descriptors by now is prepared anew. Bounded: the longest unused goes."""
+
+    def __init__(self, kept_max: int = PLANS_KEPT_MAX) -> None:
+        self._kept_max = kept_max
+        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[_Kept]] = OrderedDict()
+
+    def get(
+        self,
+        text: str,
+        lookup: Lookup,
+        types: tuple[Type | None, ...] = (),
+        shadowed: frozenset[int] = frozenset(),
+    ) -> Prepared:
+        name = (text, types)
+        kept = self._kept.get(name)
+        if kept is not None:
+            for variant in kept:
+                if variant.holds(lookup, shadowed):
+                    with suppress(KeyError):  # another thread may have made room meanwhile
+                        self._kept.move_to_end(name)
+                    return variant.prepared
+        made = prepare(text, lookup, types, shadowed)
+        own = frozenset(d.table_id for d in made.tables.values()) & shadowed
+        self._kept[name] = [_Kept(made, own), *(kept or ())][:VARIANTS_MAX]
+        while len(self._kept) > self._kept_max:
+            with suppress(KeyError):
+                self._kept.popitem(last=False)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    prepared: Prepared
+    shadowed: frozenset[int]
+
+    def holds(self, lookup: Lookup, shadowed: frozenset[int]) -> bool:
+        own = 0
+        for name, descriptor in self.prepared.tables.items():
+            try:
+                if lookup(name) is not descriptor:
+                    return False
+            except Refused:
+                return False
+            own += descriptor.table_id in shadowed
+        return own == len(self.shadowed) and self.shadowed <= shadowed

@@ -1,0 +1,241 @@
+"""How operands are brought to one type: PostgreSQL's rules for constants whose type is open, for
+comparison, for CASE and UNION, and for what is stored in a column."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.model.errors import CannotCast, Refused, UnknownFunction, WrongType
+from leasehold.schema.types import INTEGER_BITS, Type
+from leasehold.sql import catalogue
+from leasehold.sql.catalogue import cast_for, operator_for
+from leasehold.sql.function import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    NUMERIC,
+    TEXT,
+    Function,
+    unchanged,
+)
+from leasehold.sql.parse import placed
+from leasehold.sql.query_bound import OPEN, Apply, Bound, Native, Slot, Value
+
+_NUMBERS: Final = ("smallint", "integer", "bigint", "numeric", "double precision")
+_MOMENTS: Final = ("date", "timestamp", "timestamptz")
+PLAIN: Final = frozenset(
+    {
+        *("smallint", "integer", "bigint", "double precision", "text", "varchar", "boolean"),
+        *("date", "timestamp", "timestamptz", "uuid", "bytea"),
+    }
+)
+"""Types whose storage values SQLite compares as PostgreSQL compares the values."""
+KEYED: Final = frozenset({"numeric"})
+"""Types that are compared by all of the storage value but its last character."""
+EQUAL_ONLY: Final = frozenset({"jsonb"})
+
+
+def bare(kind: Type) -> Type:
+    """Without a length: what an operator sees."""
+    return Type(kind.name)
+
+
+class Typing:
+    """`types`: what is known of the statement's parameters so far, by number."""
+
+    def __init__(self, types: dict[int, Type]) -> None:
+        self.types = types
+
+    def kind_of(self, part: Bound) -> Type:
+        if isinstance(part, Slot):
+            return self.types.get(part.number, part.kind)
+        return part.kind
+
+    def settled(self, part: Bound, at: int) -> Bound:
+        """An open constant as text."""
+        return self.brought(part, TEXT, at) if self.kind_of(part) == OPEN else part
+
+    def brought(self, part: Bound, target: Type, at: int, context: str = "implicit") -> Bound:
+        """A part as a value of `target`. Raises WrongType, and what the type says of a constant."""
+        kind = self.kind_of(part)
+        if isinstance(part, Slot):
+            if kind == OPEN:
+                self.types[part.number] = kind = bare(target)
+            part = Slot(part.number, kind)
+        if kind == OPEN:
+            return self._constant(part, target, at)
+        if kind == target:
+            return part
+        function = cast_for(kind, target, context)
+        if function is None:
+            raise WrongType(
+                f"the expression is of type {kind}; {target} is needed: CAST it", position=at
+            )
+        return self._converted(function, part, target, at)
+
+    def _constant(self, part: Bound, target: Type, at: int) -> Bound:
+        if not isinstance(part, Value) or part.value is None:
+            return retyped(part, target)
+        function = cast_for(None, target, "explicit")
+        if function is None:
+            raise CannotCast(f"cannot cast type unknown to {target}", position=at)
+        try:
+            return Value(target, function.compute(part.value))
+        except Refused as error:
+            raise error if "position" in error.detail else placed(error, at) from error
+
+    def cast(self, part: Bound, target: Type, at: int) -> Bound:
+        """CAST(part AS target)."""
+        kind = self.kind_of(part)
+        if kind == OPEN:
+            part = self.brought(part, bare(target), at)
+            kind = part.kind
+        if kind == target:
+            return part
+        function = cast_for(kind, target, "explicit")
+        if function is None:
+            raise CannotCast(f"cannot cast type {kind} to {target}", position=at)
+        return self._converted(function, part, target, at)
+
+    def _converted(self, function: Function, part: Bound, target: Type, at: int) -> Bound:
+        kind = part.kind
+        widens = INTEGER_BITS.get(kind.name, 99) <= INTEGER_BITS.get(target.name, 0)
+        if function.compute is unchanged or widens:
+            return retyped(part, target)
+        if isinstance(part, Value) and function.volatility == "immutable":
+            if part.value is None:
+                return retyped(part, target)
+            try:
+                return Value(target, function.compute(part.value))
+            except Refused as error:
+                raise error if "position" in error.detail else placed(error, at) from error
+        if kind.name in INTEGER_BITS and target.name == "double precision":
+            return Native("real", (part,), DOUBLE)  # the nearest double, in SQLite as well
+        return Apply(function, (part,), target)
+
+    # ---------------------------------------------------------- several parts
+
+    def common(self, parts: list[Bound], at: int, what: str) -> Type:
+        """The type that all are brought to (CASE, UNION, VALUES, IN …); OPEN for constants alone.
+
+        Raises WrongType.
+        """
+        kinds = [kind for part in parts if (kind := self.kind_of(part)) != OPEN]
+        return common_type(kinds, at, what)
+
+    def unified(self, parts: list[Bound], at: int, what: str) -> tuple[Type, list[Bound]]:
+        kind = self.common(parts, at, what)
+        if kind == OPEN:
+            kind = TEXT
+        return kind, [self.brought(part, kind, at) for part in parts]
+
+    # ---------------------------------------------------------- operators
+
+    def compared(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
+        """Raises UnknownFunction for types that can't be compared."""
+        kind = self.comparison_type(sign, left, right, at)
+        if kind is None:
+            return self.operated(sign, left, right, at)
+        left, right = self.brought(left, kind, at), self.brought(right, kind, at)
+        return Native(sign, (keyed(left), keyed(right)), BOOLEAN)
+
+    def comparison_type(self, sign: str, left: Bound, right: Bound, at: int) -> Type | None:
+        """What both are brought to, so that SQLite compares them as PostgreSQL does; None: the
+        catalogue's operator compares them."""
+        one, other = self.kind_of(left), self.kind_of(right)
+        if one == OPEN:
+            one = other
+        if other == OPEN:
+            other = one
+        if one == OPEN:
+            return TEXT
+        names = {one.name, other.name}
+        found: Type | None = None
+        if names <= set(_NUMBERS):
+            found = widest([one, other])
+        elif names <= {"text", "varchar"}:  # char is compared by the catalogue
+            found = TEXT
+        elif names <= set(_MOMENTS):
+            found = Type("date") if names == {"date"} else _moment(names)
+        elif len(names) == 1:
+            found = bare(one)
+        if found is None:
+            return None
+        name = found.name
+        if name in PLAIN or name in KEYED or (name in EQUAL_ONLY and sign in ("=", "<>")):
+            return found
+        return None
+
+    def operated(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
+        """An operator of the catalogue. Raises UnknownFunction with the operator's place."""
+        one, other = self.kind_of(left), self.kind_of(right)
+        try:
+            function = operator_for(sign, opened(one), opened(other))
+        except Refused as error:
+            raise placed(error, at) from error
+        return self.called(function, [left, right], at)
+
+    def called(self, function: Function, arguments: list[Bound], at: int) -> Bound:
+        """A function over arguments that are brought to its types."""
+        kinds = list(function.arguments)
+        if function.variadic:
+            kinds += kinds[-1:] * (len(arguments) - len(kinds))
+        parts = zip(arguments, kinds, strict=True)
+        brought = tuple(self.brought(part, kind, at) for part, kind in parts)
+        return Apply(function, brought, function.result)
+
+
+def opened(kind: Type) -> Type | None:
+    """As the catalogue says it: None for a type that is open."""
+    return None if kind == OPEN else kind
+
+
+def retyped(part: Bound, kind: Type) -> Bound:
+    """The same storage value under another type."""
+    if isinstance(part, Value):
+        return Value(kind, part.value)
+    return Native("same", (part,), kind)
+
+
+def keyed(part: Bound) -> Bound:
+    """What stands for a value in comparisons, groups and orders."""
+    return Native("key", (part,), part.kind) if part.kind.name in KEYED else part
+
+
+def widest(kinds: list[Type]) -> Type:
+    return Type(max((kind.name for kind in kinds), key=_NUMBERS.index))
+
+
+def _moment(names: set[str]) -> Type:
+    return Type("timestamptz" if "timestamptz" in names else "timestamp")
+
+
+def common_type(kinds: list[Type], at: int, what: str) -> Type:
+    """Raises WrongType."""
+    if not kinds:
+        return OPEN
+    try:
+        return catalogue.common_type(kinds, what)
+    except WrongType as error:
+        raise placed(error, at) from error
+
+
+def number(text: str) -> tuple[Type, Any]:
+    """A constant's type and storage value, as PostgreSQL's scanner says."""
+    if text.lstrip("-").isdecimal():
+        digits = text.lstrip("-").lstrip("0")
+        if len(digits) < 20:
+            value = int(text)
+            if -(1 << 31) <= value < 1 << 31:
+                return INTEGER, value
+            if -(1 << 63) <= value < 1 << 63:
+                return BIGINT, value
+    function = cast_for(None, NUMERIC, "explicit")
+    assert function is not None
+    return NUMERIC, function.compute(text)
+
+
+def sentence_of(name: str, kinds: list[Type]) -> UnknownFunction:
+    said = ", ".join(str(kind) for kind in kinds)
+    return UnknownFunction(f"function {name}({said}) does not exist")

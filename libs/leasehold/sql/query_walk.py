@@ -1,0 +1,96 @@
+"""Going through bound trees, queries inside them included."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from leasehold.sql import query_bound
+from leasehold.sql.query_bound import Aggregate, Bound, Field
+
+_NODES: Final = frozenset(
+    kind
+    for kind in vars(query_bound).values()
+    if isinstance(kind, type)
+    and dataclasses.is_dataclass(kind)
+    and kind.__module__ == query_bound.__name__
+)
+
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {
+    kind: tuple(f.name for f in dataclasses.fields(kind)) for kind in _NODES
+}
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    return _FIELDS[kind]
+
+
+def children(node: Any) -> Iterator[Any]:
+    """The nodes right inside one."""
+    for name in _fields(type(node)):
+        yield from _nodes(getattr(node, name))
+
+
+def _nodes(value: Any) -> Iterator[Any]:
+    if type(value) in _NODES:
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes(item)
+
+
+def walk(node: Any, enter: Callable[[Any], bool] = lambda node: True) -> Iterator[Any]:
+    """A node and all inside it; not inside those that `enter` is False for."""
+    stack = [node]
+    while stack:
+        found = stack.pop()
+        yield found
+        if enter(found):
+            stack.extend(children(found))
+
+
+def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with `change` made to every node, from the leaves up."""
+    if isinstance(node, tuple) and type(node) is tuple:
+        return tuple(mapped(item, change) for item in node)
+    if type(node) not in _NODES:
+        return node
+    changed = {}
+    for name in _fields(type(node)):
+        before = getattr(node, name)
+        after = mapped(before, change)
+        if after is not before and after != before:
+            changed[name] = after
+    return change(dataclasses.replace(node, **changed) if changed else node)
+
+
+def relations_in(node: Any) -> frozenset[int]:
+    """Of the fields in it."""
+    return frozenset(f.relation for f in walk(node) if isinstance(f, Field))
+
+
+def has_aggregate(node: Bound) -> bool:
+    """Is there one of this level, a window function not counted?"""
+    return any(
+        isinstance(found, Aggregate) and found.over is None for found in walk(node, _own_level)
+    )
+
+
+def has_window(node: Bound) -> bool:
+    return any(
+        isinstance(found, Aggregate) and found.over is not None for found in walk(node, _own_level)
+    )
+
+
+def _own_level(node: Any) -> bool:
+    return not isinstance(node, query_bound.BoundQuery)
+
+
+def conjuncts(node: Bound | None) -> tuple[Bound, ...]:
+    """The parts of a condition that are joined by AND."""
+    if node is None:
+        return ()
+    if isinstance(node, query_bound.Native) and node.word == "and":
+        return tuple(part for child in node.arguments for part in conjuncts(child))
+    return (node,)

@@ -1,0 +1,206 @@
+"""Goal: what a query means is what PostgreSQL says. Method: tables of statements with their rows,
+and of refusals with SQLSTATE and position, as a PostgreSQL 15 gives them."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from leasehold.model.errors import Refused
+from tests.unit.query.asked import Asked
+
+D = Decimal
+
+ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("SELECT 1, 'a', NULL, true, 1.50", [(1, "a", None, True, D("1.50"))]),
+    ("SELECT 7 / 2, -7 / 2, -7 % 3, 7.0 / 2", [(3, -3, -1, D("3.5000000000000000"))]),
+    ("SELECT 0.1 + 0.2 = 0.3, 1.5 = 1.50, 'a' < 'B'", [(True, True, False)]),
+    ("SELECT NULL = NULL, NULL IS NULL, 1 IS DISTINCT FROM NULL", [(None, True, True)]),
+    ("SELECT 1 = 1 IS NULL, NOT 1 = 2", [(False, True)]),
+    ("SELECT - 2 + 3 * 4, (1 + 2) * 3, 2 - 3 - 4", [(10, 9, -5)]),
+    ("SELECT 1 IN (2, NULL), 1 IN (1, NULL), 1 NOT IN (2, 3)", [(None, True, True)]),
+    ("SELECT 2 BETWEEN 1 AND 3 AND true, 2 BETWEEN SYMMETRIC 3 AND 1", [(True, True)]),
+    ("SELECT CASE WHEN NULL THEN 1 ELSE 2 END, CASE 2 WHEN 2 THEN 'x' END", [(2, "x")]),
+    (
+        "SELECT coalesce(NULL, 2), nullif(1, 1), greatest(1, NULL, 3), least(2, 1)",
+        [(2, None, 3, 1)],
+    ),
+    ("SELECT (1, 2) < (1, 3), (1, NULL) = (2, 1), (1, NULL) = (1, 1)", [(True, False, None)]),
+    ("SELECT count(*), count(seats), sum(seats), min(carrier) FROM flights", [(5, 4, 330, "AA")]),
+    ("SELECT count(*) FROM flights WHERE false", [(0,)]),
+    ("SELECT sum(seats) FROM flights WHERE false", [(None,)]),
+    ("SELECT avg(seats), sum(price) FROM flights", [(D("82.5000000000000000"), D("205.625"))]),
+    (
+        (
+            "SELECT carrier, count(*) FILTER (WHERE open) AS n FROM flights GROUP BY carrier"
+            " HAVING count(*) > 1 ORDER BY n"
+        ),
+        [("LH", 1)],
+    ),
+    ("SELECT seats FROM flights ORDER BY seats", [(0,), (10,), (20,), (300,), (None,)]),
+    ("SELECT seats FROM flights ORDER BY 1 DESC LIMIT 2", [(None,), (300,)]),
+    ("SELECT seats FROM flights ORDER BY seats NULLS FIRST LIMIT 1", [(None,)]),
+    ("SELECT id FROM flights ORDER BY price DESC NULLS LAST LIMIT 2 OFFSET 1", [(1,), (4,)]),
+    ("SELECT id AS seats FROM flights ORDER BY seats LIMIT 1", [(1,)]),
+    (
+        (
+            "SELECT f.id, b.name FROM flights f LEFT JOIN bookings b ON b.flight = f.id"
+            " WHERE f.id < 4 ORDER BY 1, 2"
+        ),
+        [(1, "Ann"), (1, None), (2, "Bob"), (3, None)],
+    ),
+    ("SELECT count(*) FROM flights f FULL JOIN bookings b ON b.flight = f.id", [(7,)]),
+    ("SELECT count(*) FROM flights, bookings", [(20,)]),
+    (
+        (
+            "SELECT flight, b.seat FROM bookings b JOIN (VALUES (1), (9)) v(flight) USING (flight)"
+            " ORDER BY 2"
+        ),
+        [(1, "1A"), (1, "1B"), (9, "2C")],
+    ),
+    (
+        "SELECT id FROM flights WHERE id NOT IN (SELECT flight FROM bookings) ORDER BY 1",
+        [(3,), (4,), (5,)],
+    ),
+    ("SELECT count(*) FROM flights WHERE seats > ALL (SELECT flight FROM bookings)", [(3,)]),
+    (
+        (
+            "SELECT id FROM flights f WHERE EXISTS (SELECT FROM bookings b WHERE b.flight = f.id)"
+            " ORDER BY id"
+        ),
+        [(1,), (2,)],
+    ),
+    (
+        "SELECT (SELECT max(name) FROM bookings WHERE flight = f.id) FROM flights f WHERE id = 1",
+        [("Ann",)],
+    ),
+    (
+        "WITH RECURSIVE w(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM w WHERE n < 4) TABLE w",
+        [(1,), (2,), (3,), (4,)],
+    ),
+    ("SELECT 1 UNION SELECT 2 INTERSECT SELECT 2 ORDER BY 1 DESC", [(2,), (1,)]),
+    ("SELECT 1 UNION ALL SELECT '2' ORDER BY 1", [(1,), (2,)]),
+    ("VALUES (1, 'a'), (2, NULL) ORDER BY column1 DESC", [(2, None), (1, "a")]),
+    ("SELECT x FROM generate_series(1, 7, 3) AS x", [(1,), (4,), (7,)]),
+    (
+        "SELECT DISTINCT ON (carrier) carrier, id FROM flights ORDER BY 1, id DESC LIMIT 2",
+        [("AA", 1), ("BA", 3)],
+    ),
+    (
+        (
+            "SELECT id, row_number() OVER (PARTITION BY carrier ORDER BY id DESC),"
+            " sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
+            " FROM flights ORDER BY 1"
+        ),
+        [(1, 1, 1), (2, 1, 3), (3, 1, 5), (4, 2, 7), (5, 1, 9)],
+    ),
+    ("SELECT string_agg(name, '-' ORDER BY name DESC) FROM bookings", [("Eve-Bob-Ann",)]),
+    ("SELECT carrier FROM flights GROUP BY id ORDER BY id LIMIT 1", [("AA",)]),
+    (
+        "SELECT day, '2024-01-31' = day FROM flights WHERE id = 1",
+        [(date(2024, 1, 31), True)],
+    ),
+    ("SELECT 1 AS \"One\", 'it''s', E'a\\nb', $$q$$", [(1, "it's", "a\nb", "q")]),
+    (
+        "SELECT EXISTS (SELECT 1 FROM flights WHERE open), 1::text || 'x', '7'::int + 1",
+        [(True, "1x", 8)],
+    ),
+]
+
+REFUSALS: list[tuple[str, str, int]] = [
+    ("SELECT nope FROM flights", "42703", 8),
+    ("SELECT f.nope FROM flights f", "42703", 8),
+    ("SELECT secret FROM flights", "42703", 8),
+    ("SELECT x.id FROM flights", "42P01", 8),
+    ("SELECT 1 FROM nope", "42P01", 15),
+    ("SELECT id FROM flights a, flights b", "42702", 8),
+    ("SELECT 1 FROM flights, flights", "42712", 22),
+    ("SELECT id, count(*) FROM flights GROUP BY carrier", "42803", 8),
+    ("SELECT carrier FROM flights GROUP BY 1 HAVING seats > 1", "42803", 47),
+    ("SELECT 1 FROM flights WHERE count(*) > 1", "42803", 29),
+    ("SELECT sum(count(*)) FROM flights", "42803", 8),
+    ("SELECT 1 FROM flights WHERE row_number() OVER () > 1", "42P20", 29),
+    ("SELECT id FROM flights ORDER BY 2", "42P10", 33),
+    ("SELECT DISTINCT id FROM flights ORDER BY seats", "42P10", 42),
+    ("SELECT CASE WHEN 1 THEN 2 END", "42804", 18),
+    ("SELECT 1 FROM flights WHERE id", "42804", 29),
+    ("SELECT 1 UNION SELECT true", "42804", 16),
+    ("SELECT 1, 2 UNION SELECT 1", "42601", 19),
+    ("SELECT id = carrier FROM flights", "42883", 11),
+    ("SELECT nope(1)", "42883", 8),
+    ("SELECT 'x'::int", "22P02", 8),
+    ("SELECT 1 = 1 = 1", "42601", 14),
+    ("SELECT * FROM flights LIMIT 5, 10", "42601", 30),
+    ("FROM flights SELECT id", "42601", 1),
+    ("SELECT id, FROM flights", "42601", 12),
+    ("SELECT 1a", "42601", 8),
+    ("SELECT 'a", "42601", 8),
+    ("SELECT * FROM (SELECT 1)", "42601", 15),
+    ("SELECT 1; SELECT 2", "42601", 11),
+    ("SELECT 1 FROM flights FOR UPDATE", "0A000", 23),
+    ("SELECT ARRAY[1]", "0A000", 8),
+    ("SELECT flights FROM flights", "0A000", 8),
+    ("SELECT * FROM flights TABLESAMPLE system (1)", "0A000", 23),
+    ("WITH w AS (DELETE FROM flights RETURNING *) SELECT * FROM w", "0A000", 12),
+]
+
+WHEN_RUN: list[tuple[str, str]] = [
+    ("SELECT 1 / (id - id) FROM flights", "22012"),
+    ("SELECT (SELECT id FROM flights)", "21000"),
+    ("SELECT 2147483647 + id FROM flights", "22003"),
+    ("SELECT id FROM flights LIMIT -1", "2201W"),
+    ("SELECT id FROM flights OFFSET -1", "2201X"),
+    ("SELECT sum(id) OVER (ROWS -1 PRECEDING) FROM flights", "22013"),
+]
+
+
+@pytest.mark.parametrize(("text", "rows"), ROWS, ids=[text[:60] for text, _ in ROWS])
+def test_rows(asked: Asked, text: str, rows: list[tuple[Any, ...]]) -> None:
+    found = asked.rows(text)
+    assert found == rows
+    assert [list(map(str, row)) for row in found] == [list(map(str, row)) for row in rows]
+
+
+@pytest.mark.parametrize(("text", "code", "position"), REFUSALS)
+def test_refusals_have_code_and_place(asked: Asked, text: str, code: str, position: int) -> None:
+    with pytest.raises(Refused) as caught:
+        asked.prepared(text)
+    assert (caught.value.sqlstate, caught.value.detail.get("position")) == (code, position)
+
+
+@pytest.mark.parametrize(("text", "code"), WHEN_RUN)
+def test_refusals_when_run(asked: Asked, text: str, code: str) -> None:
+    with pytest.raises(Refused) as caught:
+        asked.rows(text)
+    assert caught.value.sqlstate == code
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("SELECT * FROM flights WHERE id = $1 AND carrier > $2", ["integer", "text"]),
+        ("SELECT $1", ["text"]),
+        ("SELECT $2::date, $1 + 1.5", ["numeric", "date"]),
+        ("SELECT id FROM flights LIMIT $1", ["bigint"]),
+        ("SELECT CASE WHEN $1 THEN 1 ELSE $2 END", ["boolean", "integer"]),
+        ("SELECT id FROM flights WHERE price BETWEEN $1 AND $2", ["numeric", "numeric"]),
+    ],
+)
+def test_parameters_have_the_types_of_their_use(asked: Asked, text: str, types: list[str]) -> None:
+    assert [str(kind) for kind in asked.prepared(text).parameters] == types
+
+
+def test_columns_have_names_types_and_origins(asked: Asked) -> None:
+    prepared = asked.prepared("SELECT id, id + 1, carrier AS c, count(*) OVER () FROM flights")
+    assert [(c.name, str(c.kind)) for c in prepared.columns] == [
+        ("id", "integer"),
+        ("?column?", "integer"),
+        ("c", "text"),
+        ("count", "bigint"),
+    ]
+    origins = [c.origin and (c.origin.table_id, c.origin.element_id) for c in prepared.columns]
+    assert origins == [(1, 1), None, (1, 2), None]
+    assert {name: d.version for name, d in prepared.tables.items()} == {"flights": 1}
