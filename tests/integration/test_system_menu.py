@@ -89,6 +89,7 @@ def put(producer: ChangeProducer, key: int, **values: Any) -> Outcome:
 def applied(replica: Replica, outcome: Outcome) -> Outcome:
     assert outcome.lsn, outcome
     replica.wait_applied(outcome.lsn)
+    replica.wait_coherent()  # on a busy machine its lease may have lapsed for a moment
     return outcome
 
 
