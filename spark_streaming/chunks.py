@@ -22,7 +22,7 @@ from leasehold.adapters.record_shape import TAG_BY_CLASS
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import Chunk, Key, RowImage
 from leasehold.schema.edits import Kind
-from leasehold.schema.elements import EXPRESSION
+from leasehold.schema.elements import ALL_ROWS, EXPRESSION
 from leasehold.schema.job import Job
 
 CHUNK_ROWS_DEFAULT: Final = 5_000
@@ -74,7 +74,11 @@ def image_fields(image: bytes) -> tuple[Key, int, int, Mapping[int, Any]]:
 
 def sorted_columns(job: Job) -> tuple[int, ...]:
     """Element ids of the columns that a job's images are sorted by; () = by key. Those of an
-    index up to its first expression, which only nodes compute."""
+    index up to its first expression, which only nodes compute; of a table that gets the rows under
+    another key, that key."""
+    if job.element_id == ALL_ROWS:
+        made = (e.after for step in job.steps for e in step.edits if e.table_id and not e.before)
+        return tuple(next((body["primary_key"] for body in made if body is not None), ()))
     filling = job.filling
     if filling is None or filling.kind is not Kind.INDEX or filling.after is None:
         return ()

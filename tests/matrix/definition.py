@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 ITEMS: Final = Path(__file__).with_name("items")
 COMMON: Final = "common"
@@ -32,6 +32,7 @@ _KEYS: Final = {
     "like",
     "outcome",
     "point",
+    "rekeyed",
     "renamed",
     "row",
     "rows",
@@ -48,7 +49,7 @@ _KEYS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """`#` in a value stands for the row's key: alone it is a number (`#-16`: that of the key 16
+    """`#` in a value stands for the row's key, `@` is the key itself: `#` alone is a number (`#-16`: that of the key 16
     below), in a text its digits. `stale`: made for a version below those in use, and judged by the
     newest; `crossed`: under the other one of two live versions than the rest; `table`,
     `key`, `values`, `on_conflict` as in a change request."""
@@ -72,16 +73,21 @@ class Write:
     def given(self, shift: int) -> dict[str, Any]:
         return {name: filled_in(value, self.at(shift), 7) for name, value in self.values.items()}
 
-    def fields(self, shift: int, version: int | None) -> dict[str, Any]:
-        """The change request; `version` None: at whatever is newest."""
+    def fields(
+        self, shift: int, version: int | None, key: str = "id", other: str = ""
+    ) -> dict[str, Any]:
+        """The change request; `version` None: at whatever is newest. `key`: the column that rows
+        are named by; `other`: one that holds the same, to be given with a new row."""
         made: dict[str, Any] = {
             "table": self.table,
             "op": self.op,
-            "key": {"id": self.at(shift)},
+            "key": {key: self.at(shift)},
             "on_conflict": self.on_conflict,
         }
         if self.op != "delete":
             made["values"] = self.given(shift)
+            if other and self.op in ("insert", "upsert"):
+                made["values"] |= {other: self.at(shift)}
         if version is not None:
             made["schema_version"] = version
         return made
@@ -91,6 +97,18 @@ class Write:
 class Computed:
     of: str
     until: int = 1_000
+
+
+class Rekeyed(NamedTuple):
+    """From the content `since` on the primary key is `column`, which holds in each row what the one
+    before, `id`, does."""
+
+    column: str
+    since: int
+
+    def columns(self, content: int) -> tuple[str, str]:
+        """The key, and the column that holds the same."""
+        return (self.column, "id") if content >= self.since else ("id", self.column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +144,7 @@ class Definition:
     writes: tuple[Write, ...]
     spoilers: tuple[Write, ...] = field(default=())
     together: tuple[Mapping[str, Any], ...] = field(default=())  # inserted with the statement
+    rekeyed: Rekeyed | None = None
     like: str = ""
     """The item that takes a way as this one does: faults that have nothing to do with rows are met
     there, at every place."""
@@ -135,6 +154,11 @@ class Definition:
         """The statement, and in one request with it the rows that are decided under content 0."""
         sql: dict[str, Any] = {"sql": self.statement}
         return {**sql, "transaction": inserts(self.together)} if self.together else sql
+
+    def fields(self, write: Write, shift: int, version: int | None, content: int) -> dict[str, Any]:
+        """A write as a request under a content."""
+        named = ("id", "") if self.rekeyed is None else self.rekeyed.columns(content)
+        return write.fields(shift, version, *named)
 
     def filled(self, column: str, content: int) -> Any:
         values = self.fill.get(column)
@@ -148,6 +172,8 @@ def _by_content(values: tuple[Any, ...], content: int) -> Any:
 def filled_in(value: Any, key: int, extra: int = 0) -> Any:
     if value == "NULL":
         return None
+    if value == "@":
+        return key
     if isinstance(value, str) and (found := _NUMBER.fullmatch(value)):
         return (key + int(found[1] or 0)) * 100 + extra
     return value.replace("#", str(key)) if isinstance(value, str) else value
@@ -188,6 +214,7 @@ def read(name: str) -> Definition:
         tuple(_write(w, outcomes) for w in writes),
         tuple(_write(w, {}) for w in item.get("spoiler", ())),
         tuple(map(_row, item.get("together", ()))),
+        rekeyed=Rekeyed(**item["rekeyed"]) if "rekeyed" in item else None,
         like=item.get("like", ""),
     )
 

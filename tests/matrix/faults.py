@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from leasehold.schema.elements import ALL_ROWS
 from leasehold.schema.job import Phase, Step
 from tests.matrix.world import Place, World
 from tests.simulation.simulation import MS
@@ -132,10 +133,15 @@ def damage(world: World) -> None:
     """60. One pair of a replicant's is gone: what differs from copy to copy never goes public."""
     held = world.stores.get(NODE).contents
     elements = _filled(world)
+    if ALL_ROWS in elements:
+        twin = world.newest.twin
+        row = min(r for r in held.pairs if r[0] == twin and len(held.pairs[r]) > 1)
+        held.pairs[row] = dict(sorted(held.pairs[row].items())[:-1])
+        elements = set()
     entry = min((e for e in held.entries if e[1] in elements), default=None, key=repr)
     if entry is not None:
         held.entries.remove(entry)
-    else:
+    elif elements:
         row, element = min((row, e) for row, p in held.pairs.items() for e in p if e in elements)
         held.pairs[row] = {e: v for e, v in held.pairs[row].items() if e != element}
     world.until(lambda: world.the_job.status.ended, "the job's end")

@@ -49,9 +49,9 @@ def _shown(world: World) -> Rows:
     snapshot = world.reference.store.open_snapshot()
     newest = snapshot.newest(world.newest.name)
     rows = {}
-    for key, row in snapshot.scan(newest, None, None, rows_max=ROWS_MAX):
+    for _, row in snapshot.scan(newest, None, None, rows_max=ROWS_MAX):
         columns = {n: row.values.get(c.element_id) for n, c in newest.by_name.items()}
-        rows[int(key[0])] = {n: value for n, value in columns.items() if n != "id"}
+        rows[int(columns.pop("id"))] = columns
     return rows
 
 
@@ -60,7 +60,7 @@ def _accepted(world: World) -> Iterator[Accepted]:
     for _lsn, commit in world.reference.in_order:
         asked = world.asked.get(commit.request_id)
         if asked is not None and asked.write is not None and commit.versions:
-            content = world.content(commit.versions[world.table_id])
+            content = world.content(world.version_used(commit.versions))
             yield Accepted(asked.write, asked.shift, content, commit.commit_us)
 
 
@@ -93,6 +93,8 @@ def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int)
             filled[column] = at_us if content >= since else filled.get(column, began_us)
         return filled | {former.get(c, c): v for c, v in given.items()}
 
+    rekeyed = definition.rekeyed
+
     for row in (*definition.rows, *definition.together):
         rows[row["id"]] = inserted({c: v for c, v in row.items() if c != "id"}, 0, 0)
         _compute(definition, rows[row["id"]], 0)
@@ -105,6 +107,8 @@ def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int)
             rows[key].update({former.get(c, c): v for c, v in given.items()})
         elif write.op != "update":
             rows[key] = inserted(given, content, at_us)
+            if rekeyed is not None:
+                rows[key][rekeyed.column] = key
         if key in rows:
             _compute(definition, rows[key], content)
     return rows

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from leasehold.adapters.memory import Message
 from leasehold.adapters.memory_pipeline import PipelineHops
 from leasehold.lease.agent_session import HolderLimits
+from leasehold.model.errors import MalformedRequest
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.ledger_side import LedgerSideSettings
@@ -42,6 +43,8 @@ QUICK: Final[Mapping[str, Any]] = {
     ),
 }
 OK: Final = "ok"
+NAMED_OTHERWISE: Final = {MalformedRequest.sqlstate}
+"""What a write without a pin may meet that named a row by the key of before."""
 
 
 class Place(NamedTuple):
@@ -141,11 +144,19 @@ class World(Stage):
 
     @property
     def newest(self) -> Descriptor:
-        return self.reference.catalog.newest(self.table_id)
+        """Of the table, or of the one that has taken its place."""
+        catalog = self.reference.catalog
+        others = (t for t in catalog.tables() if t.former == self.table_id and t.names)
+        return next(others, catalog.newest(self.table_id))
+
+    def version_used(self, versions: Mapping[int, int]) -> int:
+        """By what a commit says of its tables; one that takes another's place counts on."""
+        (version,) = versions.values()
+        return version
 
     @property
     def min_version(self) -> int:
-        return self.reference.catalog.min_version(self.table_id)
+        return self.reference.catalog.min_version(self.newest.table_id)
 
     def content(self, version: int) -> int:
         """Which content a version of the table has; -1: one from before the job."""
@@ -221,18 +232,23 @@ class World(Stage):
         """One write under a live version (None: unpinned, hence the newest), in this instant."""
         newest = self.newest.version
         judged = newest if version is None or write.stale else version
-        foreseen = write.foreseen(self.content(judged))
+        content = self.content(judged)
+        foreseen = {write.foreseen(content)}
         pin = "unpinned" if version is None else f"for version {version}"
-        words = f"{write.name} {write.fields(shift, None)} {pin} of {newest} at {self.place}"
-        fields = write.fields(shift, version)
+        fields = self.definition.fields(write, shift, version, content)
+        words = f"{write.name} {fields} {pin} of {newest} at {self.place}"
         # One that is retried is decided again, later.
         here = write.on_conflict == "fail"
-        self.expect(words, fields, {foreseen}, here=here, write=write, shift=shift)
+        if not here and self.definition.rekeyed is not None:
+            foreseen |= NAMED_OTHERWISE
+        self.expect(words, fields, foreseen, here=here, write=write, shift=shift)
 
     def write_sometime(self, write: Write) -> None:
         """One write that a fault may delay, so that what it meets depends."""
         words = f"{write.name} beside a fault at {self.place}"
-        self.expect(words, write.fields(0, None), set(write.outcome), write=write)
+        fields = self.definition.fields(write, 0, None, self.content(self.newest.version))
+        named = set() if self.definition.rekeyed is None else NAMED_OTHERWISE
+        self.expect(words, fields, {*write.outcome, *named}, write=write)
 
     def control(self, action: str, foreseen: str) -> bytes:
         words = f"{action} at {self.place}"

@@ -97,7 +97,10 @@ def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
             for m in bus.read(topics.versions_history.name)
             if m.key == b"%d" % table and m.value is not None
         ]
-        dense = list(range(1, descriptor.version + 1))
+        first = 1
+        if descriptor.former:  # it goes on from another's numbers
+            first = sim.reference.catalog.versions(table)[0].version
+        dense = list(range(first, descriptor.version + 1))
         demand(published == dense, "D2", f"{descriptor.name}: versions {published}")
 
 

@@ -127,7 +127,8 @@ class Reference:
             lowest = self.catalog.min_version(table_id)
             demand(version >= lowest, "D5", f"LSN {lsn} used version {version} below {lowest}")
         for write in commit.catalog:
-            if isinstance(write, DescriptorWrite) and write.version > 1:
+            # One that takes another table's place begins at that one's number.
+            if isinstance(write, DescriptorWrite) and self.catalog.has(write.table_id):
                 lowest = self.catalog.min_version(write.table_id)
                 demand(
                     lowest == write.version - 1,

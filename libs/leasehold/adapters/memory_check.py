@@ -11,10 +11,11 @@ from leasehold.adapters.repairs import WrongEntry
 from leasehold.model.records import CheckReport, Key
 from leasehold.schema.consistency import KeyValueData, Violation, violations
 from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.elements import ForeignKey
+from leasehold.schema.elements import ALL_ROWS, ForeignKey
 from leasehold.schema.entries import entry_of
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.verification import as_if_public
+from leasehold.transaction.twins import genids_of, key_in
 
 
 def check_contents(
@@ -34,9 +35,11 @@ def check_contents(
         found = violations(data, public, kept, lambda key: _parents(held, key))
         if elements:
             found = tuple(v for v in found if v.element_id in elements)
-            unknown = [e for e in elements if newest.element(e) is None]
+            unknown = [e for e in elements if e != ALL_ROWS and newest.element(e) is None]
             if unknown:
                 error = f"version {newest.version} of {newest.name!r} has no element {unknown[0]}"
+    if ALL_ROWS in elements:
+        found = (*found, *_unlike_twin(held, newest), *_of_twin(held, newest.twin))
     entries: dict[int, int] = {}
     for index_id, _, _ in data.entries:
         entries[index_id] = entries.get(index_id, 0) + 1
@@ -57,6 +60,35 @@ def check_contents(
         error=error,
         rows_checksum=b"" if elements else _checksum(held, data._replace(entries=set()), table_id),
     )
+
+
+def _unlike_twin(held: Contents, table: Descriptor) -> list[Violation]:
+    """Each row is there under the other key, too, with all that it holds, genids included."""
+    twin = held.versions(table.twin)[-1]
+    found: list[Violation] = []
+    matched = set()
+    for key in sorted(key for t, key in held.exists if t == table.table_id):
+        row = held.row(table.table_id, key)
+        assert row is not None, "it exists"
+        other_key = key_in(twin, row.values)
+        other = None if other_key is None else held.row(twin.table_id, other_key)
+        if other is None:
+            words = "the row is not there under the other key"
+            found.append(Violation(4, ALL_ROWS, key, words))
+            continue
+        matched.add(other_key)
+        if other.values != row.values or genids_of(twin, other) != genids_of(twin, row):
+            found.append(Violation(5, ALL_ROWS, key, "the row under the other key differs"))
+    beyond = {key for t, key in held.exists if t == twin.table_id} - matched
+    if beyond:
+        words = f"{len(beyond)} rows under the other key belong to no row"
+        found.append(Violation(7, ALL_ROWS, (), words))
+    return found
+
+
+def _of_twin(held: Contents, table_id: int) -> tuple[Violation, ...]:
+    newest = held.versions(table_id)[-1]
+    return violations(data_of(held, table_id), newest, frozenset(), lambda key: _parents(held, key))
 
 
 def wrong_entries(held: Contents, table_id: int) -> list[WrongEntry]:

@@ -252,6 +252,10 @@ function commands.register_epoch(new)
     meta('ready') == run and '1' or '0'}
 end
 
+local function follows(from, to)
+  return to == from + 1 or (from == 0 and to > 0)
+end
+
 function commands.publish(command_epoch, intent)
   local refused = may_not_publish(tonumber(command_epoch))
   if refused then return refused end
@@ -259,13 +263,13 @@ function commands.publish(command_epoch, intent)
   local already = true
   for i = 4, #ARGV, 3 do
     local from, to, row = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), table_row(tonumber(ARGV[i]))
-    already = already and row and to == from + 1 and row.current == to and row.intent == intent
+    already = already and row and follows(from, to) and row.current == to and row.intent == intent
   end
   if already then return {'published', run, '1'} end
   for i = 4, #ARGV, 3 do
     local id, from, to = tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
     local row = table_row(id) or {table = id, current = 0, min = 0}
-    if from ~= row.current or to ~= from + 1 then return refuse('version', row) end
+    if from ~= row.current or not follows(from, to) then return refuse('version', row) end
     if row.min ~= row.current then return refuse('not fenced', row) end
     local holding = from > 0 and blocked(row, from)
     if holding then return holding end

@@ -39,6 +39,7 @@ from leasehold.model.records import Key
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.derived import relied_on, unlike, value_of
 from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
+from leasehold.schema.elements import ALL_ROWS
 from leasehold.schema.entries import breaks as breaks_entry
 from leasehold.schema.entries import exact_entry, key_words
 from leasehold.schema.states import DELETED, READABLE
@@ -145,6 +146,9 @@ class TableCheck:
     def _some(self, elements: Sequence[int], rows: int) -> None:
         public = as_if_public(self._newest, elements)
         for element_id in elements:
+            if element_id == ALL_ROWS:
+                self._twin(rows)
+                continue
             match public.element(element_id):
                 case Index() as index:
                     self._index(index, rows, complete=True)
@@ -161,6 +165,42 @@ class TableCheck:
                         f"version {self._newest.version} of table {self._newest.name!r}"
                         f" has no element {element_id}"
                     )
+
+    # ------------------------------------------------------------ the same rows in two tables
+
+    def _twin(self, rows: int) -> None:
+        """Condition 4, as if the twin's rows were entries of an index: each row has exactly its
+        own there, equal in all that it holds, genids included."""
+        newest = self._newest
+        twin = table_name(newest.twin)
+        there = physical_columns(self._connection, twin)
+        pairs = [column_name(column.element_id) for column in newest.columns]
+        genids = [lock_name(lock) for lock in newest.locks]
+        same = " AND ".join(
+            [
+                *(f"u.{n} IS t.{n} AND typeof(u.{n}) = typeof(t.{n})" for n in pairs),
+                *(f"ifnull(u.{n}, 0) = ifnull(t.{n}, 0)" for n in genids if n in there),
+            ]
+        )
+        by_key = [c for c in there if c in pairs and c in self._twin_keys(twin)]
+        match = " AND ".join(f"u.{n} = t.{n}" for n in by_key)
+        joined = f"FROM {self._table} AS t LEFT JOIN {twin} AS u ON {match}"
+        gone = f"u.{by_key[0]} IS NULL"
+        keys = tuple(f"t.{name}" for name in self._keys)
+        words = "the row is not there under the other key"
+        self._report(4, ALL_ROWS, f"{joined} WHERE {gone}", keys, words)
+        words = "the row under the other key differs"
+        self._report(5, ALL_ROWS, f"{joined} WHERE NOT {gone} AND NOT ({same})", keys, words)
+        total = self._one(f"SELECT count(*) FROM {twin}")[0]
+        self._entries[ALL_ROWS] = total
+        if total > rows:
+            self._add(7, ALL_ROWS, (), f"{total - rows} rows under the other key belong to no row")
+
+    def _twin_keys(self, twin: str) -> set[str]:
+        found = self._connection.execute(
+            "SELECT name FROM pragma_table_info(?) WHERE pk > 0", (twin,)
+        )
+        return {name for (name,) in found}
 
     # ------------------------------------------------------------ rows (conditions 1 and 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from hashlib import blake2b
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic_ns
@@ -12,10 +13,11 @@ from typing import Final, NamedTuple
 import apsw
 
 from leasehold.adapters.repairs import Repairs
-from leasehold.adapters.sqlite_check import TableCheck
+from leasehold.adapters.sqlite_check import FINDINGS_MAX, TableCheck, TableFindings
 from leasehold.adapters.sqlite_slice import SliceCheck
 from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
 from leasehold.model.records import CheckReport, CheckSlice, LogPosition
+from leasehold.schema.elements import ALL_ROWS
 
 # Each waiting check keeps a snapshot open, and with it the WAL from being reset.
 CHECKS_PENDING_MAX: Final = 8
@@ -116,6 +118,8 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
             found, until = SliceCheck(*about, check.part).run_slice()
         else:
             found = TableCheck(*about, repairs_max=check.repairs_max).run(check.elements)
+            if ALL_ROWS in check.elements:
+                found = _with(found, _whole(snapshot, versions[-1].twin, position.lsn))
         if check.repairs_max:
             repairs.remember(check.subject, table_id, found.wrong)
     except Exception as error:  # noqa: BLE001 - surfaces as the report's error
@@ -136,6 +140,22 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         took_ms=(monotonic_ns() - began_ns) // 1_000_000,
         rows_checksum=found.rows_checksum,
         until=until,
+    )
+
+
+def _whole(snapshot: SqliteSnapshot, table_id: int, lsn: int) -> TableFindings:
+    """Of a table that is about to take the place of the one that is looked at."""
+    about = snapshot.versions(table_id), snapshot.min_version(table_id)
+    return TableCheck(snapshot.connection, *about, snapshot.collected(table_id), lsn).run()
+
+
+def _with(found: TableFindings, other: TableFindings) -> TableFindings:
+    """One verdict on both."""
+    return found._replace(
+        entries={**found.entries, **other.entries},
+        checksum=blake2b(found.checksum + other.checksum, digest_size=16).digest(),
+        findings_total=found.findings_total + other.findings_total,
+        findings=(*found.findings, *other.findings)[:FINDINGS_MAX],
     )
 
 

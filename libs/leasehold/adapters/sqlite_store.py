@@ -274,7 +274,7 @@ class SqliteStore:
                     f"the log carries elements {sorted(image.keys() - plan.known)} of table"
                     f" {descriptor.name!r}, which the store {self.path} was not prepared for"
                 )
-            stamps = (genid(lsn, position),) * len(change.locks)
+            stamps = (genid(lsn, position),) * len(change.locks) if change.locks else ()
             pairs = map(image.get, plan.other_ids)
             if kind is _INSERT:
                 self._insert(plan, change, (*key, *pairs), stamps, lsn)
@@ -307,7 +307,10 @@ class SqliteStore:
         stamps: tuple[int, ...],
         lsn: int,
     ) -> None:
-        if change.locks != plan.locks:
+        if change.carried and not change.locks:
+            # It follows a row of another table, and has all of its genids.
+            stamps = tuple(change.carried[lock] for lock in plan.locks)
+        elif change.locks != plan.locks:
             raise StoreCorrupted(
                 f"an insert sets the genids of every lock {plan.locks}, the log has {change.locks}"
             )

@@ -144,9 +144,11 @@ def before_event(event: VersionEvent) -> Descriptor | None:
     """The version before, from the edits that led away from it; None for the first."""
     if event.version == 1:
         return None
-    body = {**event.body, "version": event.version - 1}
+    body = dict(event.body)
     for kind, element_id, was, _ in event.edits:
         if kind == Kind.TABLE:
+            if was is None:
+                return None
             body |= was
             continue
         place = _PLACES[Kind(kind)]
@@ -156,7 +158,7 @@ def before_event(event: VersionEvent) -> Descriptor | None:
             is_now = next((e for e in body[place] if e["id"] == element_id), was)
             was = {**was, "missing": is_now.get("missing") or was["missing"]}
         body[place] = sorted(others if was is None else [*others, was], key=lambda e: e["id"])
-    return from_wire(body)
+    return from_wire({**body, "version": event.version - 1})
 
 
 def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str, Any]]:

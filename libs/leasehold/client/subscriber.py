@@ -186,6 +186,11 @@ class Subscriber:
             return []
         decoded: list[News] = []
         try:
+            if use.descriptor.table_id != table_id:
+                # Another table has taken this one's name, under another primary key: its topic
+                # tells of every row.
+                others = (r for r in self._undecoded if r.table_id != table_id)
+                self._undecoded = deque(others)
             while self._undecoded and self._undecoded[0].table_id == table_id:
                 record = self._undecoded[0]
                 row = self._decoded(use.descriptor, record)

@@ -24,7 +24,9 @@ class Lease(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One table's part of a publish: from its current version to the next (0: a new table)."""
+    """One table's part of a publish: from its current version to the next. From 0 it is a new
+    table, at whatever version it has in the log: one that takes another's place does not begin at
+    1."""
 
     table: int
     from_version: int

@@ -58,7 +58,7 @@ def publish(state: LedgerState, command: Publish, run_id: str, rules: Rules) -> 
         return Published(run_id, True)
     for table, from_version, to_version in command.changes:
         row = state.tables.get(table, TableRow(0, 0, 0))
-        if from_version != row.current or to_version != from_version + 1:
+        if from_version != row.current or not _follows(from_version, to_version):
             return LedgerRefused(RefusalReason.VERSION, run_id, table, row.current, row.min_version)
         if rules.publish_needs_fence and row.min_version != row.current:
             return LedgerRefused(
@@ -73,9 +73,13 @@ def publish(state: LedgerState, command: Publish, run_id: str, rules: Rules) -> 
     return Published(run_id, False)
 
 
+def _follows(from_version: int, to_version: int) -> bool:
+    return to_version == from_version + 1 or (from_version == 0 and to_version > 0)
+
+
 def _is_published(state: LedgerState, change: Change, intent: int) -> bool:
     row = state.tables.get(change.table)
-    if row is None or change.to_version != change.from_version + 1:
+    if row is None or not _follows(change.from_version, change.to_version):
         return False
     return row.current == change.to_version and row.intent == intent
 

@@ -118,7 +118,8 @@ class RowChange(NamedTuple):
     operation, those the writer can't see too; None for a delete. `before` are the genids verified
     (empty for an insert). `locks` get the new genid `genid(lsn, position)`; none for a FILL.
     `carried` are genids that other locks get as they are: what they took over from an old lock of
-    their columns, before that one is written for another column's sake (Claim 8).
+    their columns, before that one is written for another column's sake (Claim 8). A row that
+    follows another one in its table's twin has all of that one's genids in it, and no lock.
     """
 
     kind: ChangeKind

@@ -36,6 +36,7 @@ from leasehold.model.records import (
 )
 from leasehold.replication.log import Verdict, admit
 from leasehold.schema.job import Job, job_from_wire
+from leasehold.schema.states import State
 
 
 class Feed(StrEnum):
@@ -131,7 +132,7 @@ class Changefeed:
         lsn = record.first_lsn
         for commit in record.commits:
             for write in commit.catalog:
-                if isinstance(write, DescriptorWrite) and write.version == 1:
+                if isinstance(write, DescriptorWrite) and _is_new(write):
                     publications.append(NewTable(write.table_id))
                 elif isinstance(write, TableTruncated):
                     gone = RowsTruncated(write.table_id, lsn, commit.commit_us)
@@ -191,6 +192,13 @@ class Changefeed:
         return version_event(write, commit, lsn, self._jobs.values())
 
 
+def _is_new(write: DescriptorWrite) -> bool:
+    """May it be the first version of its table? One that takes another's place begins delete-only,
+    and may come there again on its way back."""
+    replaces = write.body.get("former", 0) and write.body["state"] == State.DELETE_ONLY.label
+    return write.version == 1 or bool(replaces)
+
+
 def version_event(
     write: DescriptorWrite, commit: Commit, lsn: int, jobs: Iterable[Job]
 ) -> VersionEvent:
@@ -222,7 +230,7 @@ def version_event(
             "step": job.step + 1,
             "steps": len(job.steps),
         },
-        edits=tuple(edit.to_wire() for edit in job.current.edits),
+        edits=tuple(edit.to_wire()[:4] for edit in job.edits_of(write.table_id)),
     )
 
 
@@ -252,9 +260,10 @@ def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> Non
 
 
 def genids_after(change: RowChange, lsn: int, position: int) -> Mapping[int, int]:
-    """Those it had, and the new one of every lock it changed; a FILL changes none."""
+    """Those it had, and the new one of every lock it changed; a FILL changes none, and who follows
+    a row of another table carries that one's."""
     if not change.locks:
-        return change.before
+        return {**change.before, **change.carried} if change.carried else change.before
     new = genid(lsn, position)
     return {**change.before, **change.carried, **dict.fromkeys(change.locks, new)}
 

@@ -8,7 +8,9 @@ from leasehold.model.ports import Row, StoreWriter
 from leasehold.model.records import ChangeKind, Chunk, ChunkDecided, Fill, Key, RowChange
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.elements import ALL_ROWS
 from leasehold.schema.key_values import compose
+from leasehold.transaction.twins import key_in, new_genids, written
 from leasehold.transaction.verify import RULES, VerifyRules
 
 IMAGE_COST: Final = 4
@@ -17,6 +19,8 @@ IMAGE_COST: Final = 4
 def row_cost(chunk: Chunk, catalog: Catalog) -> int:
     """What a row of an accepted chunk costs all nodes, in index entries: one that is filled by
     its image is composed, logged and written whole, by itself."""
+    if chunk.element_id == ALL_ROWS:
+        return IMAGE_COST
     column = _by_images(catalog.version(chunk.table_id, chunk.version), chunk.element_id)
     return 1 if column is None else IMAGE_COST
 
@@ -32,7 +36,7 @@ class FillSlice(NamedTuple):
     """Part of a chunk, decided: either `fills` or `changes` with the rows `before` them."""
 
     changes: tuple[RowChange, ...]
-    before: tuple[Row, ...]
+    before: tuple[Row | None, ...]
     fills: tuple[Fill, ...]
     applied: int
     decided: ChunkDecided
@@ -55,6 +59,10 @@ def slice_chunk(
     """
     descriptor = catalog.version(chunk.table_id, chunk.version)
     keys = tuple(key for key, _ in chunk.rows[start : start + rows])
+    if chunk.element_id == ALL_ROWS:
+        twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
+        decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
+        return FillSlice(twins, (None,) * len(twins), (), len(twins), decided)
     column = _by_images(descriptor, chunk.element_id)
     if column is None:
         fill = Fill(chunk.table_id, chunk.version, chunk.element_id, keys)
@@ -63,6 +71,27 @@ def slice_chunk(
     changes, before = _images(descriptor, column, keys, store, rules)
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(changes), False)
     return FillSlice(tuple(changes), tuple(before), (), len(changes), decided)
+
+
+def _rows_of_twin(
+    descriptor: Descriptor,
+    keys: tuple[Key, ...],
+    catalog: Catalog,
+    store: StoreWriter,
+    rules: VerifyRules,
+) -> tuple[RowChange, ...]:
+    """Rows of the table under the other key, as they are now, with their genids. One that is there
+    is right already: whoever has written its row has written it."""
+    twin = catalog.version(descriptor.twin, descriptor.version)
+    made: dict[Key, RowChange] = {}
+    for key in dict.fromkeys(keys):
+        row = store.row(descriptor, key)
+        other = None if row is None else key_in(twin, row.values)
+        if row is None or other is None or other in made or store.row(twin, other) is not None:
+            continue
+        change = written(twin, other, None, row)
+        made[other] = change if rules.fill_leaves_genids else new_genids(change, twin)
+    return tuple(made.values())
 
 
 def _images(

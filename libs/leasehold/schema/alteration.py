@@ -30,6 +30,7 @@ from leasehold.sql.statements import (
     AddColumn,
     AddForeignKey,
     AddLock,
+    AddPrimaryKey,
     AddUnique,
     AlterType,
     DropColumn,
@@ -118,6 +119,8 @@ class Alteration:
                 self.constraints.drop(action)
             case RenameConstraint():
                 self.constraints.rename(action)
+            case AddPrimaryKey():
+                raise AssertionError("a primary key is changed by a statement of its own")
             case AddLock():
                 self._locks.add(action)
             case DropLock():
@@ -147,6 +150,7 @@ _KINDS: dict[type, str] = {
     AlterType: "alter type",
     SetNotNull: "set not null",
     DropNotNull: "drop not null",
+    AddPrimaryKey: "change primary key",
     AddUnique: "add constraint",
     AddCheck: "add constraint",
     ValidateConstraint: "validate constraint",

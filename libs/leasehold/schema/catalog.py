@@ -35,7 +35,7 @@ class Catalog:
     def __init__(self) -> None:
         self._versions: dict[int, dict[int, Descriptor]] = {}
         self._newest: dict[int, int] = {}
-        self._names: dict[str, int] = {}
+        self._names: dict[str, tuple[int, ...]] = {}
         self._min_versions: dict[int, int] = {}
         self.jobs: dict[int, Job] = {}
         self.ledger_run = ""
@@ -118,17 +118,26 @@ class Catalog:
         self._name(descriptor.table_id)
 
     def _name(self, table_id: int) -> None:
-        """A table is known by the names of every version that may be in use (D9)."""
+        """A table is known by the names of every version that may be in use (D9). Only one that
+        takes the place of another has its name while that one's last readers finish, and then
+        under later numbers: name and version mean one table."""
         known = {
             name
             for version, descriptor in self._versions[table_id].items()
             if version >= self.min_version(table_id)
             for name in descriptor.names
         }
-        self._names = {n: t for n, t in self._names.items() if t != table_id}
+        named = {n: tuple(t for t in ts if t != table_id) for n, ts in self._names.items()}
         for name in known:
-            assert name not in self._names, f"D9: two tables are named {name!r}"
-            self._names[name] = table_id
+            others = named.get(name, ())
+            assert all(self._twins(table_id, other) for other in others), (
+                f"D9: two tables are named {name!r}"
+            )
+            named[name] = tuple(sorted((*others, table_id)))
+        self._names = {name: tables for name, tables in named.items() if tables}
+
+    def _twins(self, one: int, other: int) -> bool:
+        return self.newest(one).former == other or self.newest(other).former == one
 
     def tables(self) -> tuple[Descriptor, ...]:
         """The newest version of every table that is not absent, by table id."""
@@ -165,7 +174,13 @@ class Catalog:
         return self._names.keys()
 
     def next_table_id(self) -> int:
-        return max(self._versions, default=0) + 1
+        """Above those of all tables, also of those that a job has yet to make."""
+        planned = (max(job.tables) for job in self.jobs.values())
+        return max((*self._versions, *planned), default=0) + 1
+
+    def has(self, table_id: int) -> bool:
+        """Is a version of the table kept?"""
+        return table_id in self._versions
 
     def next_job_id(self) -> int:
         return max(self.jobs, default=0) + 1
@@ -206,13 +221,23 @@ class Catalog:
         Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or
         below 1; StaleVersion below `min_version`.
         """
-        table_id = self._names.get(name)
-        if table_id is None:
+        tables = self._names.get(name)
+        if tables is None:
             raise _unknown(name)
-        found = self._at(name, table_id, version, fenced=fenced)
+        found = self._at(name, self._meant(name, tables, version), version, fenced=fenced)
         if name not in found.names:
             raise _unknown(name)
         return found
+
+    def _meant(self, name: str, tables: tuple[int, ...], version: int | None) -> int:
+        """Of several that have the name the one that has it at this version; the last one where
+        none has, which says what is wrong with the number."""
+        for table_id in tables[:-1]:
+            asked = self._newest[table_id] if version is None else version
+            kept = self._versions[table_id].get(asked)
+            if kept is not None and name in kept.names and asked >= self.min_version(table_id):
+                return table_id
+        return tables[-1]
 
     def _at(self, name: str, table_id: int, version: int | None, *, fenced: bool) -> Descriptor:
         newest = self._newest[table_id]

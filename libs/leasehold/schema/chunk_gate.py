@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leasehold.model.records import Chunk, ChunksEnd, Findings
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.elements import ALL_ROWS
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.states import State
@@ -32,12 +33,12 @@ def accept_chunk(catalog: Catalog, chunk: Chunk, rules: JobRules = RULES) -> boo
     if job is None or job.table_id != chunk.table_id or job.element_id != chunk.element_id:
         return False
     newest = catalog.newest(chunk.table_id)
+    if chunk.version != newest.version:
+        return False
+    if chunk.element_id == ALL_ROWS:
+        return bool(newest.twin) and catalog.newest(newest.twin).state is State.WRITE_ONLY
     element = newest.element(chunk.element_id)
-    return (
-        chunk.version == newest.version
-        and element is not None
-        and element.state is State.WRITE_ONLY
-    )
+    return element is not None and element.state is State.WRITE_ONLY
 
 
 def accept_end(catalog: Catalog, end: ChunksEnd, rules: JobRules = RULES) -> bool:

@@ -68,7 +68,7 @@ from leasehold.schema.job_moves import (
 )
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSide, LedgerSideSettings, Wanted
-from leasehold.schema.plan import next_descriptor
+from leasehold.schema.plan import next_descriptors
 from leasehold.schema.verification import Judgement, job_of, judge
 
 NS_PER_MS: Final = 1_000_000
@@ -161,7 +161,7 @@ class Coordinator:
                 effects += self._replied(token, reply, now)
             case LeaseAcked(table_id):
                 for job in self._running():
-                    if job.table_id == table_id:
+                    if table_id in job.tables:
                         self._memory(job).retry_ns = 0
             case Reported(report):
                 self._take(report)
@@ -284,11 +284,11 @@ class Coordinator:
     # ------------------------------------------------------------ publishing (D2)
 
     def _publish(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        version = job.versions[job.table_id]
-        newest = self._catalog.newest(job.table_id).version
-        assert version == newest + 1, f"D2: job {job.job_id} publishes {version} after {newest}"
-        if self._rules.fence_before_next:
-            assert self._catalog.min_version(job.table_id) == newest, "D5: published unfenced"
+        for table_id in self._tables(job):
+            version, newest = job.versions[table_id], self._catalog.newest(table_id).version
+            assert version == newest + 1, f"D2: job {job.job_id} publishes {version} after {newest}"
+            if self._rules.fence_before_next:
+                assert self._catalog.min_version(table_id) == newest, "D5: published unfenced"
         if self._in_trouble(job, memory, now):
             return []
         if job.postponed:
@@ -297,30 +297,36 @@ class Coordinator:
         memory.waiting = ""
         return self._ask_publish(job, now)
 
+    def _tables(self, job: Job) -> tuple[int, ...]:
+        """Those of the job's tables that are in the log; one that it makes is not, at first."""
+        return tuple(table_id for table_id in job.tables if self._catalog.has(table_id))
+
     def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
-        """The job is the number that its publish is known by: one job at a time changes a table
-        (D9), and it publishes each version once. Asking again changes nothing."""
-        version = job.versions[job.table_id]
-        change = Change(job.table_id, version - 1, version)
-        return self._call(job.job_id, Publish(self._epoch, (change,), job.job_id), now)
+        """All tables in one call, which takes all of them or none (D9). The job is the number that
+        its publish is known by: one job at a time changes a table (D9), and it publishes each
+        version once. Asking again changes nothing."""
+        changes = tuple(
+            Change(table_id, job.versions[table_id] - 1, job.versions[table_id])
+            for table_id in self._tables(job)
+        )
+        return self._call(job.job_id, Publish(self._epoch, changes, job.job_id), now)
 
     def _in_trouble(self, job: Job, memory: JobMemory, now: Now) -> bool:
         words = self.ledger.trouble(now)
-        if not words and not self.ledger.knows(job.table_id):
+        if not words and not all(map(self.ledger.knows, self._tables(job))):
             words = "the ledger (Redis) to take the table in"
         memory.waiting = words or memory.waiting
         return bool(words)
 
     def _published(self, job: Job, now: Now) -> list[Effect]:
-        descriptor = next_descriptor(job, self._catalog)
-        assert descriptor.version == job.versions[job.table_id], "D2"
-        write = DescriptorWrite(job.table_id, descriptor.version, descriptor.to_wire())
-        return self._write(job, published(job, now.wall_us), write)
+        made = next_descriptors(job, self._catalog)
+        assert all(each.version == job.versions[each.table_id] for each in made), "D2"
+        writes = (DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made)
+        return self._write(job, published(job, now.wall_us), *writes)
 
     # ------------------------------------------------------------ draining (D4, D5)
 
     def _drain(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        version = job.versions[job.table_id]
         if not self._rules.drain_before_fence:
             return self._fence(job, now)
         if self._in_trouble(job, memory, now):
@@ -328,20 +334,23 @@ class Coordinator:
         if memory.publish_again:
             memory.publish_again = False
             return self._ask_publish(job, now)
-        if memory.drained:
-            # Nobody was seen below. From the ledger's answer to this on nobody can come back, and
-            # only that answer counts: until it an agent whose store lags may acquire v again (D1).
-            command = SetMinVersion(self._epoch, job.table_id, version)
-            return self._call(job.job_id, command, now)
-        return self._call(job.job_id, Holders(job.table_id, version), now)
+        # One table after the other: first nobody is seen below in any. From the ledger's answer to
+        # SetMinVersion on nobody can come back, and only those answers count: until them an agent
+        # whose store lags may acquire v again (D1).
+        tables = self._tables(job)
+        turn, place = divmod(memory.drained, len(tables))
+        table_id, version = tables[place], job.versions[tables[place]]
+        if turn:
+            return self._call(job.job_id, SetMinVersion(self._epoch, table_id, version), now)
+        return self._call(job.job_id, Holders(table_id, version), now)
 
     def _fence(self, job: Job, now: Now) -> list[Effect]:
         """D5: everything from this commit on is at the step's version; it is the fence."""
-        version = job.versions[job.table_id]
         after = fenced(job, now.wall_us)
         if not self._rules.fence_before_next:
             return self._write(job, after)
-        return self._write(job, after, MinVersion(job.table_id, version))
+        fences = (MinVersion(table_id, job.versions[table_id]) for table_id in self._tables(job))
+        return self._write(job, after, *fences)
 
     def _unannounced(self, job: Job, now: Now) -> list[Effect]:
         """What the rule on intents is there to prevent; never sent while it is on."""
@@ -434,7 +443,8 @@ class Coordinator:
     def _publish_answered(
         self, job: Job, memory: JobMemory, command: Publish, reply: Reply, now: Now
     ) -> list[Effect]:
-        (change,) = command.changes
+        told = reply.table if isinstance(reply, LedgerRefused) else 0
+        change = next((c for c in command.changes if c.table == told), command.changes[0])
         if job.phase is Phase.DRAINING and (
             isinstance(reply, Published)
             or (isinstance(reply, LedgerRefused) and reply.current == change.to_version)
@@ -455,7 +465,7 @@ class Coordinator:
                 return self._poll(job, now, holders, total)
             case LedgerRefused(reason=RefusalReason.NOT_FENCED):
                 # The log has the fence (asserted in _publish); the ledger is told once more.
-                fence = SetMinVersion(self._epoch, job.table_id, change.from_version)
+                fence = SetMinVersion(self._epoch, change.table, change.from_version)
                 return self._call(job.job_id, fence, now)
             case LedgerRefused():
                 self._refused(job, memory, reply, now)
@@ -466,15 +476,18 @@ class Coordinator:
     def _drain_answered(self, job: Job, memory: JobMemory, reply: Reply, now: Now) -> list[Effect]:
         match reply:
             case HolderList(ready=True, holders_total=0):
-                memory.drained = True
+                memory.drained += 1
             case MinVersionSet(holders_total=0):
-                if job.phase is Phase.DRAINING:
+                if job.phase is not Phase.DRAINING:
+                    return []
+                memory.drained += 1
+                if memory.drained >= 2 * len(self._tables(job)):
                     return self._unannounced(job, now) + self._fence(job, now)
             case (
                 HolderList(holders=holders, holders_total=total)
                 | MinVersionSet(holders=holders, holders_total=total)
             ):
-                memory.drained = False
+                memory.drained = 0
                 return self._poll(job, now, holders, total)
             case LedgerRefused():
                 memory.publish_again = reply.reason is RefusalReason.FUTURE
@@ -486,7 +499,7 @@ class Coordinator:
     def _refused(self, job: Job, memory: JobMemory, reply: LedgerRefused, now: Now) -> None:
         """A refusal that the ledger's watch deals with; the job asks again after it."""
         if reply.reason in (RefusalReason.VERSION, RefusalReason.UNKNOWN_TABLE):
-            self.ledger.forget(job.table_id)
+            self.ledger.forget(reply.table or job.table_id)
         words = f"the ledger (Redis): it refused with {reply.reason.value!r}"
         self._wait(memory, now, words, self._settings.ledger_retry_ms)
 

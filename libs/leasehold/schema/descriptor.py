@@ -81,6 +81,9 @@ class Descriptor:
     `since_lsn` is the LSN of that commit, 0 where it is not known; it says where the version stands
     and not what it is, so equal versions may differ in it.
     `next_element_id` only grows, over all versions: element ids are never used again.
+    `twin`: the table that has the same rows under another primary key, version by version, while a
+    job goes over from one to the other, 0 = none. `former`: the table that this one took rows and
+    name from, 0 = none; its numbers go on from that one's.
     """
 
     table_id: int
@@ -97,6 +100,8 @@ class Descriptor:
     row_locks: tuple[Lock, ...] = ()
     lock_moves: tuple[LockMove, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    twin: int = 0
+    former: int = 0
     since_lsn: int = field(default=0, compare=False)
 
     @cached_property
@@ -270,6 +275,8 @@ class Descriptor:
             "locks": [lock_to_wire(k) for k in self.row_locks],
             "lock_moves": [list(move) for move in self.lock_moves],
             "foreign_keys": [foreign_key_to_wire(k) for k in self.foreign_keys],
+            **({"twin": self.twin} if self.twin else {}),
+            **({"former": self.former} if self.former else {}),
             **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
         }
 
@@ -291,5 +298,7 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         row_locks=tuple(lock_from_wire(k) for k in body.get("locks", ()) if k),
         lock_moves=tuple(LockMove(*move) for move in body.get("lock_moves", ())),
         foreign_keys=tuple(foreign_key_from_wire(k) for k in body.get("foreign_keys", ())),
+        twin=body.get("twin", 0),
+        former=body.get("former", 0),
         since_lsn=body.get("since_lsn", 0),
     )

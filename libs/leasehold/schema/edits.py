@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from leasehold.schema.descriptor import Descriptor, LockMove
+from leasehold.schema.descriptor import Descriptor, LockMove, from_wire
 from leasehold.schema.elements import (
     THIS_VERSION,
     Check,
@@ -32,6 +32,7 @@ from leasehold.schema.elements import (
     lock_to_wire,
     state_of,
 )
+from leasehold.schema.states import State
 
 FENCE_BEFORE: Final = -1
 """In a lock move: the LSN of the fence before the version that has the move."""
@@ -49,16 +50,21 @@ class Kind(StrEnum):
 
 
 class Edit(NamedTuple):
-    """Wire forms of one element; None: it is not there. The table itself has element id 0."""
+    """Wire forms of one element; None: it is not there. The table itself has element id 0.
+
+    `table_id`: whose element, 0 = of the job's own table. A table that the job makes has its whole
+    descriptor for `after`.
+    """
 
     kind: Kind
     element_id: int
     before: Body | None
     after: Body | None
+    table_id: int = 0
 
     @property
     def reversed(self) -> Edit:
-        return Edit(self.kind, self.element_id, self.after, self.before)
+        return self._replace(before=self.after, after=self.before)
 
     @property
     def name(self) -> str:
@@ -72,12 +78,13 @@ class Edit(NamedTuple):
         return "absent" if self.after is None else str(self.after["state"])
 
     def to_wire(self) -> list[Any]:
-        return [self.kind.value, self.element_id, self.before, self.after]
+        other = (self.table_id,) if self.table_id else ()
+        return [self.kind.value, self.element_id, self.before, self.after, *other]
 
 
 def edit_from_wire(body: Any) -> Edit:
-    kind, element_id, before, after = body
-    return Edit(Kind(kind), element_id, before, after)
+    kind, element_id, before, after, *other = body
+    return Edit(Kind(kind), element_id, before, after, *other)
 
 
 # ------------------------------------------------------------------ bodies
@@ -115,6 +122,7 @@ def body_of(element: Element | Descriptor) -> Body:
         "alias": element.alias,
         "state": element.state.label,
         "lock_moves": [list(move) for move in element.lock_moves],
+        "twin": element.twin,
     }
 
 
@@ -122,7 +130,7 @@ def body_of(element: Element | Descriptor) -> Body:
 
 
 def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
-    """The next version: `descriptor` with `edits` made; no edits, an unchanged next version.
+    """The next version: `descriptor` with `edits` of its elements made; no edits, an unchanged next version.
     `fence` is the LSN of the fence before it, for lock moves that say FENCE_BEFORE.
 
     Element ids are raised for good, whatever becomes of the element. One changer per table (D9)
@@ -135,9 +143,11 @@ def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> D
 
 
 def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
-    assert edit.after is not None, "a table that is dropped is absent, not forgotten"
-    before = _fenced(edit.before, descriptor, fence)
-    assert before == body_of(descriptor), f"D9: {edit}"
+    before, standing = _fenced(edit.before, descriptor, fence), body_of(descriptor)
+    assert {name: before[name] for name in standing} == standing, f"D9: {edit}"
+    if edit.after is None:
+        # One that the job made: absent again, since it is not forgotten at once.
+        return replace(descriptor, state=State.ABSENT, twin=0)
     after = _fenced(edit.after, descriptor, fence)
     return replace(
         descriptor,
@@ -145,12 +155,21 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
         alias=after["alias"],
         state=state_of(after["state"]),
         lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
+        twin=after["twin"],
     )
+
+
+def created(edits: tuple[Edit, ...], version: int) -> Descriptor:
+    """The first version of a table that a job makes: one edit that holds all of it."""
+    (edit,) = edits
+    assert edit.kind is Kind.TABLE and edit.before is None and edit.after is not None, edit
+    return replace(from_wire(dict(edit.after)), version=version)
 
 
 def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
     """With the fences of lock moves that were not known when the job was planned."""
     assert body is not None
+    body = {"twin": 0, **body}  # one of an older writer has none
     moves = [list(move) for move in body["lock_moves"]]
     for number, move in enumerate(moves):
         if move[2] == FENCE_BEFORE:

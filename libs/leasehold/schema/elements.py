@@ -11,6 +11,8 @@ from leasehold.schema.types import Type, type_from_wire, type_to_wire
 
 DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
+ALL_ROWS: Final = -1
+"""Instead of an element id, in what a job fills and verifies: the rows of the table's twin."""
 EXPRESSION: Final = 0
 """Where an index has an expression in the place of a column; no element has this id."""
 

@@ -81,7 +81,8 @@ def changes_of(step: Step) -> str:
     found = []
     for edit in step.edits:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
-        found.append(f"{edit.kind} {edit.name} → {fields or edit.state}")
+        other = " with the other key" if edit.table_id else ""
+        found.append(f"{edit.kind} {edit.name}{other} → {fields or edit.state}")
     return "; ".join(found) or "nothing: validation only"
 
 
@@ -112,6 +113,8 @@ def _fields(edit: Any) -> str:
         said.append("under both locks" if len(after["locks"]) > 1 else "under its new lock alone")
     if before.get("lock_moves") != after.get("lock_moves"):
         said.append("new locks take over what the old ones know")
+    if before.get("twin", 0) != after.get("twin", 0):
+        said.append("followed by the other" if after["twin"] else "on its own")
     if before.get("derived") != after.get("derived"):
         said.append(_derived(before["derived"], after["derived"]))
     return ", ".join(said)

@@ -72,6 +72,7 @@ class Job:
     publication is the point of no return. `fill`: which of the step's fills is running.
     `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
     `needs`: tables that must stay as they are meanwhile (D9).
+    Several tables move together: each step publishes a version of every one of `tables`.
     `dropped`: findings of the validation that the master did not confirm; `verdict`: which rows
     break the constraint, in words.
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
@@ -112,6 +113,16 @@ class Job:
     @property
     def current(self) -> Step:
         return self.steps[self.step]
+
+    @property
+    def tables(self) -> tuple[int, ...]:
+        """Tables that the job changes (D9), its own first; another may be one that it makes."""
+        return (self.table_id, *sorted(self.versions.keys() - {self.table_id}))
+
+    def edits_of(self, table_id: int) -> tuple[Edit, ...]:
+        """Of the current step, of one of the tables."""
+        edits = self.current.edits
+        return tuple(e for e in edits if (e.table_id or self.table_id) == table_id)
 
     @property
     def postponed(self) -> bool:

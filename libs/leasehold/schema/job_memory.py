@@ -30,7 +30,7 @@ class JobMemory:
     """`expects`: the job as it was when a Write was given, None = no Write is on its way.
     `wrote`: the job as that Write leaves it. `token`: the ledger call under way, 0 = none.
     `publish_again`: the ledger may not know the version that is being drained.
-    `drained`: nobody was seen below the version; to be confirmed. `blocked_ns`: since when leases
+    `drained`: of how many tables nobody was seen below the version, then was confirmed to be. `blocked_ns`: since when leases
     are in the way here, 0 = none was."""
 
     place: Place
@@ -39,7 +39,7 @@ class JobMemory:
     token: int = 0
     retry_ns: int = 0
     polls: int = 0
-    drained: bool = False
+    drained: int = 0
     publish_again: bool = False
     blockers: tuple[Holding, ...] = ()
     blocked_ns: int = 0

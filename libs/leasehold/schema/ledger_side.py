@@ -208,7 +208,7 @@ class LedgerSide:
             self._look_for_new = False
             return []
         self._asking = True
-        changes = tuple(Change(t.table_id, 0, 1) for t in new[:TABLES_PER_CALL_MAX])
+        changes = tuple(Change(t.table_id, 0, t.version) for t in new[:TABLES_PER_CALL_MAX])
         return [Publish(self._epoch, changes)]
 
     def _introduced(self, command: Command, reply: Reply | LedgerUnavailable) -> None:

@@ -22,17 +22,19 @@ from leasehold.model.errors import (
 from leasehold.schema.alteration import Alteration
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.edits import edited
+from leasehold.schema.edits import created, edited
 from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index, Moment
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.making import column_of, defined_index, generated_column
 from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
+from leasehold.schema.primary_key import asked_key, key_columns, key_tracks, refuse_referred
 from leasehold.schema.references import refuse_referred_index, refuse_referred_table
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import Track, add_index, drop_index, drop_table, rename
 from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
 from leasehold.sql.statements import (
+    AddPrimaryKey,
     AlterTable,
     Change,
     CreateIndex,
@@ -98,6 +100,7 @@ class Changes:
         self.tracks = tuple(tracks)
         self.notices: tuple[str, ...] = ()
         self.needs: tuple[int, ...] = ()
+        self.makes: tuple[int, ...] = ()  # tables that move together with this one
 
 
 def plan(
@@ -153,7 +156,8 @@ def _job(catalog: Catalog, made: Changes) -> Job:
         point=point,
         phase=Phase.PUBLISHING,
         status=Status.RUNNING,
-        versions={table.table_id: table.version + 1},
+        # A table that takes this one's place goes on from its numbers, step by step.
+        versions=dict.fromkeys((table.table_id, *made.makes), table.version + 1),
         settings=SETTINGS,
         needs=made.needs,
     )
@@ -162,12 +166,25 @@ def _job(catalog: Catalog, made: Changes) -> Job:
 def next_descriptor(job: Job, catalog: Catalog) -> Descriptor:
     """The version that the job's current step publishes; a roll-back takes made elements out again
     and leaves everything but `version` and `next_element_id` as it was."""
-    return edited(catalog.newest(job.table_id), job.current.edits, job.fence_lsn)
+    return edited(catalog.newest(job.table_id), job.edits_of(job.table_id), job.fence_lsn)
+
+
+def next_descriptors(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Those of all its tables, which it publishes in one commit (D9). A table that it makes is
+    there from the step on that has it."""
+    made = [next_descriptor(job, catalog)]
+    for table_id in job.tables[1:]:
+        edits = job.edits_of(table_id)
+        if catalog.has(table_id):
+            made.append(edited(catalog.newest(table_id), edits, job.fence_lsn))
+        elif edits:
+            made.append(created(edits, job.versions[table_id]))
+    return tuple(made)
 
 
 def busy_job(catalog: Catalog, table_id: int) -> Job | None:
     """The job that is changing a table now, or needs it as it is (D9: at most one)."""
-    found = (j for j in running_jobs(catalog) if j.table_id == table_id or table_id in j.needs)
+    found = (j for j in running_jobs(catalog) if table_id in j.tables or table_id in j.needs)
     return next(found, None)
 
 
@@ -294,6 +311,9 @@ def _alter_table(statement: AlterTable, catalog: Catalog, moment: Moment) -> Cha
         if statement.if_exists:
             return NothingToDo(f"table {statement.table!r} does not exist, nothing was done")
         raise
+    key = asked_key(table, statement.actions)
+    if key is not None:
+        return _another_key(table, key, catalog)
     made = Alteration(
         table,
         relation_names(catalog),
@@ -312,6 +332,22 @@ def _alter_table(statement: AlterTable, catalog: Catalog, moment: Moment) -> Cha
         _free_table(catalog, catalog.newest(parent))
     changes.notices = tuple(made.notices)
     changes.needs = tuple(sorted(made.needs))
+    return changes
+
+
+def _another_key(
+    table: Descriptor, key: AddPrimaryKey, catalog: Catalog
+) -> Changes | NothingToDo:
+    columns = key_columns(table, key)
+    if tuple(column.element_id for column in columns) == table.primary_key:
+        return NothingToDo(f"({', '.join(key.columns)}) is the primary key already")
+    refuse_referred(lambda: references_of(catalog, table.table_id), table, key.position)
+    _free_table(catalog, table)
+    other_id = catalog.next_table_id()
+    tracks = key_tracks(table, columns, other_id, relation_names(catalog))
+    subject = f"primary key ({', '.join(key.columns)})"
+    changes = Changes(table, "change primary key", subject, tracks)
+    changes.makes = (other_id,)
     return changes
 
 

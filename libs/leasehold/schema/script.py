@@ -82,6 +82,12 @@ class Script:
                     t.table_id for t in tables if t.table_id not in self.made
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
+            case JobPlan(job) if job.table_id in self.made and len(job.tables) > 1:
+                raise FeatureNotSupported(
+                    f"table {job.table!r} is made by the same request: make it with that primary"
+                    " key",
+                    table=job.table,
+                )
             case JobPlan(job) if job.table_id in self.made:
                 self._make(_at_once(self.made[job.table_id], job))
                 answer = {"table": job.table_id}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import Edit, Kind, body_of
-from leasehold.schema.elements import Column, Element
+from leasehold.schema.elements import ALL_ROWS, Column, Element
 from leasehold.schema.job import Step
 from leasehold.schema.tracks import UNCHANGED, Stage, Track
 
@@ -35,15 +35,23 @@ class _Standing:
     changes: list[Stage] = field(default_factory=list)
 
 
+_Place = tuple[int, Kind, int]
+"""Table (0: the job's own), kind and id of an element."""
+
+
+def _place(track: Track) -> _Place:
+    return (track.table_id, *track.name)
+
+
 def steps_of(tracks: Iterable[Track]) -> Steps:
     """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
     default and a NOT NULL): they change different fields of it."""
     tracks = _shown_first(tuple(tracks))
     assert tracks
-    standing: dict[tuple[Kind, int], _Standing] = {}
+    standing: dict[_Place, _Standing] = {}
     for track in tracks:
         standing.setdefault(
-            track.name, _Standing(track.element, None if track.new else track.element)
+            _place(track), _Standing(track.element, None if track.new else track.element)
         )
     commit = max(len(track.rise) for track in tracks)
     count = commit + max(len(track.fall) for track in tracks)
@@ -82,7 +90,7 @@ def _step(
     number: int,
     commit: int,
     tracks: tuple[Track, ...],
-    standing: Mapping[tuple[Kind, int], _Standing],
+    standing: Mapping[_Place, _Standing],
 ) -> Step:
     fills: list[tuple[Kind, int]] = []
     verifies: list[int] = []
@@ -92,14 +100,15 @@ def _step(
         if place >= len(stages):
             continue
         stage = stages[place]
-        standing[track.name].changes.append(stage)
+        standing[_place(track)].changes.append(stage)
         if stage.fill:
-            fills.append(track.name)
+            fills.append((track.name[0], _worked_on(track)))
         if stage.verify:
-            verifies.append(track.name[1])
+            verifies.append(_worked_on(track))
         if stage.validate:
             validates.append(track.name[1])
-    edits = [_edit(name, each) for name, each in sorted(standing.items(), key=lambda i: i[0][1])]
+    places = sorted(standing, key=lambda place: (place[0], place[2]))
+    edits = [_edit(place, standing[place]) for place in places]
     # Columns first: an index over a new column is filled from its pairs.
     fills.sort(key=lambda name: (name[0] is not Kind.COLUMN, name[1]))
     return Step(
@@ -110,7 +119,12 @@ def _step(
     )
 
 
-def _edit(name: tuple[Kind, int], element: _Standing) -> Edit | None:
+def _worked_on(track: Track) -> int:
+    """The element that is filled or verified; a whole table by what stands for all its rows."""
+    return ALL_ROWS if isinstance(track.element, Descriptor) else track.name[1]
+
+
+def _edit(place: _Place, element: _Standing) -> Edit | None:
     before = element.now
     for stage in element.changes:
         if stage.change is None:
@@ -121,9 +135,8 @@ def _edit(name: tuple[Kind, int], element: _Standing) -> Edit | None:
     element.changes.clear()
     if element.now == before:
         return None
-    return Edit(
-        name[0],
-        name[1],
-        None if before is None else body_of(before),
-        None if element.now is None else body_of(element.now),
-    )
+    table_id, kind, element_id = place
+    after = None if element.now is None else body_of(element.now)
+    if before is None and isinstance(element.now, Descriptor):
+        after = element.now.to_wire()  # a table that the job makes: all of it
+    return Edit(kind, element_id, None if before is None else body_of(before), after, table_id)

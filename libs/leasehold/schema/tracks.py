@@ -61,13 +61,15 @@ def _at(state: State, **fields: Any) -> Stage:
 @dataclass(slots=True)
 class Track:
     """`element`: as it stands, or as it will be made (`new`). `final`: the stage of the fall that
-    can't be undone once it is published (0: the commit step); NEVER: all of it can be."""
+    can't be undone once it is published (0: the commit step); NEVER: all of it can be.
+    `table_id`: of a table that the job changes beside its own, 0 = its own."""
 
     element: Element | Descriptor
     new: bool = False
     rise: tuple[Stage, ...] = ()
     fall: tuple[Stage, ...] = ()
     final: int = 0
+    table_id: int = 0
 
     @property
     def name(self) -> tuple[Kind, int]:
@@ -274,6 +276,33 @@ def reword_index(index: Index, expressions: tuple[str, ...], predicate: str) -> 
 def drop_table(table: Descriptor) -> Track:
     """A delete-only table takes nothing that names it; then it is absent."""
     return Track(table, fall=(_DELETE_ONLY, _at(State.ABSENT)))
+
+
+def another_key(
+    table: Descriptor, other: Descriptor, key: Index, not_null: Iterable[Column]
+) -> list[Track]:
+    """`table` hands its rows and its name over to `other`, which has them under another key.
+
+    First the new key is made sure of: a unique index in `table`, filled and verified, and NOT NULL.
+    From then on no two rows can meet in one of `other`, which is delete-only, then written with
+    every write and filled, then takes the name, while `table` follows it for those who read the
+    version before. What is new in `table` goes with it."""
+    rise = add_index(key, unique=True).rise
+    waits = (UNCHANGED,) * (len(rise) - 1)
+    enforced = _enforced({"not_null_enforced": True})
+    twin = Stage({"twin": other.table_id})
+    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+    apart = Stage({"twin": 0})
+    own = (_WRITE_ONLY, _DELETE_ONLY, _at(State.ABSENT, twin=0))
+    others = Track(
+        other, True, (*waits, _DELETE_ONLY, filling), (_PUBLIC, UNCHANGED, apart), 0, other.table_id
+    )
+    return [
+        Track(key, True, rise),
+        *(Track(column, rise=(*waits, enforced)) for column in not_null),
+        Track(table, rise=(*waits, twin), fall=own),
+        others,
+    ]
 
 
 def add_lock(lock: Lock) -> Track:

@@ -23,6 +23,7 @@ from leasehold.sql.statements import (
     AddColumn,
     AddForeignKey,
     AddLock,
+    AddPrimaryKey,
     AddUnique,
     AlterTable,
     AlterType,
@@ -44,7 +45,9 @@ from leasehold.sql.statements import (
 
 ACTIONS_MAX: Final = COLUMNS_MAX
 
-_KEY_CHANGE: Final = "changing the PRIMARY KEY is not supported yet"
+_KEY_OF_NEW: Final = (
+    "a new column can't be the PRIMARY KEY at once: add it, fill it, then change the key"
+)
 _OTHER_ACTIONS: Final = {
     word: f"ALTER TABLE … {word.upper()} is not supported"
     for word in (
@@ -135,12 +138,14 @@ def _add(reader: Reader, table: str, position: int) -> Action:
     column, key = column_definition(reader, table)
     if key is not None:
         raise FeatureNotSupported(
-            f"column {column.name!r}: {_KEY_CHANGE}", column=column.name, position=key.position
+            f"column {column.name!r}: {_KEY_OF_NEW}", column=column.name, position=key.position
         )
     return AddColumn(column, exists)
 
 
-def _add_constraint(reader: Reader, table: str) -> AddUnique | AddCheck | AddForeignKey:
+def _add_constraint(
+    reader: Reader, table: str
+) -> AddUnique | AddCheck | AddForeignKey | AddPrimaryKey:
     match table_constraint(reader, table):
         case UniqueDefinition() as unique:
             return AddUnique(unique)
@@ -148,8 +153,8 @@ def _add_constraint(reader: Reader, table: str) -> AddUnique | AddCheck | AddFor
             return AddCheck(check)
         case ForeignKeyDefinition() as key:
             return AddForeignKey(key)
-        case KeyDefinition(position=position):
-            raise FeatureNotSupported(_KEY_CHANGE, position=position)
+        case KeyDefinition(columns=columns, position=position):
+            return AddPrimaryKey(columns, position)
 
 
 def _at_lock(reader: Reader) -> bool:

@@ -254,6 +254,14 @@ class AddForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
+class AddPrimaryKey:
+    """ADD PRIMARY KEY (a, b), beside DROP CONSTRAINT of the one there is."""
+
+    columns: tuple[str, ...]
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ValidateConstraint:
     name: str
     position: int = 1
@@ -298,6 +306,7 @@ Action: TypeAlias = (
     | AddUnique
     | AddCheck
     | AddForeignKey
+    | AddPrimaryKey
     | ValidateConstraint
     | DropConstraint
     | AddLock

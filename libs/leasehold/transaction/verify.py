@@ -31,6 +31,7 @@ from leasehold.schema.key_values import compose
 from leasehold.transaction.binding import Binding, binding
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
 from leasehold.transaction.references import check_references, concerns
+from leasehold.transaction.twins import Followed, Touched, followed
 from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
 
 RowReader = Callable[[Descriptor, Key], Row | None]
@@ -45,13 +46,15 @@ class VerifyRules:
     genids_are_verified: bool = True  # T1
     pinned_is_checked: bool = True  # D3: a statement reads rows two versions ahead of its own
     fill_leaves_genids: bool = True  # ⚠ chunks: a schema change gives writers verify errors
+    twin_follows: bool = True  # a write goes to both tables while a primary key changes
 
 
 RULES: Final = VerifyRules()
 
 
 class Decided(NamedTuple):
-    """An accepted request: its changes in order, with the rows they were verified against.
+    """An accepted request: its changes in order, with the rows they were verified against; behind
+    them those of twins (`twins.py`).
 
     `versions`: table id → version used. `before[i]` is the row under `changes[i]`.
     """
@@ -106,10 +109,15 @@ def verify(
         change = _decide(operation, descriptor, key, row, rules, moment)
         if change is None:
             return Decided((), (), versions, 0)
+        final = {}
         if _looked_at_the_end(descriptor, catalog):
-            final = {(descriptor.table_id, key): FinalRow(descriptor, row, change.image)}
-            _check_end(final, catalog, rows, holders)
-        return Decided((change,), (row,), versions, 1)
+            final[descriptor.table_id, key] = FinalRow(descriptor, row, change.image)
+        touched = []
+        if descriptor.twin:
+            touched.append(Touched(descriptor, row, _after(change, row, lsn, 0)))
+        behind = _check_end(final, touched, catalog, rows, holders, rules)
+        changes = (change, *(each.change for each in behind))
+        return Decided(changes, (row, *(each.before for each in behind)), versions, 1)
     return _verify_many(request, catalog, rows, lsn, versions, rules, holders, moment)
 
 
@@ -119,14 +127,34 @@ def _looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
 
 def _check_end(
     final: dict[tuple[int, Key], FinalRow],
+    touched: list[Touched],
     catalog: Catalog,
     rows: RowReader,
     holders: HolderReader | None,
-) -> None:
-    """T3: what is looked at when all of the request is known."""
-    assert holders is not None, "unique indexes and foreign keys need a reader of entries"
-    check_unique(final, holders)
-    check_references(final, catalog, rows, holders)
+    rules: VerifyRules,
+) -> list[Followed]:
+    """T3: what is looked at when all of the request is known; → the changes of twins.
+
+    Twins' rows are equal to rows that are looked at, so nothing is asked of them. But they may
+    refer to a parent, and what a request does to them is part of it."""
+    if not final and not touched:
+        return []
+    if final:
+        assert holders is not None, "unique indexes and foreign keys need a reader of entries"
+        check_unique(final, holders)
+    behind: list[Followed] = []
+    if touched and rules.twin_follows:
+        behind = followed(touched, catalog, rows)
+    if final:
+        assert holders is not None
+        twins = {
+            (each.descriptor.table_id, each.change.key): FinalRow(
+                each.descriptor, each.before, each.change.image
+            )
+            for each in behind
+        }
+        check_references({**final, **twins}, catalog, rows, holders)
+    return behind
 
 
 def _verify_many(
@@ -143,6 +171,7 @@ def _verify_many(
     final: dict[tuple[int, Key], FinalRow] = {}
     changes: list[RowChange] = []
     before: list[Row | None] = []
+    with_twin: dict[tuple[int, Key], tuple[Descriptor, Row | None]] = {}
     for number, operation in enumerate(request.operations):
         descriptor = catalog.resolve(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
@@ -164,11 +193,16 @@ def _verify_many(
         if _looked_at_the_end(descriptor, catalog):
             before_all = final[name].before if name in final else row
             final[name] = FinalRow(descriptor, before_all, change.image)
+        if descriptor.twin:
+            with_twin.setdefault(name, (descriptor, row))
         changes.append(change)
         before.append(row)
-    if final:
-        _check_end(final, catalog, rows, holders)
-    return Decided(tuple(changes), tuple(before), versions, len(changes))
+    touched = [Touched(*known, overlay[name]) for name, known in with_twin.items()]
+    behind = _check_end(final, touched, catalog, rows, holders, rules)
+    own = len(changes)
+    changes += [each.change for each in behind]
+    before += [each.before for each in behind]
+    return Decided(tuple(changes), tuple(before), versions, own)
 
 
 def _with_key(operation: Operation, descriptor: Descriptor) -> Operation:

@@ -241,7 +241,7 @@ def changed(track: Track, edits: tuple[Edit, ...]) -> dict[str, Any]:
     """Fields that a step sets, a new element's compared with what it will be in the end."""
     if not edits:
         return {}
-    ((kind, element_id, before, after),) = edits
+    ((kind, element_id, before, after, _),) = edits
     assert (kind, element_id) == track.name
     if after is None:
         return GONE

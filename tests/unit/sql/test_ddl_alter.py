@@ -182,7 +182,6 @@ REFUSED: list[Refusal] = [
     (ALTER + "add a int generated always as identity", FeatureNotSupported, 25),
     (ALTER + "add a int default now()", WrongType, 33),
     (ALTER + "add a int default 'x'", InvalidText, 33),
-    (ALTER + "add primary key (a)", FeatureNotSupported, 19),
     (ALTER + "add foreign key (a)", SyntaxInvalid, 34),
     (ALTER + "add foreign key (a, a) references u", DuplicateColumn, 31),
     (ALTER + "add foreign key (a) references u on delete cascade", FeatureNotSupported, 58),
