@@ -87,7 +87,7 @@ class Write:
         if self.op != "delete":
             made["values"] = self.given(shift)
             if other and self.op in ("insert", "upsert"):
-                made["values"] |= {other: self.at(shift)}
+                made["values"] = {other: self.at(shift), **made["values"]}
         if version is not None:
             made["schema_version"] = version
         return made

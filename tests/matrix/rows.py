@@ -106,9 +106,8 @@ def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int)
             demand(write.op != "insert", "T1", f"row {key} was inserted twice")
             rows[key].update({former.get(c, c): v for c, v in given.items()})
         elif write.op != "update":
-            rows[key] = inserted(given, content, at_us)
-            if rekeyed is not None:
-                rows[key][rekeyed.column] = key
+            same = {} if rekeyed is None else {rekeyed.column: key}
+            rows[key] = same | inserted(given, content, at_us)
         if key in rows:
             _compute(definition, rows[key], content)
     return rows

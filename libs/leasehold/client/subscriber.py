@@ -23,6 +23,7 @@ from leasehold.client.version_diff import ElementChange, diff
 from leasehold.model.errors import NotCoherent
 from leasehold.model.records import RowsTruncated, VersionEvent
 from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.states import READABLE
 
 POLL_S: Final = 0.2
 LEASE_WAIT_S: Final = 0.2
@@ -169,7 +170,9 @@ class Subscriber:
             if before is not None and before.version >= event.version:
                 continue
             self._before[event.table_id] = descriptor
-            if event.name in self._tables and event.table_id not in self._followed:
+            # Not before it is public: one that is to take another's place has its rows already.
+            named = descriptor.name in self._tables and descriptor.state in READABLE
+            if named and event.table_id not in self._followed:
                 self._followed[event.table_id] = event.name
                 self._road.follow(event.table_id)
             yield VersionNews(event, descriptor, diff(before, descriptor))

@@ -74,14 +74,18 @@ class _Shown(NamedTuple):
 
 
 def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, ...]:
-    """Changes from one version to another of the same table, in order of element ids.
+    """Changes from one version to another of the same table, in order of element ids; also of one
+    that took its place under another primary key.
 
     Without `before` every element of `after` is new. Versions need not follow each other: a
     reader of the compacted topic may have missed some, and may look back too.
     """
-    assert before is None or before.table_id == after.table_id, "versions of one table"
-    old = _elements(before)
-    new = _elements(after)
+    if before is not None and before.table_id != after.table_id:
+        # One took the other's place; elements kept their ids.
+        assert before.table_id == after.former or after.table_id == before.former, "of one table"
+    keyed = before is not None and before.primary_key != after.primary_key
+    old = _elements(before, keyed=keyed)
+    new = _elements(after, keyed=keyed)
     changes = []
     for element_id in sorted(old.keys() | new.keys()):
         if element_id == TABLE_ITSELF and before is None:
@@ -181,10 +185,14 @@ def _literal(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _elements(descriptor: Descriptor | None) -> dict[int, _Shown]:
+def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown]:
+    """`keyed`: the primary key is told, too."""
     if descriptor is None:
         return {}
-    table = _Shown("table", descriptor.name, descriptor.state, table_words(descriptor))
+    words = table_words(descriptor)
+    if keyed:
+        words = f"primary key ({', '.join(c.name for c in descriptor.key_columns)})"
+    table = _Shown("table", descriptor.name, descriptor.state, words)
     found = {TABLE_ITSELF: table}
     for element in descriptor.elements:
         words = element_words(descriptor, element)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -65,24 +65,45 @@ def history_of(events: Iterable[VersionEvent], table: str) -> TableHistory:
     """Of the table that has this name now, else of the last one that had it. Raises UnknownTable.
 
     Events may come more than once, as they do when a reader begins again."""
-    named = [h for h in _histories(events) if any(table in _names(event) for event in h.events)]
+    known = {h.newest.table_id: h for h in _histories(events)}
+    named = [h for h in known.values() if any(table in _names(event) for event in h.events)]
     if not named:
         raise UnknownTable(f"table {table!r} does not exist, and never did", table=table)
-    return max(named, key=lambda h: (table in _names(h.newest), h.newest.table_id))
+    found = max(
+        named, key=lambda h: (table in _names(h.newest), _is_public(h.newest), h.newest.table_id)
+    )
+    return _with_former(found, known)
+
+
+def _is_public(event: VersionEvent) -> bool:
+    return bool(event.body["state"] == State.PUBLIC.label)
+
+
+def _with_former(history: TableHistory, known: Mapping[int, TableHistory]) -> TableHistory:
+    """With the versions of the table whose place it took, which its numbers go on from."""
+    former = known.get(history.newest.body.get("former", 0))
+    taken = next((event.version for event in history.events if _is_public(event)), None)
+    if former is None or taken is None:
+        return history
+    before = [e for e in _with_former(former, known).events if e.version < taken]
+    return _dense([*before, *(e for e in history.events if e.version >= taken)])
 
 
 def event_at(events: Iterable[VersionEvent], table: str, lsn: int) -> VersionEvent:
     """The version of the table that was called `table` at `lsn`, current then.
 
     Raises UnknownTable, and SnapshotTooOld where what was current then is no longer kept."""
-    begins_later = []
+    begins_later, found = [], []
     for history in _histories(events):
         then = [event for event in history.events if event.lsn <= lsn]
         if then and table in _names(then[-1]):
-            return then[-1]
+            found.append(then[-1])
         oldest = history.events[0]
-        if not then and oldest.version > 1:
+        if not then and oldest.version > 1 and not oldest.body.get("former"):
             begins_later.append(oldest)
+    if found:
+        # Of two that follow each other under one name the one that is read.
+        return next(filter(_is_public, found), found[0])
     if begins_later:
         oldest = min(begins_later, key=lambda event: event.lsn)
         raise SnapshotTooOld(

@@ -68,7 +68,7 @@ from leasehold.schema.job_moves import (
 )
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSide, LedgerSideSettings, Wanted
-from leasehold.schema.plan import next_descriptors
+from leasehold.schema.plan import moves, next_descriptors
 from leasehold.schema.verification import Judgement, job_of, judge
 
 NS_PER_MS: Final = 1_000_000
@@ -298,8 +298,8 @@ class Coordinator:
         return self._ask_publish(job, now)
 
     def _tables(self, job: Job) -> tuple[int, ...]:
-        """Those of the job's tables that are in the log; one that it makes is not, at first."""
-        return tuple(table_id for table_id in job.tables if self._catalog.has(table_id))
+        """Those of the job's tables that move with its steps now."""
+        return tuple(table_id for table_id in job.tables if moves(self._catalog, table_id))
 
     def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
         """All tables in one call, which takes all of them or none (D9). The job is the number that

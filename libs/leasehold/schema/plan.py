@@ -172,14 +172,23 @@ def next_descriptor(job: Job, catalog: Catalog) -> Descriptor:
 def next_descriptors(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
     """Those of all its tables, which it publishes in one commit (D9). A table that it makes is
     there from the step on that has it."""
-    made = [next_descriptor(job, catalog)]
-    for table_id in job.tables[1:]:
+    made = []
+    for table_id in job.tables:
         edits = job.edits_of(table_id)
-        if catalog.has(table_id):
+        if moves(catalog, table_id):
             made.append(edited(catalog.newest(table_id), edits, job.fence_lsn))
         elif edits:
             made.append(created(edits, job.versions[table_id]))
     return tuple(made)
+
+
+def moves(catalog: Catalog, table_id: int) -> bool:
+    """Is a job's table in the log, and not absent for all? One that the job makes comes later, and
+    goes earlier where the job is turned back."""
+    if not catalog.has(table_id):
+        return False
+    newest = catalog.newest(table_id)
+    return newest.state is not State.ABSENT or catalog.min_version(table_id) < newest.version
 
 
 def busy_job(catalog: Catalog, table_id: int) -> Job | None:
@@ -335,9 +344,7 @@ def _alter_table(statement: AlterTable, catalog: Catalog, moment: Moment) -> Cha
     return changes
 
 
-def _another_key(
-    table: Descriptor, key: AddPrimaryKey, catalog: Catalog
-) -> Changes | NothingToDo:
+def _another_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Changes | NothingToDo:
     columns = key_columns(table, key)
     if tuple(column.element_id for column in columns) == table.primary_key:
         return NothingToDo(f"({', '.join(key.columns)}) is the primary key already")

@@ -149,6 +149,4 @@ def _with_index(table: Descriptor, foreign: ForeignKey, taken: set[str]) -> Desc
         for k in table.foreign_keys
     )
     next_id = max(table.next_element_id, found + 1)
-    return replace(
-        table, indexes=tuple(indexes), foreign_keys=tuple(keys), next_element_id=next_id
-    )
+    return replace(table, indexes=tuple(indexes), foreign_keys=tuple(keys), next_element_id=next_id)

@@ -1,0 +1,145 @@
+"""Another primary key: no order of writes, chunks and turns of the job does harm, and every unsafe
+order is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from leasehold.schema.elements import Index
+from leasehold.schema.job import Job, Phase
+from leasehold.schema.primary_key import key_tracks
+from leasehold.schema.states import State
+from leasehold.schema.steps import steps_of
+from leasehold.schema.tracks import UNCHANGED, Stage, Track
+from leasehold.transaction.verify import RULES as VERIFY_RULES
+from tests.models.explorer import Report, explore
+from tests.models.summary import AddLine, ModelLine
+from tests.schema_change.twins import Rules, Twins, World, key_change
+
+STATES_MAX: Final = 2_000_000
+
+
+def explored(twins: Twins) -> Report[World]:
+    return explore(tuple(twins.starts()), twins.successors, twins.invariant, states_max=STATES_MAX)
+
+
+def told(report: Report[World], twins: Twins) -> str:
+    if report.violation is None:
+        return "no harm"
+    return report.violation.words(lambda w: f"{w.held.rows} | {twins.all[w.at].words}")
+
+
+def test_no_order_does_harm(model_line: AddLine) -> None:
+    twins = Twins(*key_change())
+    report = explored(twins)
+    line = ModelLine(
+        "primary key", "-", report.states, report.transitions, report.exhausted, "no harm"
+    )
+    model_line(line)
+    assert report.violation is None, told(report, twins)
+    assert report.exhausted
+    places = {words.split(", ", 1)[1] for words in twins.reached}
+    assert {f"step 4 {Phase.DRAINING.value}", f"step 3 {Phase.BACKFILLING.value}"} <= places
+    assert {words.split(", ")[0] for words in twins.reached} >= {
+        "running",
+        "rolling back",
+        "succeeded",
+        "failed",
+        "cancelled",
+    }
+
+
+# ------------------------------------------------------------------ unsafe orders
+
+
+def tracks() -> tuple[Track, list[Track], Track, Track]:
+    """Of the plan: the key's index, NOT NULL, the table, the one that takes its place."""
+    catalog, _ = key_change()
+    table = catalog.resolve("t")
+    key, *columns, own, other = key_tracks(table, (table.column("k"),), 2, set())
+    assert isinstance(key.element, Index)
+    return key, columns, own, other
+
+
+def by(*made: Track) -> Job:
+    steps, point = steps_of(made)
+    return replace(key_change()[1], steps=steps, point=point)
+
+
+def at_once() -> Job:
+    key, columns, own, other = tracks()
+    filling = other.rise[-1]
+    later = replace(own, rise=(*own.rise[:-1], UNCHANGED, own.rise[-1]))
+    return by(key, *columns, later, replace(other, rise=(*other.rise[:-2], UNCHANGED, filling)))
+
+
+def without_unique() -> Job:
+    _, columns, own, other = tracks()
+    enforced = [replace(c, rise=c.rise[-1:]) for c in columns]
+    return by(*enforced, replace(own, rise=own.rise[-1:]), replace(other, rise=other.rise[-2:]))
+
+
+def without_not_null() -> Job:
+    key, _, own, other = tracks()
+    return by(key, own, other)
+
+
+def unread_at_once() -> Job:
+    key, columns, own, other = tracks()
+    gone = (Stage({"state": State.DELETE_ONLY}), UNCHANGED, own.fall[-1])
+    return by(key, *columns, replace(own, fall=gone), other)
+
+
+def left_at_once() -> Job:
+    key, columns, own, other = tracks()
+    parted = (other.fall[0], other.fall[-1])
+    return by(
+        key, *columns, replace(own, fall=(own.fall[0], own.fall[-1])), replace(other, fall=parted)
+    )
+
+
+def unfilled() -> Job:
+    key, columns, own, other = tracks()
+    written = Stage({"state": State.WRITE_ONLY})
+    return by(key, *columns, own, replace(other, rise=(*other.rise[:-1], written)))
+
+
+UNSAFE = {
+    "absent, then written": at_once,
+    "the key is not unique first": without_unique,
+    "the key may be NULL": without_not_null,
+    "the old table is not written for its last readers": unread_at_once,
+    "the old table keeps rows when its writers leave it": left_at_once,
+    "no row is filled": unfilled,
+}
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
+    twins = Twins(key_change()[0], UNSAFE[name](), cancel=False)
+    report = explored(twins)
+    assert report.violation is not None, f"{name}: {report.states} states and no harm"
+    harm = report.violation.harm
+    told_of = (report.states, report.transitions, False, harm)
+    model_line(ModelLine(f"primary key: {name}", "-", *told_of))
+
+
+RULES = {
+    "a write goes to one table alone": Rules(verify=replace(VERIFY_RULES, twin_follows=False)),
+    "filled rows get new genids": Rules(verify=replace(VERIFY_RULES, fill_leaves_genids=False)),
+    "nobody waits for older versions": Rules(drain=False),
+    "filled before the fence": Rules(fence_before_fill=False),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
+    twins = Twins(*key_change(), rules=RULES[name], cancel=False)
+    report = explored(twins)
+    assert report.violation is not None, f"{name}: {report.states} states and no harm"
+    harm = report.violation.harm
+    told_of = (report.states, report.transitions, False, harm)
+    model_line(ModelLine(f"primary key: {name}", "-", *told_of))

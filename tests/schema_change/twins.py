@@ -1,0 +1,447 @@
+"""The model of a change of the primary key: rows that move, in two tables that follow each other.
+
+What is real: plan and steps, `next_descriptors`, `job_moves`, `verify` and what it does to twins,
+the store's key-value form, `accept_chunk` and `slice_chunk`, d ⊨ S. As in `model.py` whoever may
+use a version does, with any operation at any time; a chunk of a run that has begun may come at any
+later moment, again and again.
+
+Rows: `id` and `k` from small domains, `v` to tell a row that was not followed. Genids are compared
+after each operation and then forgotten, since only their being equal matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from leasehold.adapters.memory_contents import Contents
+from leasehold.adapters.memory_store import MemoryStore
+from leasehold.model.errors import Refused, StaleVersion, UnknownVersion
+from leasehold.model.records import (
+    ChangeRequest,
+    Chunk,
+    DescriptorWrite,
+    JobWrite,
+    MinVersion,
+    Operation,
+    OperationKind,
+    RowChange,
+)
+from leasehold.replication.fill import slice_chunk
+from leasehold.schema import job_moves as go
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.chunk_gate import accept_chunk
+from leasehold.schema.consistency import KeyValueData, violations
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import ALL_ROWS
+from leasehold.schema.job import Job, Phase
+from leasehold.schema.job_rules import RULES as JOB_RULES
+from leasehold.schema.job_rules import JobRules
+from leasehold.schema.plan import CreateTablePlan, JobPlan, moves, next_descriptors
+from leasehold.schema.states import State
+from leasehold.schema.verification import as_if_public
+from leasehold.transaction.twins import key_in
+from leasehold.transaction.verify import RULES as VERIFY_RULES
+from leasehold.transaction.verify import VerifyRules, verify
+from tests.schema_change.changes import planned
+
+ID, K, V = 1, 2, 3
+TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, k integer, v integer)"
+CHANGE: Final = "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (k)"
+LSN: Final = 9
+VERSIONS_MAX: Final = 3
+IDS: Final = (1, 2)
+KS: Final = (1, 2, None)
+
+
+class Rows(NamedTuple):
+    """What a store holds: rows (table, key, pairs) and entries, sorted."""
+
+    rows: tuple[tuple[int, tuple[Any, ...], tuple[tuple[int, Any], ...]], ...] = ()
+    entries: tuple[Any, ...] = ()
+
+
+class World(NamedTuple):
+    """`todo`: keys whose chunk of the running fill is still to come; `at`: number of a position."""
+
+    held: Rows
+    at: int
+    todo: frozenset[Any] = frozenset()
+    harm: str = ""
+
+
+@dataclass(frozen=True)
+class Position:
+    """`runs`: of fills that have begun: (run, element, version)."""
+
+    job: Job
+    catalog: Catalog
+    runs: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def words(self) -> str:
+        return f"{self.job.status.value}, step {self.job.step} {self.job.phase.value}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is to be found when it is off."""
+
+    verify: VerifyRules = VERIFY_RULES
+    job: JobRules = JOB_RULES
+    drain: bool = True
+    fence_before_fill: bool = True
+    verified: bool = True
+
+
+class Harmful(Exception):
+    """What went wrong."""
+
+
+def key_change(sql: str = CHANGE) -> tuple[Catalog, Job]:
+    catalog = Catalog()
+    made = planned(TABLE, catalog)
+    assert isinstance(made, CreateTablePlan)
+    catalog.apply(DescriptorWrite(1, 1, made.descriptor.to_wire()), 0, 0)
+    asked = planned(sql, catalog)
+    assert isinstance(asked, JobPlan)
+    return catalog, asked.job
+
+
+@dataclass
+class Twins:
+    """`job` may be one on another way than the plan's."""
+
+    catalog: Catalog
+    job: Job
+    rules: Rules = Rules()
+    cancel: bool = True
+    reached: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.catalog.apply(JobWrite(self.job.job_id, self.job.to_wire()), 0, 0)
+        self.all = [Position(self.job, self.catalog)]
+        self._numbers: dict[Any, int] = {}
+        self._found: dict[Any, str] = {}
+        self._requests = {"id": _requests("id"), "k": _requests("k")}
+
+    def starts(self) -> Iterator[tuple[str, World]]:
+        """Each table of so many rows, the job in its first place."""
+        for ks in product((*KS, "gone"), repeat=len(IDS)):
+            rows = tuple(
+                (1, (row,), _pairs({ID: row, K: k, V: 0}))
+                for row, k in zip(IDS, ks, strict=True)
+                if k != "gone"
+            )
+            yield f"{ks}", World(Rows(rows), 0)
+
+    # ------------------------------------------------------------ invariant
+
+    def invariant(self, world: World) -> str | None:
+        position = self.all[world.at]
+        self.reached.add(position.words)
+        key = world.held, world.at
+        if not world.harm and key not in self._found:
+            self._found[key] = self._wrong(world.held, position)
+        return world.harm or self._found[key] or None
+
+    def _wrong(self, held: Rows, position: Position) -> str:
+        catalog = position.catalog
+        data = {t: _data(held, t) for t in position.job.tables if catalog.has(t)}
+        shown = []
+        for version in _in_use(catalog):
+            descriptor = catalog.resolve("t", version)
+            table = descriptor.table_id
+            shown.append(_images(held, table))
+            found = violations(data[table], descriptor, frozenset((4,)))
+            if found:
+                return f"version {version}: {found[0].words} at {found[0].key}"
+        if any(each != shown[0] for each in shown):
+            return f"who reads the version before sees other rows: {shown}"
+        return self._beside(held, catalog, data)
+
+    def _beside(self, held: Rows, catalog: Catalog, data: dict[int, KeyValueData]) -> str:
+        """The table that is not read has no row that the other has not."""
+        versions = _in_use(catalog)
+        named = catalog.resolve("t")
+        other = next((t for t in data if t != named.table_id), None)
+        if other is None or any(
+            not _kept(catalog, other, v) or catalog.version(other, v).state is State.ABSENT
+            for v in versions
+        ):
+            return ""
+        beyond = _images(held, other) - _images(held, named.table_id)
+        if beyond:
+            return f"the table that follows has rows of its own: {sorted(map(repr, beyond))}"
+        found = violations(data[other], catalog.newest(other), frozenset((4,)))
+        return f"the table that follows: {found[0].words}" if found else ""
+
+    # ------------------------------------------------------------ transitions
+
+    def successors(self, world: World) -> Iterator[tuple[str, World]]:
+        if world.harm:
+            return
+        position = self.all[world.at]
+        store = _store(world.held)
+        for version in _in_use(position.catalog):
+            descriptor = position.catalog.resolve("t", version)
+            name = descriptor.key_columns[0].name
+            for request in self._requests[name]:
+                done = self._written(world, position, store, request, version)
+                if done is not None:
+                    yield f"{_words(request)} for version {version}", done
+        yield from self._chunks(world, position)
+        yield from self._job(world, position)
+
+    def _written(
+        self,
+        world: World,
+        position: Position,
+        store: MemoryStore,
+        request: ChangeRequest,
+        version: int,
+    ) -> World | None:
+        operations = tuple(o._replace(schema_version=version) for o in request.operations)
+        asked = request._replace(operations=operations)
+        try:
+            decided = verify(
+                asked, position.catalog, store.row, LSN, self.rules.verify, store.holders
+            )
+        except StaleVersion as error:
+            if not _deserved(world.held, position.catalog.resolve("t", version), request):
+                return world._replace(harm=f"refused for the change's sake: {error.message}")
+            return None
+        except Refused:
+            return None
+        if not decided.changes:
+            return None
+        return self._applied(world, position, _store(world.held), decided.changes)
+
+    def _applied(
+        self,
+        world: World,
+        position: Position,
+        store: MemoryStore,
+        changes: tuple[RowChange, ...],
+    ) -> World:
+        for number, change in enumerate(changes):
+            descriptor = position.catalog.version(change.table_id, change.version)
+            store.change(descriptor, change, LSN, number, None)
+        harm = self._genids_differ(store, position)
+        return world._replace(held=_rows_of(store), harm=harm)
+
+    def _genids_differ(self, store: MemoryStore, position: Position) -> str:
+        first, *others = position.job.tables
+        for other in others:
+            if not moves(position.catalog, other) or not moves(position.catalog, first):
+                continue
+            twin = position.catalog.newest(other)
+            if not twin.twin:
+                continue
+            for table, key in store._now.exists:
+                row = store._now.row(table, key)
+                if table != first or row is None or (in_twin := key_in(twin, row.values)) is None:
+                    continue
+                same = store._now.row(other, in_twin)
+                if same is not None and same.values == row.values and same.genids != row.genids:
+                    return f"the genids of a row differ: {row} and {same}"
+        return ""
+
+    def _chunks(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
+        for run, element_id, version in position.runs:
+            for key in IDS:
+                chunk = Chunk(1, run, 1, version, element_id, (((key,), 1),))
+                if not accept_chunk(position.catalog, chunk, self.rules.job):
+                    continue
+                store = _store(world.held)
+                part = slice_chunk(chunk, 0, 1, position.catalog, store, self.rules.verify)
+                for fill in part.fills:
+                    store.fill(position.catalog.version(1, fill.version), fill)
+                after = self._applied(world, position, store, part.changes)
+                now = run == position.job.run and position.job.phase is Phase.BACKFILLING
+                todo = world.todo - {key} if now else world.todo
+                yield f"chunk of run {run}, row {key}", after._replace(todo=todo)
+
+    def _job(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
+        job = position.job
+        if self.cancel and go.can_turn_back(job):
+            yield "cancel", self._go(world, go.turned_back(job, 0))
+        match job.phase:
+            case Phase.PUBLISHING:
+                made = next_descriptors(job, position.catalog)
+                writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made]
+                after = self._go(world, go.published(job, 0), *writes)
+                if not self.rules.fence_before_fill and ALL_ROWS in job.current.fills:
+                    after = self._go(after, go.fenced(self.all[after.at].job, 0))
+                yield f"published: {job.current.label}", after
+            case Phase.DRAINING:
+                fences = [
+                    MinVersion(t, job.versions[t]) for t in job.tables if moves(position.catalog, t)
+                ]
+                yield "drained", self._go(world, go.fenced(job, 0), *fences)
+            case Phase.BACKFILLING if not world.todo:
+                yield "filled", self._go(world, go.filled(job, 0))
+            case Phase.VALIDATING:
+                yield "Spark finds nothing", self._go(world, go.validated(job, 0))
+            case Phase.VERIFYING:
+                yield self._verified(world, position)
+
+    def _verified(self, world: World, position: Position) -> tuple[str, World]:
+        job = position.job
+        words = self._check(world.held, position) if self.rules.verified else ""
+        if not words:
+            return "verified", self._go(world, go.verified(job, 0))
+        values = [dict(pairs).get(K) for table, _, pairs in world.held.rows if table == 1]
+        if None not in values and len(set(values)) == len(values):
+            return "verification", world._replace(harm=f"refuted without a reason: {words}")
+        return f"refuted: {words}", self._go(world, go.turned_back(job, 0, words))
+
+    def _check(self, held: Rows, position: Position) -> str:
+        elements, newest = position.job.current.verifies, position.catalog.newest(1)
+        found = violations(_data(held, 1), as_if_public(newest, elements))
+        wrong = [v.words for v in found if v.element_id in elements]
+        if ALL_ROWS in elements and _images(held, 1) != _images(held, newest.twin):
+            wrong.append("the rows of the two tables differ")
+        return wrong[0] if wrong else ""
+
+    def _go(self, world: World, job: Job, *writes: Any) -> World:
+        before = self.all[world.at]
+        place = (
+            job.step,
+            job.phase,
+            job.status,
+            job.fill,
+            job.run,
+            len(job.steps),
+            job.error,
+            world.at,
+        )
+        if place not in self._numbers:
+            catalog = before.catalog.copy()
+            job = replace(job, marks=())
+            if not self.rules.drain:
+                writes = tuple(w for w in writes if not isinstance(w, MinVersion))
+            for write in (*writes, JobWrite(job.job_id, job.to_wire())):
+                catalog.apply(write, 0, 0)
+            runs = before.runs
+            if job.run != before.job.run and job.phase is Phase.BACKFILLING:
+                runs = (*runs, (job.run, job.element_id, job.versions[1]))
+            self._numbers[place] = len(self.all)
+            self.all.append(Position(job, catalog, runs))
+        at = self._numbers[place]
+        world = world._replace(held=_without_dead(world.held, self.all[at].catalog))
+        todo = world.todo
+        if job.phase is Phase.BACKFILLING and job.run != before.job.run:
+            todo = frozenset(key[0] for table, key, _ in world.held.rows if table == 1)
+        elif job.phase is not Phase.BACKFILLING:
+            todo = frozenset()
+        return world._replace(at=at, todo=todo)
+
+
+# ------------------------------------------------------------------ parts
+
+
+def _in_use(catalog: Catalog) -> tuple[int, ...]:
+    """Versions under which table t may be named, the newest first."""
+    newest = catalog.resolve("t").version
+    found = []
+    for version in range(newest, max(newest - VERSIONS_MAX, 0), -1):
+        try:
+            catalog.resolve("t", version)
+        except (StaleVersion, UnknownVersion):
+            break
+        found.append(version)
+    return tuple(found)
+
+
+def _deserved(held: Rows, named: Descriptor, request: ChangeRequest) -> bool:
+    """Only who writes under the new key may be told to come again: with a value that is another
+    row's old key."""
+    given = {operation.values.get("id") for operation in request.operations}
+    rows = (dict(pairs) for pairs in _images(held, named.table_id))
+    return bool(named.former) and any(row.get(ID) in given for row in rows)
+
+
+def _kept(catalog: Catalog, table: int, version: int) -> bool:
+    return any(d.version == version for d in catalog.versions(table))
+
+
+def _without_dead(held: Rows, catalog: Catalog) -> Rows:
+    """What nobody can see any more is removed at once: whole tables, and the index of the job."""
+    rows = tuple(row for row in held.rows if moves(catalog, row[0]))
+    indexed = any(d.indexes for d in catalog.versions(1) if d.version >= catalog.min_version(1))
+    entries = held.entries if indexed and moves(catalog, 1) else ()
+    return Rows(rows, entries)
+
+
+def _pairs(values: dict[int, Any]) -> tuple[tuple[int, Any], ...]:
+    return tuple(sorted((e, v) for e, v in values.items() if v is not None))
+
+
+def _images(held: Rows, table: int) -> set[Any]:
+    return {pairs for t, _, pairs in held.rows if t == table}
+
+
+def _store(held: Rows) -> MemoryStore:
+    store = MemoryStore()
+    now = Contents()
+    for table, key, pairs in held.rows:
+        now.exists[table, key] = ({0: 1}, 1)
+        now.pairs[table, key] = dict(pairs)
+    now.entries = set(held.entries)
+    store._now = now
+    return store
+
+
+def _rows_of(store: MemoryStore) -> Rows:
+    now = store._now
+    rows = [(*row, _pairs(now.pairs.get(row, {}))) for row in now.exists]
+    return Rows(tuple(sorted(rows, key=repr)), tuple(sorted(now.entries, key=repr)))
+
+
+def _data(held: Rows, table: int) -> KeyValueData:
+    rows = [(key, pairs) for t, key, pairs in held.rows if t == table]
+    return KeyValueData(
+        exists={key for key, _ in rows},
+        columns={(key, e): v for key, pairs in rows for e, v in pairs},
+        entries={(i, values, key) for t, i, values, key in held.entries if t == table},
+    )
+
+
+def _operation(kind: OperationKind, key: dict[str, Any], values: dict[str, Any]) -> Operation:
+    return Operation(kind, "t", key, values)
+
+
+def _requests(key: str) -> tuple[ChangeRequest, ...]:
+    """All that a writer at a version with this key may ask for: single rows, and two that exchange
+    what they hold in the column of the other key."""
+    other, others = ("k", KS) if key == "id" else ("id", IDS)
+    keys = [k for k in (IDS if key == "id" else KS) if k is not None]
+    kinds = OperationKind
+    single = [
+        *(_operation(kinds.INSERT, {key: k}, {other: o, "v": 0}) for k in keys for o in others),
+        *(_operation(kinds.UPDATE, {key: k}, {other: o}) for k in keys for o in others),
+        *(_operation(kinds.UPDATE, {key: k}, {"v": 1}) for k in keys),
+        *(_operation(kinds.DELETE, {key: k}, {}) for k in keys),
+    ]
+    exchanged = [
+        (
+            _operation(kinds.UPDATE, {key: 1}, {other: a}),
+            _operation(kinds.UPDATE, {key: 2}, {other: b}),
+        )
+        for a, b in ((1, 2), (2, 1))
+    ]
+    replaced = [
+        (
+            _operation(kinds.DELETE, {key: 1}, {}),
+            _operation(kinds.UPDATE, {key: 2}, {other: 1}),
+        )
+    ]
+    groups = [*((each,) for each in single), *exchanged, *replaced]
+    return tuple(ChangeRequest(b"", tuple(group)) for group in groups)
+
+
+def _words(request: ChangeRequest) -> str:
+    return "; ".join(f"{o.kind.name} {dict(o.key)} {dict(o.values)}" for o in request.operations)
