@@ -50,7 +50,7 @@ def _shown(world: World) -> Rows:
     newest = snapshot.newest(world.newest.name)
     rows = {}
     for _, row in snapshot.scan(newest, None, None, rows_max=ROWS_MAX):
-        columns = {n: row.values.get(c.element_id) for n, c in newest.by_name.items()}
+        columns: dict[str, Any] = {n: row.values.get(c.element_id) for n, c in newest.by_name.items()}
         rows[int(columns.pop("id"))] = columns
     return rows
 

@@ -281,7 +281,7 @@ class Twins:
                     MinVersion(t, job.versions[t]) for t in job.tables if moves(position.catalog, t)
                 ]
                 yield "drained", self._go(world, go.fenced(job, 0), *fences)
-            case Phase.BACKFILLING if not world.todo:
+            case Phase.BACKFILLING if not (world.todo and _images(world.held, 1)):
                 yield "filled", self._go(world, go.filled(job, 0))
             case Phase.VALIDATING:
                 yield "Spark finds nothing", self._go(world, go.validated(job, 0))

@@ -130,7 +130,7 @@ def body_of(element: Element | Descriptor) -> Body:
 
 
 def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
-    """The next version: `descriptor` with `edits` of its elements made; no edits, an unchanged next version.
+    """The next version: `descriptor` with `edits` made; no edits, an unchanged next version.
     `fence` is the LSN of the fence before it, for lock moves that say FENCE_BEFORE.
 
     Element ids are raised for good, whatever becomes of the element. One changer per table (D9)
@@ -162,7 +162,8 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
 def created(edits: tuple[Edit, ...], version: int) -> Descriptor:
     """The first version of a table that a job makes: one edit that holds all of it."""
     (edit,) = edits
-    assert edit.kind is Kind.TABLE and edit.before is None and edit.after is not None, edit
+    assert (edit.kind, edit.before) == (Kind.TABLE, None), edit
+    assert edit.after is not None, edit
     return replace(from_wire(dict(edit.after)), version=version)
 
 

@@ -30,8 +30,8 @@ class JobMemory:
     """`expects`: the job as it was when a Write was given, None = no Write is on its way.
     `wrote`: the job as that Write leaves it. `token`: the ledger call under way, 0 = none.
     `publish_again`: the ledger may not know the version that is being drained.
-    `drained`: of how many tables nobody was seen below the version, then was confirmed to be. `blocked_ns`: since when leases
-    are in the way here, 0 = none was."""
+    `drained`: of so many of its tables nobody was seen below the version, and then of so many it
+    was confirmed. `blocked_ns`: since when leases are in the way here, 0 = none was."""
 
     place: Place
     expects: Job | None = None

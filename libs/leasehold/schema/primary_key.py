@@ -85,9 +85,9 @@ def refuse_referred(references: References, table: Descriptor, position: int) ->
     """Raises FeatureNotSupported where foreign keys refer to the table, its own too."""
     for child, key in references():
         raise FeatureNotSupported(
-            f"foreign key {key.name!r} of table {child.name!r} refers to table {table.name!r}, whose"
-            " primary key can't be changed under it yet: drop the foreign key, change the key, and"
-            " add it again",
+            f"foreign key {key.name!r} of table {child.name!r} refers to table {table.name!r},"
+            " whose primary key can't be changed under it yet: drop the foreign key, change the"
+            " key, and add it again",
             table=table.name,
             position=position,
         )
@@ -96,8 +96,8 @@ def refuse_referred(references: References, table: Descriptor, position: int) ->
 def key_tracks(
     table: Descriptor, columns: tuple[Column, ...], other_id: int, taken: set[str]
 ) -> list[Track]:
-    """The ways of both tables. Raises FeatureNotSupported for a type that can't be a key, OutOfRange
-    (limits). `taken`: names of relations."""
+    """The ways of both tables. Raises FeatureNotSupported for a type that can't be a key,
+    OutOfRange (limits). `taken`: names of relations."""
     name = free_name(table.name, PRIMARY_KEY_SUFFIX, taken | constraint_names(table))
     index = made_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]

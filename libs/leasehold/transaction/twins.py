@@ -54,10 +54,8 @@ def key_in(twin: Descriptor, image: Image) -> Key | None:
     return None if None in key else key
 
 
-def followed(
-    touched: Iterable[Touched], catalog: Catalog, rows: RowReader, *, writes: bool = True
-) -> list[Followed]:
-    """What becomes of the twins' rows. `writes` is off in models only.
+def followed(touched: Iterable[Touched], catalog: Catalog, rows: RowReader) -> list[Followed]:
+    """What becomes of the twins' rows.
 
     Raises StaleVersion (40001) for a row whose key in the twin is another row's: those who read
     the old key are about to finish, and then it may be given twice.
@@ -69,20 +67,18 @@ def followed(
     for each_table in by_twin.values():
         twin = twin_of(each_table[0].descriptor, catalog)
         if twin is not None:
-            found += _of_one(each_table, twin, rows, writes=writes)
+            found += _of_one(each_table, twin, rows)
     return found
 
 
-def _of_one(
-    touched: list[Touched], twin: Descriptor, rows: RowReader, *, writes: bool
-) -> Iterable[Followed]:
+def _of_one(touched: list[Touched], twin: Descriptor, rows: RowReader) -> Iterable[Followed]:
     gone: dict[Key, None] = {}
     made: dict[Key, Row] = {}
-    for _, before, after in touched:
+    for _, before, _ in touched:
         if before is not None and (key := key_in(twin, before.values)) is not None:
             gone[key] = None
     for descriptor, _, after in touched:
-        if after is None or twin.state not in WRITTEN or not writes:
+        if after is None or twin.state not in WRITTEN:
             continue
         key = key_in(twin, after.values)
         if key is None:

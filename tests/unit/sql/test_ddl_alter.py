@@ -21,6 +21,7 @@ from leasehold.sql.statements import (
     AddColumn,
     AddForeignKey,
     AddLock,
+    AddPrimaryKey,
     AddUnique,
     AlterTable,
     AlterType,
@@ -105,6 +106,7 @@ ACTIONS: list[tuple[str, Action]] = [
     ("alter a drop not null", DropNotNull("a", 15)),
     ("add unique (a, b)", AddUnique(UniqueDefinition(("a", "b"), None, 19))),
     ('add constraint "N" unique (a)', AddUnique(UniqueDefinition(("a",), "N", 34))),
+    ("add primary key (a, b)", AddPrimaryKey(("a", "b"), 19)),
     ("add check (a > 1)", AddCheck(CheckDefinition("a > 1", None, False, 19))),
     ("add check (a > 1) not valid", AddCheck(CheckDefinition("a > 1", None, True, 19))),
     (
