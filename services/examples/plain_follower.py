@@ -81,6 +81,8 @@ class Follower:
         key, partition = message.key(), message.partition()
         assert key is not None
         assert partition is not None
+        if message.topic() != self._partition(partition).topic:
+            return  # of a table that had the name before
         rows = self._waiting[partition]
         for row in rows.take(RowRecord(key, message.value())):
             tell(row)
@@ -90,10 +92,14 @@ class Follower:
 
     def _follow_rows(self) -> None:
         """Once all versions are known, the table that has the name now; rows are read from the
-        beginning, since the topic is compacted: it begins with what is there."""
+        beginning, since the topic is compacted: it begins with what is there. Another table takes
+        the name when the primary key changes, and its topic tells of every row."""
         table_id = self._book.table_id(self._table)
-        if self._followed is not None or not self._caught_up or table_id is None:
+        if not self._caught_up or table_id in (None, self._followed):
             return
+        if self._followed is not None:
+            self._consumer.incremental_unassign([self._partition(p) for p in self._waiting])
+            self._waiting.clear()
         self._followed = table_id
         name = f"{self._rows}{table_id}"
         for partition in self._consumer.list_topics(name, timeout=10).topics[name].partitions:

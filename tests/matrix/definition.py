@@ -51,8 +51,8 @@ _KEYS: Final = {
 class Write:
     """`#` in a value stands for the row's key, `@` is the key itself: `#` alone is a number
     (`#-16`: that of the key 16 below), in a text its digits. `stale`: made for a version below
-    those in use, and judged by the newest; `crossed`: under the other one of two live versions than the rest; `table`,
-    `key`, `values`, `on_conflict` as in a change request."""
+    those in use, and judged by the newest; `crossed`: under the other one of two live versions than
+    the rest; `table`, `key`, `values`, `on_conflict` as in a change request."""
 
     name: str
     op: str

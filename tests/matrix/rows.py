@@ -49,8 +49,9 @@ def _shown(world: World) -> Rows:
     snapshot = world.reference.store.open_snapshot()
     newest = snapshot.newest(world.newest.name)
     rows = {}
+    shown = [(name, column.element_id) for name, column in newest.by_name.items()]
     for _, row in snapshot.scan(newest, None, None, rows_max=ROWS_MAX):
-        columns: dict[str, Any] = {n: row.values.get(c.element_id) for n, c in newest.by_name.items()}
+        columns: dict[str, Any] = {name: row.values.get(e) for name, e in shown}
         rows[int(columns.pop("id"))] = columns
     return rows
 

@@ -6,6 +6,7 @@ success, in a cancel, or in a failure that names rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from leasehold.model.errors import UnknownTable
@@ -41,7 +42,7 @@ ROW_CODES: Final = {
 } | BY_VALUE
 DECIDED: Final = ("timestamptz", "uuid")  # types of columns that the master gives a value
 # Kinds of jobs that rows can make fail, and what else in a statement says so.
-MAY_FAIL: Final = ("unique", "constraint", "not null", "type", "alter table")
+MAY_FAIL: Final = ("unique", "constraint", "not null", "type", "alter table", "primary key")
 SAYS_SO: Final = (" unique", "/")
 # Keys of indexes, and what may stand behind them.
 _NUMBER_KEYS: Final[tuple[str, ...]] = ("{}", "{}", "abs({})", "({} % 3)", "(10 / {})")
@@ -120,7 +121,8 @@ class Menu(SchemaChanger):
         return {"54000"} if batch.record_bytes_max < ROOMY_BYTES else set()
 
     def _new_row(self, name: str) -> dict[str, Any] | None:
-        key = {"id": self.rng.randrange(KEYS)}
+        table = self._newest(name)
+        key = {"id": self.rng.randrange(KEYS)} if table is None else self._key_of(table)
         return {"table": name, "op": "upsert", "key": key, "values": {"a": self.rng.randrange(95)}}
 
     def _newest(self, name: str) -> Descriptor | None:
@@ -262,6 +264,26 @@ class Menu(SchemaChanger):
             return f"alter table {table.name} drop lock if exists {self.rng.choice(locks)}"
         return f"alter table {table.name} add lock k{self._number} covering ({column.name})"
 
+    def _primary_key(self, table: Descriptor, column: Column) -> str | None:
+        """To a key of one column or two, sooner or later back to the first one."""
+        others = [c.name for c in self._columns(table) if not c.generated]
+        made = (
+            ["id"] if others == [] else [*self.rng.choice((("id",), ())), self.rng.choice(others)]
+        )
+        named = ", ".join(dict.fromkeys(made))
+        return (
+            f"alter table {table.name} drop constraint {table.name}_pkey, add primary key ({named})"
+        )
+
+    def _key_of(self, table: Descriptor) -> dict[str, Any]:
+        """A key that a row may have."""
+        return {
+            c.name: self._value(replace(c, nullable=False))
+            if c.type.name == "text"
+            else self.rng.randrange(KEYS)
+            for c in table.key_columns
+        }
+
     def _truncate(self, table: Descriptor, column: Column) -> str | None:
         others = [name for name in NAMES if self.rng.random() < 0.3]
         return f"truncate {', '.join((table.name, *others))}"
@@ -285,7 +307,7 @@ class Menu(SchemaChanger):
         fields: dict[str, Any] = {
             "table": name,
             "op": kind,
-            "key": {"id": self.rng.randrange(KEYS)},
+            "key": self._key_of(table),
         }
         if kind != "delete":
             fields["values"] = {
@@ -338,6 +360,7 @@ _KINDS: Final = (
     Menu._several,
     Menu._type,
     Menu._lock,
+    Menu._primary_key,
     Menu._truncate,
     Menu._drop_table,
 )

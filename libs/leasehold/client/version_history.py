@@ -69,10 +69,12 @@ def history_of(events: Iterable[VersionEvent], table: str) -> TableHistory:
     named = [h for h in known.values() if any(table in _names(event) for event in h.events)]
     if not named:
         raise UnknownTable(f"table {table!r} does not exist, and never did", table=table)
-    found = max(
-        named, key=lambda h: (table in _names(h.newest), _is_public(h.newest), h.newest.table_id)
-    )
-    return _with_former(found, known)
+
+    def now(history: TableHistory) -> tuple[bool, bool, int]:
+        has_it = table in _names(history.newest)
+        return has_it, has_it and _is_public(history.newest), history.newest.table_id
+
+    return _with_former(max(named, key=now), known)
 
 
 def _is_public(event: VersionEvent) -> bool:

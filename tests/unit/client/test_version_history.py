@@ -94,3 +94,27 @@ def test_as_of_an_lsn_a_table_is_what_had_the_name_then() -> None:
     first = [event(replace(V4, version=1))._replace(lsn=40)]
     with pytest.raises(UnknownTable, match="LSN 39"):
         event_at(first, "flights", 39)
+
+
+def test_a_table_that_took_anothers_place_goes_on_from_its_versions() -> None:
+    """The primary key is changed: both have the name, one of them is read."""
+    gate = replace(GATE, nullable=False)
+    follows = replace(
+        V6, table_id=2, columns=(ID, gate), primary_key=(2,), state=State.WRITE_ONLY, former=1
+    )
+    taken = replace(follows, version=7, state=State.PUBLIC)
+    left = replace(V6, version=7, state=State.WRITE_ONLY)
+    before = [event(v)._replace(lsn=10 * v.version) for v in (V4, V5, V6, follows)]
+    assert history_of(before, "flights").newest.table_id == 1
+    events = [*before, event(left)._replace(lsn=70), event(taken)._replace(lsn=70)]
+    history = history_of(events, "flights")
+    assert [(e.table_id, e.version) for e in history.events] == [(1, 4), (1, 5), (1, 6), (2, 7)]
+    said = [str(change) for change in history.between(6, 7)]
+    assert said == [
+        "table flights: now primary key (gate)",
+        "column gate: now text not null",
+    ]
+    assert event_at(events, "flights", 69).table_id == 1
+    assert event_at(events, "flights", 70).table_id == 2
+    ended = replace(left, version=8, state=State.ABSENT)
+    assert history_of([*events, event(ended)], "flights").newest.table_id == 2

@@ -1,4 +1,4 @@
-"""DROP CONSTRAINT t_pkey, ADD PRIMARY KEY: what is planned, and what is refused with which words."""
+"""DROP CONSTRAINT t_pkey, ADD PRIMARY KEY: what is planned, what is refused and how."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def job_of(sql: str, catalog: Catalog) -> Job:
 
 def step(catalog: Catalog, job: Job, number: int, *, fenced: bool = True) -> Job:
     """Publish a step of the job, and fence it."""
-    versions = {table: 2 + number for table in job.versions}
+    versions = dict.fromkeys(job.versions, 2 + number)
     job = job_from_wire({**job.to_wire(), "step": number, "versions": versions})
     catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
     for made in next_descriptors(job, catalog):
@@ -229,8 +229,10 @@ def test_the_plan_in_words() -> None:
     assert [row.changes for row in rows] == [
         "index t_pkey1 → delete-only",
         "index t_pkey1 → write-only",
-        "table t → followed by the other; column a → NOT NULL enforced;"
-        " index t_pkey1 → UNIQUE enforced; table t with the other key → delete-only",
+        (
+            "table t → followed by the other; column a → NOT NULL enforced;"
+            " index t_pkey1 → UNIQUE enforced; table t with the other key → delete-only"
+        ),
         "table t with the other key → write-only",
         "table t → write-only; table t with the other key → public",
         "table t → delete-only",
