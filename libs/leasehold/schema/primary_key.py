@@ -20,6 +20,7 @@ from leasehold.schema.making import made_index
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX, constraint_names, free_name
 from leasehold.schema.references import References, index_over
 from leasehold.schema.tracks import Track, another_key
+from leasehold.schema.types import why_no_key
 from leasehold.sql.parse import placed
 from leasehold.sql.statements import Action, AddPrimaryKey, DropConstraint
 
@@ -70,6 +71,10 @@ def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
         if column.derived is not None:
             raise InvalidDefinition(
                 f"column {name!r} is generated, which a column of a primary key can't be", **where
+            )
+        if words := why_no_key(column.type):
+            raise FeatureNotSupported(
+                f"column {name!r} can't be in the PRIMARY KEY: {words}", **where
             )
         if column.locks != (DEFAULT_LOCK,):
             raise FeatureNotSupported(

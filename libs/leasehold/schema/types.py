@@ -397,3 +397,12 @@ def to_json(kind: Type, value: Any) -> Any:
     if isinstance(decoded, float) and math.isinf(decoded):
         return "Infinity" if decoded > 0 else "-Infinity"
     return decoded
+
+
+def why_no_key(kind: Type) -> str:
+    """Why a column of this type can't be in a primary key, "" where it can."""
+    if kind.name == "jsonb":
+        return "jsonb has no order that rows could be kept in"
+    if kind == Type("numeric"):
+        return "1.5 and 1.50 would be one key of two forms: say numeric(precision, scale)"
+    return ""

@@ -7,7 +7,7 @@ from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid, UnknownColumn
 from leasehold.schema.descriptor import COLUMNS_MAX
-from leasehold.schema.types import Type
+from leasehold.schema.types import why_no_key
 from leasehold.sql.ddl_column import GENERATED_KEY, column_definition
 from leasehold.sql.ddl_constraint import KeyDefinition, at_constraint, table_constraint
 from leasehold.sql.reader import Reader
@@ -155,12 +155,8 @@ class _Parts:
 
 
 def _refuse_in_key(column: ColumnDefinition, position: int) -> None:
-    kind = column.type
-    if kind.name == "jsonb":
-        words = "jsonb has no order that rows could be kept in"
-    elif kind == Type("numeric"):
-        words = "1.5 and 1.50 would be one key of two forms: say numeric(precision, scale)"
-    else:
+    words = why_no_key(column.type)
+    if not words:
         return
     raise FeatureNotSupported(
         f"column {column.name!r} can't be in the PRIMARY KEY: {words}",

@@ -36,7 +36,7 @@ from leasehold.sql.statements import Explain
 PARENT = "CREATE TABLE p (id integer PRIMARY KEY)"
 TABLE = (
     "CREATE TABLE t (id integer PRIMARY KEY REFERENCES p, a integer, b text NOT NULL,"
-    " c integer GENERATED ALWAYS AS (a + 1) STORED, d bytea, e integer, CHECK (a > 0))"
+    " c integer GENERATED ALWAYS AS (a + 1) STORED, d bytea, e numeric, CHECK (a > 0))"
 )
 CHILD = "CREATE TABLE u (id integer PRIMARY KEY, t integer REFERENCES t)"
 CHANGE = "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY "
@@ -174,6 +174,7 @@ REFUSED = [
     (CHANGE + "(x)", UnknownColumn, "'x'"),
     (CHANGE + "(c)", InvalidDefinition, "generated"),
     (CHANGE + "(d)", FeatureNotSupported, "bytea"),
+    (CHANGE + "(e)", FeatureNotSupported, r"numeric\(precision, scale\)"),
 ]
 
 
