@@ -172,7 +172,14 @@ class Agent:
             held = self._holder.leases.acquire(table_id, self._clock_ns())
         if table_id is None or held is None:
             table_id = self._table_id(table, timeout_s)
-            held = self._await_lease(table, table_id, timeout_s)
+            try:
+                held = self._await_lease(table, table_id, timeout_s)
+            except NotCoherent:
+                another = self._table_ids.get(table, table_id)
+                if another == table_id:
+                    raise
+                # It changes its primary key: another table has taken the name meanwhile.
+                table_id, held = another, self._await_lease(table, another, timeout_s)
         named = None
         if label:
             named = Use(label, "", self._clock_ns())

@@ -321,7 +321,7 @@ class Coordinator:
     def _published(self, job: Job, now: Now) -> list[Effect]:
         made = next_descriptors(job, self._catalog)
         assert all(each.version == job.versions[each.table_id] for each in made), "D2"
-        # Who takes another's place is told of first: followers know a table of the name all the time.
+        # Who takes another's place is told of first: the name is a table's all the time.
         writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in reversed(made)]
         return self._write(job, published(job, now.wall_us), *writes)
 
