@@ -1,0 +1,143 @@
+"""Another primary key on real Kafka, Redis and Spark, while writers write.
+
+Nobody's write is lost or refused, whichever key it names; a subscriber goes over with the name; the
+table that had it is gone in the end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer, Replica, Subscriber
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.row_decode import RowEvent
+from leasehold.client.write_set import WriteSet
+from leasehold.model.errors import MalformedRequest
+from leasehold.schema.job import Status
+from tests.integration.system_cluster import assert_consistent, named, running, settings_of, until
+from tests.integration.system_jobs import begin, ended
+from tests.integration.system_load import settled
+
+SERVICES = ("m1", "r1", "changefeed", "spark")
+NODES = ("m1", "r1")
+ROWS = 300
+KEYS = range(5)
+CHANGE = "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (k)"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with running(tmp_path_factory.mktemp("key"), SERVICES) as made:
+        with ChangeProducer(settings_of(made, "setup")) as producer:
+            sql = "CREATE TABLE t (id bigint PRIMARY KEY, k bigint, n int NOT NULL, tag text)"
+            index = "; CREATE INDEX t_tag ON t (tag)"
+            assert producer.submit({"sql": sql + index}).result().lsn
+            rows = [
+                {
+                    "table": "t",
+                    "op": "insert",
+                    "key": {"id": key},
+                    "values": {"k": key, "n": 0, "tag": f"tag {key % 7}"},
+                }
+                for key in range(ROWS)
+            ]
+            assert producer.submit({"transaction": rows}).result(90).lsn
+        yield made
+
+
+class Writer(threading.Thread):
+    """Adds one to a row again and again, by whatever key its table has now."""
+
+    def __init__(self, replica: Replica) -> None:
+        super().__init__(name="writer")
+        self._replica = replica
+        self._stop = threading.Event()
+        self.counts = dict.fromkeys(KEYS, 0)
+        self.by_new_key = 0
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        turn = 0
+        try:
+            while not self._stop.wait(0.01):
+                key = KEYS[turn % len(KEYS)]
+                turn += 1
+                done = self._replica.transact(partial(self._add, key), label="adds one")
+                self.counts[key] += 1
+                self.by_new_key += done.value == "k"
+        except BaseException as error:  # noqa: BLE001 - told by `stop`
+            self.error = error
+
+    def _add(self, key: int, tx: WriteSet) -> str:
+        name = "id"
+        try:
+            row = tx.get("t", {"id": key})
+        except MalformedRequest:
+            name = "k"
+            row = tx.get("t", {"k": key})
+        assert row is not None, key
+        tx.update("t", {name: key}, {"n": row["n"] + 1})
+        return name
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.join()
+        assert self.error is None, self.error
+
+
+def test_the_rows_go_over_and_everybody_with_them(
+    cluster: LocalCluster,
+    settings: ClientSettings,
+    watch: ClusterWatch,
+    producer: ChangeProducer,
+    replica: Replica,
+) -> None:
+    with Subscriber(named(settings, "follower"), ["t"]) as subscriber:
+        seen: dict[int, int] = {}
+
+        def polled() -> bool:
+            for each in subscriber.poll(0.1):
+                if isinstance(each, RowEvent) and each.values is not None:
+                    seen[each.values["id"]] = each.values["n"]
+            return len(seen) == ROWS
+
+        until(polled, "all rows of the table of before")
+        writer = Writer(replica)
+        writer.start()
+        try:
+            twice = {"table": "t", "op": "update", "key": {"id": 9}, "values": {"k": 8}}
+            assert settled(producer.submit(twice)).lsn
+            job = ended(watch, begin(producer, CHANGE), Status.FAILED)
+            assert sorted(key for _, _, key, _ in job.findings) == [(8,), (9,)]
+            mended = {**twice, "values": {"k": 9}}
+            assert settled(producer.submit(mended)).lsn
+            job = ended(watch, begin(producer, CHANGE))
+            until(lambda: writer.by_new_key > 10 or writer.error is not None, "writes by k")
+        finally:
+            writer.stop()
+        old, new = job.tables
+        replica.wait_coherent()
+        table = next(t for t in replica.tables() if "t" in t.names)
+        assert (table.table_id, table.former, table.twin) == (new, old, 0)
+        assert [c.name for c in table.key_columns] == ["k"]
+        assert table.version == job.versions[new]
+        rows = {row["k"]: row for row in replica.scan("t")}
+        assert {key: rows[key]["n"] for key in KEYS} == writer.counts
+        assert len(rows) == ROWS
+        assert len(list(replica.get_by("t_tag", "tag 3"))) == len(range(3, ROWS, 7))
+        last = {"table": "t", "op": "update", "key": {"k": 200}, "values": {"n": 77, "id": 2_000}}
+        outcome = settled(producer.submit(last))
+        assert outcome.lsn, outcome
+
+        def caught_up() -> bool:
+            polled()
+            return seen.get(2_000) == 77 and all(seen[k] == n for k, n in writer.counts.items())
+
+        until(caught_up, "the rows of the table that has the name now")
+    assert_consistent(cluster, NODES)
