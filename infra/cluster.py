@@ -11,7 +11,7 @@ import os
 import sys
 
 from infra.local_cluster import LocalCluster
-from infra.ports import LOOPBACK, Ports
+from infra.ports import LOOPBACK, SQL_PORTS, Ports
 from infra.processes import ProcessFailure
 from leasehold.adapters.environment import (
     ClusterSettings,
@@ -19,6 +19,7 @@ from leasehold.adapters.environment import (
     RedisSettings,
     from_environment,
 )
+from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.adapters.setting import PORT
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 
@@ -43,7 +44,9 @@ def cluster_from(environ: dict[str, str]) -> LocalCluster:
         raise ConfigurationError(
             f"{CONTROLLER_VARIABLE} is {environ[CONTROLLER_VARIABLE]!r}; expected {error}."
         ) from None
-    ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port)
+    first = from_environment(PgwireSettings, environ).port or SQL_PORTS[0]
+    sql = tuple(range(first, first + len(SQL_PORTS)))
+    ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port, sql)
     return LocalCluster(settings.data, ports, environ, lasting=True)
 
 
@@ -70,6 +73,9 @@ def up(cluster: LocalCluster) -> int:
         f"Kafka {cluster.bootstrap}, Redis {cluster.redis_url}, dashboard "
         f"http://{LOOPBACK}:{cluster.ports.dashboard}/, data {cluster.data}; make down ends it."
     )
+    database = cluster.cluster_settings.database
+    for port in cluster.ports.sql:
+        _say(f"SQL: psql -h {LOOPBACK} -p {port} -U leasehold {database}")
     return 0
 
 

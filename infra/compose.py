@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
 from infra.kafka.settings import as_container_environment, broker_settings
+from infra.ports import SQL_PORTS
 from infra.redis.server import server_settings
 from leasehold.adapters.environment import ClusterSettings
 
@@ -23,6 +24,7 @@ KAFKA_IMAGE = "apache/kafka:4.2.0"
 REDIS_IMAGE = "redis:7.4-bookworm"
 KAFKA_PORT = 9092
 REDIS_PORT = 6379
+SQL_PORT = 5432
 READY_FOLDER = "/run/leasehold"
 READY_FILE = f"{READY_FOLDER}/ready"
 DATA = "/var/lib/leasehold"
@@ -32,6 +34,8 @@ HEAD = """\
 # Leasehold with Docker, after giving the nodes a secret to know each other by:
 #   echo "LEASEHOLD_SNAPSHOT_TOKEN=$(openssl rand -hex 32)" >> .env
 #   docker compose up --build
+# For SQL on 127.0.0.1:54331 to 54333 name the users, too: LEASEHOLD_SQL_USERS, lines of
+# name=SCRAM-SHA-256$… (see README.md); without users nobody is listened to.
 # Written by `make compose` from infra/deployment.py, which `make up` uses too; do not edit.
 # Ports are published on the loopback address only. Settings come from the environment or .env:
 # LEASEHOLD_DATABASE, LEASEHOLD_DASHBOARD_PORT, LEASEHOLD_KAFKA_SECURITY, … (see README.md).
@@ -65,6 +69,8 @@ PASSED_TO_NODES = (
     "LEASEHOLD_SNAPSHOT_TLS_KEY",
     "LEASEHOLD_SNAPSHOT_TLS_CA",
 )
+# For the replicants: users and their SCRAM verifiers; with a certificate SQL travels encrypted.
+PASSED_TO_SQL = ("LEASEHOLD_SQL_USERS", "LEASEHOLD_SQL_TLS_CERT", "LEASEHOLD_SQL_TLS_KEY")
 
 
 def compose_file() -> dict[str, Any]:
@@ -167,6 +173,15 @@ def _service(service: Service) -> dict[str, Any]:
             "LEASEHOLD_SNAPSHOT_TOKEN_FILE": f"/run/secrets/{SNAPSHOT_TOKEN}",
             **_handed_through(PASSED_TO_NODES),
         }
+    if service.sql is not None:
+        # The host reaches it through the container's own address, so nobody comes without a
+        # password: without users it does not listen.
+        described["environment"] |= {
+            "LEASEHOLD_SQL_PORT": f"${{LEASEHOLD_SQL_USERS:+{SQL_PORT}}}",
+            "LEASEHOLD_SQL_HOST": "0.0.0.0",  # noqa: S104
+            **_handed_through(PASSED_TO_SQL),
+        }
+        described["ports"] = [f"127.0.0.1:{SQL_PORTS[service.sql]}:{SQL_PORT}"]
     if service.dashboard:
         port = ClusterSettings().dashboard_port
         described["ports"] = [f"127.0.0.1:${{LEASEHOLD_DASHBOARD_PORT:-{port}}}:{port}"]

@@ -27,6 +27,8 @@ class Service:
     dashboard: bool = False
     keeps_store: bool = False
     """A node: it hands its store to others that begin, and takes theirs."""
+    sql: int | None = None
+    """Its place among those that PostgreSQL clients reach, from 0."""
     environment: Mapping[str, str] = field(default_factory=dict)
     ready_deadline_s: float = 60.0
 
@@ -45,7 +47,14 @@ STANDBY = Service(
     keeps_store=True,
 )
 REPLICANTS = tuple(
-    Service(f"r{number}", "services.replicant.main", "replicant", needs=("m1",), keeps_store=True)
+    Service(
+        f"r{number}",
+        "services.replicant.main",
+        "replicant",
+        needs=("m1",),
+        keeps_store=True,
+        sql=number - 1,
+    )
     for number in (1, 2, 3)
 )
 CHANGEFEED = Service("changefeed", "services.changefeed.main", "changefeed", needs=("m1",))

@@ -145,6 +145,9 @@ class LocalCluster:
             if not variable.startswith(("LEASEHOLD_KAFKA", "LEASEHOLD_REDIS"))
         }
         service = self.services.get(name)
+        own = dict(service.environment) if service else {}
+        if service is not None and service.sql is not None:
+            own["LEASEHOLD_SQL_PORT"] = str(self.ports.sql[service.sql])
         return {
             **inherited,
             "PYTHONUNBUFFERED": "1",
@@ -155,7 +158,7 @@ class LocalCluster:
             "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
             "LEASEHOLD_NODE": name,
             "LEASEHOLD_READY_FILE": str(self._ready_file(name)),
-            **(service.environment if service else {}),
+            **own,
         }
 
     def start_kafka(self) -> None:

@@ -7,6 +7,7 @@ import socket
 from dataclasses import dataclass
 
 LOOPBACK = "127.0.0.1"
+SQL_PORTS = (54331, 54332, 54333)
 
 # Below the range from which systems give ports to outgoing connections (Linux: from 32768), so that
 # a port found free is not taken by one of those before its server binds it.
@@ -23,11 +24,17 @@ class Ports:
     kafka_controller: int = 19093
     redis: int = 16379
     dashboard: int = 8080
+    sql: tuple[int, ...] = SQL_PORTS
+    """One for each replicant."""
 
     @classmethod
     def free(cls) -> Ports:
         """Ports that nothing listens on now; random, so that two runs hardly ever meet."""
-        return cls(*(find_free_port() for _ in range(4)))
+        found: set[int] = set()
+        while len(found) < 4 + len(SQL_PORTS):
+            found.add(find_free_port())
+        kafka, controller, redis, dashboard, *sql = found
+        return cls(kafka, controller, redis, dashboard, tuple(sql))
 
 
 def find_free_port() -> int:

@@ -162,6 +162,11 @@ class MemoryNode:
         """This node's own clocks."""
         return self.clock.now(self._scheduler)
 
+    def users_left(self) -> None:
+        """A lease's last user of a version of the past has gone (D4)."""
+        if self.node is not None and self.node.agent is not None:
+            self._perform(self.node.agent.users_left(self.now().mono_ns))
+
     def reads(self) -> bool:
         """C2: whether this node answers reads now."""
         return (

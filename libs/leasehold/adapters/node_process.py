@@ -7,13 +7,14 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from ssl import SSLContext
 from threading import Event as Flag
 from threading import Thread
-from typing import Final
+from typing import Final, Protocol
 
 from leasehold.adapters.bootstrap import bootstrap
 from leasehold.adapters.environment import (
@@ -38,8 +39,18 @@ EXIT_SETTINGS: Final = 2
 LOG: Final = logging.getLogger("leasehold.process")
 
 
-def run_node(settings: NodeSettings) -> int:
+class Listener(Protocol):
+    """What serves others from the node's store, in threads of its own."""
+
+    def close(self) -> None: ...
+
+
+Listen = Callable[[KafkaNode, SqliteStore], Listener]
+
+
+def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lambda: None) -> int:
     """Run until SIGTERM or SIGINT; → the exit code. `settings.name` is replaced by LEASEHOLD_NODE.
+    `prepare` reads settings of who listens beside the node, and begins when the node does.
 
     0: asked to stop, also while it waits for Kafka, within about a second. 1: the node can't go on,
     access to Kafka denied included; the last line says why and what to do. 2: settings.
@@ -58,6 +69,7 @@ def run_node(settings: NodeSettings) -> int:
             LOG.info("%s", describe(part))
         topics = Topics(cluster.database, cluster.replication_factor)
         tls = snapshot.to_serve()
+        listen = prepare()
     except LeaseholdError as error:
         LOG.error("%s", error.message)
         return EXIT_SETTINGS
@@ -89,11 +101,21 @@ def run_node(settings: NodeSettings) -> int:
     gc.set_threshold(50_000, 20, 50)
     announcer = Thread(target=_announce, args=(node, cluster, stop), name="ready", daemon=True)
     announcer.start()
+    closer: Thread | None = None
     try:
-        node.run(stop)
+        served = Flag()
+        if listen is not None:
+            # Its users leave first: the node then gives their leases back with its own.
+            listener = listen(node, store)
+            closer = Thread(target=_close, args=(stop, listener, served), name="close", daemon=True)
+            closer.start()
+        node.run(stop if closer is None else served)
     except LeaseholdError as error:
         node.error = error
     finally:
+        stop.set()
+        if closer is not None:
+            closer.join()
         if server is not None:
             server.close()
         store.close()
@@ -101,6 +123,14 @@ def run_node(settings: NodeSettings) -> int:
         LOG.error("%s (%s)", node.error.message, node.error.sqlstate)
         return EXIT_STOPPED
     return 0
+
+
+def _close(stop: Flag, listener: Listener, closed: Flag) -> None:
+    stop.wait()
+    try:
+        listener.close()
+    finally:
+        closed.set()
 
 
 def _snapshot_server(

@@ -36,7 +36,7 @@ class PgwireSettings:
     )
     port: int = setting(
         "LEASEHOLD_SQL_PORT",
-        "port for PostgreSQL clients; 0 takes any free one",
+        "port for PostgreSQL clients; 0: a replicant does not listen for them",
         default=0,
         parse=PORT_OR_ANY,
     )

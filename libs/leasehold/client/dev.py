@@ -18,12 +18,21 @@ from leasehold.adapters.clock import boottime_ns, unix_us
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import Message, Scheduler
 from leasehold.adapters.memory_cluster import ClusterShape, MemoryCluster
+from leasehold.adapters.request_codec import encode_request
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.dev_node import DevNode
 from leasehold.client.version_diff import diff
 from leasehold.client.write_set import named
 from leasehold.model.errors import NoMaster, OutcomeUnknown
 from leasehold.model.ids import format_request_id, parse_request_id
-from leasehold.model.records import Barrier, CheckReport, JobEvent, Outcome, VersionEvent
+from leasehold.model.records import (
+    Barrier,
+    ChangeRequest,
+    CheckReport,
+    JobEvent,
+    Outcome,
+    VersionEvent,
+)
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.job import Job, Status, job_from_wire
 from leasehold.transaction.binding import binding
@@ -59,6 +68,10 @@ class RealPace:
             if self._error is not None:
                 raise self._error
             return reached()
+
+    def look_again(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:
@@ -124,6 +137,7 @@ class DevDatabase:
             open_store=self._open_store,
         )
         self._outcomes: dict[bytes, Outcome] = {}
+        self._attempts: dict[bytes, Outcome] = {}  # the newest answer, be it the last or not
         self._jobs: dict[int, Job] = {}
         self._descriptors: dict[int, Descriptor] = {}
         self._checks: deque[CheckReport] = deque(maxlen=10_000)
@@ -156,6 +170,7 @@ class DevDatabase:
                 self.cluster.bus.delete_below(topic, partition, message.offset - ACKS_KEPT)
         elif topic == topics.results.name:
             for result in self._codec.decode(message.value).results:
+                self._attempts[result.request_id] = result.outcome
                 if result.outcome.lsn or result.outcome.final:
                     self._outcomes[result.request_id] = result.outcome
         elif topic == topics.versions.name:
@@ -198,6 +213,21 @@ class DevDatabase:
             raise OutcomeUnknown(f"no answer within {timeout_s:.0f} s; ask again with the same id")
         return Answer(format_request_id(request_id), self._outcomes[request_id])
 
+    def submit(self, request: ChangeRequest, timeout_s: float = ANSWER_TIMEOUT_S) -> Outcome:
+        """As a program does that replays by itself: the answer of this very attempt. Raises
+        OutcomeUnknown."""
+        with self._pace.held():
+            content_type, body = encode_request(request._replace(reply_to=REPLY_TO))
+            self.cluster.put(content_type, body)
+
+        def answered() -> bool:
+            found = self._attempts.get(request.id)
+            return found is not None and (found.final or found.attempt >= request.attempt)
+
+        if not self._pace.until(answered, timeout_s):
+            raise OutcomeUnknown(f"no answer within {timeout_s:.0f} s; ask again with the same id")
+        return self._attempts.pop(request.id)
+
     def wait_job(self, job_id: int, timeout_s: float = JOB_TIMEOUT_S) -> Job | None:
         """The job when it has ended or is paused; as it is after the time-out."""
 
@@ -216,6 +246,23 @@ class DevDatabase:
     def _ready(self) -> bool:
         replicants = self.cluster.replicants()
         return self.cluster.master() is not None and all(node.reads() for node in replicants)
+
+    # ------------------------------------------------------------ SQL
+
+    def sql_node(self, name: str = "r1") -> DevNode:
+        """What SQL sessions on that replicant stand on."""
+        return DevNode(self, self.cluster.nodes[name], self._stores[name])
+
+    def held(self) -> AbstractContextManager[object]:
+        """While it lasts nothing moves."""
+        return self._pace.held()
+
+    def until(self, reached: Callable[[], bool], timeout_s: float) -> bool:
+        return self._pace.until(reached, timeout_s)
+
+    def look_again(self) -> None:
+        """Whoever waits in `until`."""
+        self._pace.look_again()
 
     # ------------------------------------------------------------ looking
 

@@ -17,15 +17,15 @@ from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
 from leasehold.adapters.bootstrap import bootstrap
-from leasehold.adapters.clock import boottime_ns, new_request_id, now
+from leasehold.adapters.clock import new_request_id
 from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.queries import BYTES_MAX, Queries, as_dicts, as_tuples
 from leasehold.client.queries import ROWS_MAX as QUERY_ROWS_MAX
 from leasehold.client.replica_reads import Reads
+from leasehold.client.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.client.write_set import WriteSet, named
 from leasehold.model.errors import (
     GaveUp,
@@ -44,7 +44,6 @@ from leasehold.schema.states import READABLE
 T = TypeVar("T")
 REPLAYS_MAX: Final = 100
 ROWS_MAX: Final = 10_000
-COHERENT_TIMEOUT_S: Final = 60.0
 LOG: Final = logging.getLogger("leasehold.replica")
 
 
@@ -91,8 +90,6 @@ class Replica:
         self.store = SqliteStore(file)
         self._queries = Queries()
         self._stop = threading.Event()
-        self._producer: ChangeProducer | None = None
-        self._producer_lock = threading.Lock()
         try:
             self._node = KafkaNode(
                 NodeSettings(cluster.node, candidate=False, serving=True)
@@ -106,8 +103,7 @@ class Replica:
         except BaseException:
             self.store.close()
             raise
-        self._turned = threading.Condition()
-        self._node.on_tick = self._on_tick
+        self.serving = ServingNode(self._node, self.store, settings)
         self._thread = threading.Thread(target=self._run, name="leasehold-replica", daemon=True)
         self._thread.start()
 
@@ -120,15 +116,11 @@ class Replica:
             self._node.error = error
             LOG.error("replica stopped: %s", error.message)
         finally:
-            self._on_tick()
-
-    def _on_tick(self) -> None:
-        with self._turned:
-            self._turned.notify_all()
+            self.serving.turned()
 
     @property
     def coherent(self) -> bool:
-        return self._node.node.lease.holds(boottime_ns())
+        return self.serving.coherent
 
     @property
     def lsn(self) -> int:
@@ -137,31 +129,18 @@ class Replica:
 
     def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
         """Raises NotCoherent when that takes longer, or what stopped the replica."""
-        self._wait(lambda: self.coherent, timeout_s, "to become coherent")
+        self.serving.wait_coherent(timeout_s)
 
     def wait_applied(self, lsn: int, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
         """Until the transaction `lsn` is applied here."""
-        self._wait(lambda: self.lsn >= lsn, timeout_s, f"to apply LSN {lsn}")
-
-    def _wait(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
-        with self._turned:
-            self._turned.wait_for(lambda: met() or self._node.error is not None, timeout_s)
-        if self._node.error is not None:
-            raise self._node.error
-        if not met():
-            raise NotCoherent(
-                f"this replica took longer than {timeout_s:g} s {what}: is there a master? see"
-                " `leasehold status`"
-            )
+        self.serving.wait_for(lambda: self.lsn >= lsn, timeout_s, f"to apply LSN {lsn}")
 
     def close(self) -> None:
         """Give the coherency lease back, stop the thread, close the store. May be called twice."""
         if self._stop.is_set():
             return
         self._stop.set()
-        with self._producer_lock:
-            if self._producer is not None:
-                self._producer.close()
+        self.serving.close()
         self._thread.join()
         self.store.close()
 
@@ -180,18 +159,11 @@ class Replica:
 
     @contextmanager
     def _reads(self, label: str) -> Iterator[Reads]:
-        agent = self._node.node.agent
-        leases = agent.leases if agent else None
-        reads = Reads(self.store, self._node.node.lease, leases, self._users_left, label)
+        reads = self.serving.reads(label)
         try:
             yield reads
         finally:
             reads.close()
-
-    def _users_left(self) -> None:
-        agent = self._node.node.agent
-        if agent is not None:
-            self._node.call_soon(lambda: agent.users_left(now().mono_ns))
 
     def get(self, table: str, key: Any) -> dict[str, Any] | None:
         """One row by primary key (a value, a tuple, or a mapping), by column name; None: no row.
@@ -207,7 +179,7 @@ class Replica:
 
     def _single(self) -> Reads:
         """For one statement, which pins nothing."""
-        return Reads(self.store, self._node.node.lease, None, lambda: None)
+        return self.serving.single_read()
 
     def scan(
         self, table: str, low: Any = None, high: Any = None, *, rows_max: int = ROWS_MAX
@@ -331,13 +303,7 @@ class Replica:
                 attempt=attempt,
                 used=reads.used(),
             )
-            return value, self._submit(request, timeout_s)
-
-    def _submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
-        with self._producer_lock:
-            if self._producer is None:
-                self._producer = ChangeProducer(self._settings)
-        return self._producer.submit(request).result(timeout_s)
+            return value, self.serving.submit(request, timeout_s)
 
     def _give_up(self, request_id: bytes, attempt: int, timeout_s: float) -> Refused:
         """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
@@ -347,7 +313,7 @@ class Replica:
             attempt=attempt,
             give_up=True,
         )
-        self._submit(request, timeout_s)
+        self.serving.submit(request, timeout_s)
         return GaveUp(
             f"the transaction was refused {attempt - 1} times by a verify error; others change the"
             " same rows faster than it runs"

@@ -44,6 +44,11 @@ class Reads:
         self._use = None if leases is None else Use(label, "", boottime_ns())
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
 
+    def says(self, sql: str) -> None:
+        """What its user does now, for those who wait for it."""
+        if self._use is not None:
+            self._use.sql = sql
+
     def snapshot(self) -> SqliteSnapshot:
         """Raises NotCoherent: this replica may have missed a write that was answered."""
         if not self._coherency.holds(boottime_ns()):

@@ -24,6 +24,7 @@ from leasehold.sql import (
     functions_moment,
     functions_number,
     functions_pattern,
+    functions_session,
     functions_text,
     moment_arithmetic,
     moment_fields,
@@ -45,7 +46,8 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 _MODULES: Final[tuple[Any, ...]] = (
     *(arithmetic, comparisons, functions_any, functions_bytes, functions_json, functions_moment),
-    *(functions_number, functions_pattern, functions_text, moment_arithmetic, moment_fields),
+    *(functions_number, functions_pattern, functions_session, functions_text),
+    *(moment_arithmetic, moment_fields),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())

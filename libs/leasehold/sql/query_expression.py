@@ -357,7 +357,9 @@ class Expressions:
         if text in WITHOUT_PARENTHESES:
             words.advance()
             if words.at("("):
-                words.refuse(f"{text.upper()} with a precision")
+                if text != "current_schema":
+                    words.refuse(f"{text.upper()} with a precision")
+                words.expect("(", ")")
             return Call(at, text)
         if text in _NOT_BUILT and words.said(1) in ("(", "["):
             words.refuse(_NOT_BUILT[text])

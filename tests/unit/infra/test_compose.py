@@ -10,7 +10,14 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from infra.compose import FILE, PASSED_THROUGH, PASSED_TO_NODES, compose_file, render
+from infra.compose import (
+    FILE,
+    PASSED_THROUGH,
+    PASSED_TO_NODES,
+    PASSED_TO_SQL,
+    compose_file,
+    render,
+)
 from infra.deployment import SERVICES
 from leasehold.adapters.environment import (
     ClusterSettings,
@@ -18,6 +25,7 @@ from leasehold.adapters.environment import (
     RedisSettings,
     describe,
 )
+from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.adapters.snapshot_settings import SnapshotSettings
 
 
@@ -95,10 +103,16 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
     """A misspelt variable would be silently without effect."""
     known = {
         variable
-        for settings in (KafkaSettings(), RedisSettings(), ClusterSettings(), SnapshotSettings())
+        for settings in (
+            KafkaSettings(),
+            RedisSettings(),
+            ClusterSettings(),
+            SnapshotSettings(),
+            PgwireSettings(),
+        )
         for variable in describe(settings)
     }
     known |= {f"{variable}_FILE" for variable in known}
-    assert known.issuperset({*PASSED_THROUGH, *PASSED_TO_NODES})
+    assert known.issuperset({*PASSED_THROUGH, *PASSED_TO_NODES, *PASSED_TO_SQL})
     for service in SERVICES:
         assert known.issuperset(committed()["services"][service.name]["environment"])

@@ -1,0 +1,69 @@
+"""A replicant of `leasehold dev` as SQL sessions see the node that they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.memory_node import MemoryNode
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.replica_reads import Reads
+from leasehold.model.errors import NoMaster
+from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.replication.node import Node
+from leasehold.schema.job import Job
+
+if TYPE_CHECKING:
+    from leasehold.client.dev import DevDatabase
+
+
+class DevNode:
+    """A `SqlNode`; see there."""
+
+    def __init__(self, database: DevDatabase, node: MemoryNode, store: SqliteStore) -> None:
+        self._all = database
+        self._node = node
+        self._store = store
+
+    @property
+    def database(self) -> str:
+        return self._all.cluster.shape.database
+
+    @property
+    def _running(self) -> Node:
+        if self._node.node is None:
+            raise NoMaster(f"node {self._node.settings.name} is down")
+        return self._node.node
+
+    @property
+    def coherent(self) -> bool:
+        return self._running.lease.holds(boottime_ns())
+
+    def reads(self, label: str) -> Reads:
+        node = self._running
+        leases = node.agent.leases if node.agent else None
+        return Reads(self._store, node.lease, leases, self._users_left, label)
+
+    def single_read(self) -> Reads:
+        return Reads(self._store, self._running.lease, None, lambda: None)
+
+    def _users_left(self) -> None:
+        with self._all.held():
+            self._node.users_left()
+
+    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+        return self._all.submit(request, timeout_s)
+
+    def jobs(self) -> Mapping[int, Job]:
+        return self._running.catalog.jobs
+
+    def is_settled(self) -> bool:
+        with self._store.open_snapshot() as snapshot:
+            return snapshot.lsn >= self._running.position.lsn
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        return self._all.until(met, timeout_s)
+
+    def turned(self) -> None:
+        self._all.look_again()

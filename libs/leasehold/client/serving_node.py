@@ -1,0 +1,139 @@
+"""A node's store as those see it who share its process: read coherently, written through the
+master. An embedded replica and the sessions of a replicant stand on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from leasehold.adapters.clock import boottime_ns, now
+from leasehold.adapters.kafka_node import KafkaNode
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.client_settings import ClientSettings
+from leasehold.client.replica_reads import Reads
+from leasehold.model.errors import NotCoherent
+from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.schema.job import Job
+
+COHERENT_TIMEOUT_S: Final = 60.0
+
+
+class SqlNode(Protocol):
+    """What a SQL session asks of the node it is on."""
+
+    @property
+    def database(self) -> str: ...
+
+    @property
+    def coherent(self) -> bool: ...
+
+    def reads(self, label: str) -> Reads:
+        """Of one transaction: what it uses is pinned and leased, in the name of `label`."""
+        ...
+
+    def single_read(self) -> Reads:
+        """Of one statement, which pins nothing."""
+        ...
+
+    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+        """Raises OutcomeUnknown (08007), BusUnavailable."""
+        ...
+
+    def jobs(self) -> Mapping[int, Job]: ...
+
+    def is_settled(self) -> bool:
+        """Do reads see all that was applied here?"""
+        ...
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        """Until `met`, looked at whenever this node has taken a step, or the time is over. Raises
+        what stopped the node."""
+        ...
+
+    def turned(self) -> None:
+        """Whoever waits is to look again."""
+        ...
+
+
+class ServingNode:
+    """Methods may be called from any thread. `close` ends what it has started; the node itself is
+    the caller's."""
+
+    def __init__(self, node: KafkaNode, store: SqliteStore, settings: ClientSettings) -> None:
+        self.node = node
+        self.store = store
+        self._settings = settings
+        self._producer: ChangeProducer | None = None
+        self._producer_lock = threading.Lock()
+        self._turned = threading.Condition()
+        node.on_tick = self.turned
+
+    @property
+    def database(self) -> str:
+        return self._settings.cluster.database
+
+    def close(self) -> None:
+        with self._producer_lock:
+            if self._producer is not None:
+                self._producer.close()
+
+    # ------------------------------------------------------------ how far the node is
+
+    def turned(self) -> None:
+        with self._turned:
+            self._turned.notify_all()
+
+    @property
+    def coherent(self) -> bool:
+        return self.node.node.lease.holds(boottime_ns())
+
+    def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
+        """Raises NotCoherent when that takes longer, or what stopped the node."""
+        if not self.coherent:
+            self.wait_for(lambda: self.coherent, timeout_s, "to become coherent")
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        with self._turned:
+            self._turned.wait_for(lambda: self.node.error is not None or met(), timeout_s)
+        if self.node.error is not None:
+            raise self.node.error
+        return met()
+
+    def wait_for(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """Raises NotCoherent when that takes longer."""
+        if not self.wait(met, timeout_s):
+            raise NotCoherent(
+                f"this replica took longer than {timeout_s:g} s {what}: is there a master? see"
+                " `leasehold status`"
+            )
+
+    def jobs(self) -> Mapping[int, Job]:
+        """As applied here; what they did is seen by reads a moment later."""
+        return self.node.node.catalog.jobs
+
+    def is_settled(self) -> bool:
+        with self.store.open_snapshot() as snapshot:
+            return snapshot.lsn >= self.node.node.position.lsn
+
+    # ------------------------------------------------------------ reads and writes
+
+    def reads(self, label: str) -> Reads:
+        agent = self.node.node.agent
+        leases = agent.leases if agent else None
+        return Reads(self.store, self.node.node.lease, leases, self._users_left, label)
+
+    def single_read(self) -> Reads:
+        return Reads(self.store, self.node.node.lease, None, lambda: None)
+
+    def _users_left(self) -> None:
+        agent = self.node.node.agent
+        if agent is not None:
+            self.node.call_soon(lambda: agent.users_left(now().mono_ns))
+
+    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+        with self._producer_lock:
+            if self._producer is None:
+                self._producer = ChangeProducer(self._settings)
+        return self._producer.submit(request).result(timeout_s)

@@ -1,0 +1,162 @@
+"""Statements of a session that are prepared, and their portals, which run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from leasehold.adapters.sqlite_query import Limits, Rows
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.client.sql_transaction import SqlTransaction, Types
+from leasehold.pgwire.session import Column, CopyTarget, Fetched
+from leasehold.pgwire.wire_errors import CachedResultChanged
+from leasehold.pgwire.wire_types import WireType
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import Type
+from leasehold.sql.query_plan import Prepared as Plan
+from leasehold.sql.session_statements import SessionStatement
+
+T = TypeVar("T")
+FIRST_TABLE_OID = 16_384
+"""Oids below are PostgreSQL's own objects'."""
+
+
+class Answer(NamedTuple):
+    """What a command comes to."""
+
+    tag: str
+    rows: Sequence[Sequence[Any]] = ()
+
+
+class RunsOne(Protocol):
+    """What portals ask of their session."""
+
+    def transaction(self) -> SqlTransaction:
+        """The one that runs, or a new one."""
+        ...
+
+    def limits(self) -> Limits: ...
+
+    def run(self, statement: SessionStatement, work: Callable[[], T]) -> T:
+        """As the one statement that runs now: it can be cancelled, and its errors are placed."""
+        ...
+
+
+@dataclass
+class PreparedStatement:
+    """`types`: as the client gave them. `open`: values → a portal."""
+
+    statement: SessionStatement
+    types: Types
+    parameters: Sequence[WireType]
+    columns: Sequence[Column] | None
+    open: Callable[[PreparedStatement, Sequence[Any]], Any]
+
+    @property
+    def ends_transaction(self) -> bool:
+        return self.statement.ends_transaction
+
+    @property
+    def leaves_failed_block(self) -> bool:
+        return self.statement.leaves_failed_block
+
+
+def columns_of(plan: Plan) -> tuple[Column, ...]:
+    """As clients are told of them."""
+    if plan.explain:
+        return (Column("QUERY PLAN", Type("text")),)
+    places = {d.table_id: _places(d) for d in plan.tables.values()}
+    found = []
+    for name, kind, origin, _ in map(_parts, plan.columns):
+        table = position = 0
+        if origin is not None:
+            table = FIRST_TABLE_OID + origin.table_id
+            position = places.get(origin.table_id, {}).get(origin.element_id, 0)
+        found.append(Column(name, kind, table, position))
+    return tuple(found)
+
+
+def _parts(column: Any) -> tuple[str, Type, Any, bool]:
+    return column.name, column.kind, column.origin, column.nullable
+
+
+def _places(descriptor: Descriptor) -> dict[int, int]:
+    public = descriptor.by_name.values()
+    return {column.element_id: place for place, column in enumerate(public, start=1)}
+
+
+def check_same(prepared: PreparedStatement, plan: Plan) -> None:
+    """Raises CachedResultChanged: what the client was told of no longer holds."""
+    if tuple(plan.parameters) != tuple(prepared.parameters) or [
+        (c.name, c.type) for c in prepared.columns or ()
+    ] != [(c.name, c.type) for c in columns_of(plan)]:
+        raise CachedResultChanged("cached plan must not change result type")
+
+
+class CommandPortal:
+    """Of what is done at once, and answers with few rows or none."""
+
+    copy: CopyTarget | None = None
+
+    def __init__(self, run: Callable[[], Answer]) -> None:
+        self._run = run
+        self._answer: Answer | None = None
+        self._given = 0
+
+    def fetch(self, rows_max: int) -> Fetched:
+        if self._answer is None:
+            self._answer = self._run()
+        rows = self._answer.rows[self._given : self._given + rows_max]
+        self._given += len(rows)
+        ended = self._given == len(self._answer.rows) and len(rows) < rows_max
+        return Fetched(rows, self._answer.tag if ended else None)
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+
+class QueryPortal:
+    """Rows as they are wanted, all of one snapshot, which it holds until its end."""
+
+    copy: CopyTarget | None = None
+
+    def __init__(
+        self, session: RunsOne, prepared: PreparedStatement, values: Sequence[Any]
+    ) -> None:
+        self._session = session
+        self._prepared = prepared
+        self._values = values
+        self._transaction: SqlTransaction | None = None
+        self._snapshot: SqliteSnapshot | None = None
+        self._rows: Rows | None = None
+        self._tag = "SELECT"
+
+    def fetch(self, rows_max: int) -> Fetched:
+        return self._session.run(self._prepared.statement, lambda: self._fetch(rows_max))
+
+    def _fetch(self, rows_max: int) -> Fetched:
+        if self._rows is None:
+            self._rows = self._begin()
+        rows = self._rows.fetch(rows_max)
+        if len(rows) == rows_max:
+            return Fetched(rows, None)
+        self.close()
+        return Fetched(rows, self._tag)
+
+    def _begin(self) -> Rows:
+        transaction = self._transaction = self._session.transaction()
+        text = self._prepared.statement.text
+        transaction.says(text)
+        self._snapshot, plan = transaction.planned(text, self._prepared.types)
+        check_same(self._prepared, plan)
+        self._tag = plan.tag
+        return transaction.read(plan, self._snapshot, self._values, self._session.limits())
+
+    def close(self) -> None:
+        rows, self._rows = self._rows, None
+        snapshot, self._snapshot = self._snapshot, None
+        if rows is not None:
+            rows.close()
+        if snapshot is not None and self._transaction is not None:
+            self._transaction.let_go(snapshot)

@@ -1,0 +1,127 @@
+"""Schema changes of a SQL session: handed to the master, and followed to their end as is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from leasehold.adapters.clock import new_request_id
+from leasehold.client.serving_node import SqlNode
+from leasehold.model.errors import refused
+from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.pgwire.session import Notice
+from leasehold.schema.job import Job, Status
+from leasehold.schema.script import answers_in, jobs_in
+from leasehold.sql.session_statements import SchemaStatement, SessionStatement
+from leasehold.sql.statements import (
+    AddCheck,
+    AddForeignKey,
+    AddUnique,
+    AlterTable,
+    CreateIndex,
+    CreateTable,
+    DropIndex,
+    DropTable,
+    Explain,
+    RenameIndex,
+    SetNotNull,
+    Truncate,
+)
+
+ANSWER_TIMEOUT_S: Final = 30.0
+LOOK_S: Final = 0.5
+"""How often a statement's limit of time is looked at while nothing happens."""
+_TAGS: Final[dict[type, str]] = {
+    CreateTable: "CREATE TABLE",
+    DropTable: "DROP TABLE",
+    Truncate: "TRUNCATE TABLE",
+    CreateIndex: "CREATE INDEX",
+    DropIndex: "DROP INDEX",
+    RenameIndex: "ALTER INDEX",
+    AlterTable: "ALTER TABLE",
+}
+CANCELLED: Final = "57014"
+FAILED: Final = "55000"
+BROKEN: Final = "23000"
+_BROKEN: Final[dict[type, str]] = {
+    CreateIndex: "23505",
+    AddUnique: "23505",
+    AddCheck: "23514",
+    AddForeignKey: "23503",
+    SetNotNull: "23502",
+}
+
+
+def tag_of(statement: SchemaStatement) -> str:
+    return "EXPLAIN" if statement.explains else _TAGS[type(statement.change)]
+
+
+def submit_change(node: SqlNode, statement: SessionStatement) -> Outcome:
+    """Raises what the master refused with, OutcomeUnknown."""
+    request = ChangeRequest(new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL)
+    outcome = node.submit(request, ANSWER_TIMEOUT_S)
+    if not outcome.lsn:
+        raise refused(outcome.code, outcome.message, outcome.detail)
+    return outcome
+
+
+def notices_of(outcome: Outcome) -> list[Notice]:
+    return [
+        Notice("NOTICE", "00000", str(each["notice"]))
+        for each in answers_in(outcome.answer)
+        if "notice" in each
+    ]
+
+
+def plan_lines(outcome: Outcome) -> list[tuple[str]]:
+    """EXPLAIN of a schema change, a line for a step."""
+    steps = outcome.answer["plan"] if isinstance(outcome.answer, dict) else ()
+    lines = []
+    for step in steps:
+        rows = f", {step['rows']} rows" if step["rows"] > 0 else ""
+        end = " · point of no return" if step["point_of_no_return"] else ""
+        waits = f"; then waits for {step['waits_for']}" if step["waits_for"] else ""
+        head = f"step {step['step']}, version {step['version']}"
+        lines.append((f"{head}: {step['changes']}{rows}{waits}{end}",))
+    return lines or [("nothing to do",)]
+
+
+def follow_jobs(
+    node: SqlNode, outcome: Outcome, statement: SchemaStatement, stop: Callable[[], bool]
+) -> bool:
+    """Wait until the jobs that were begun have ended and reads here see what they did; False: told
+    to stop before. Raises the Refused of one that failed."""
+    for job_id in jobs_in(outcome.answer):
+        if not _await_end(node, job_id, stop):
+            return False
+        _check(node.jobs()[job_id], statement)
+    return True
+
+
+def _await_end(node: SqlNode, job_id: int, stop: Callable[[], bool]) -> bool:
+    while not node.wait(lambda: stop() or _ended(node, job_id), LOOK_S):
+        pass
+    return not stop()
+
+
+def _ended(node: SqlNode, job_id: int) -> bool:
+    job = node.jobs().get(job_id)
+    return job is not None and job.status.ended and node.is_settled()
+
+
+def _check(job: Job, statement: SchemaStatement) -> None:
+    if job.status is Status.SUCCEEDED:
+        return
+    words = job.error or f"it was {job.status.value}"
+    code = CANCELLED if job.status is Status.CANCELLED else _code_of(job, statement)
+    raise refused(code, f"job {job.job_id} on table {job.table!r}: {words}", {"table": job.table})
+
+
+def _code_of(job: Job, statement: SchemaStatement) -> str:
+    """Of a failed job: which kind of constraint the rows break, as far as that can be told."""
+    change = statement.change
+    if not job.verdict or isinstance(change, Explain):
+        return FAILED
+    parts = change.actions if isinstance(change, AlterTable) else (change,)
+    codes = {_BROKEN[type(part)] for part in parts if type(part) in _BROKEN}
+    return codes.pop() if len(codes) == 1 else BROKEN

@@ -1,0 +1,74 @@
+"""Functions that tell of the session that calls them. Who runs a statement gives it a moment that
+knows the session; without one they tell of nobody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from leasehold.model.errors import UnknownObject
+from leasehold.schema.elements import Moment
+from leasehold.schema.types import Type
+from leasehold.sql.function import BOOLEAN, INTEGER, TEXT, Function
+
+VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
+SCHEMA: Final = "public"
+
+
+class Caller(NamedTuple):
+    """`process`: the number by which a connection is cancelled. `settings`: by name in lower
+    case."""
+
+    user: str
+    database: str
+    process: int
+    settings: Mapping[str, str]
+
+
+NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}))
+
+
+class CallersMoment(Moment):
+    """A moment of one session's statement."""
+
+    caller: Caller
+
+    @classmethod
+    def of(cls, now_us: int, seed: bytes, caller: Caller) -> CallersMoment:
+        made = cls(now_us, seed)
+        made.caller = caller
+        return made
+
+
+def _caller(moment: Moment) -> Caller:
+    return getattr(moment, "caller", NOBODY)
+
+
+def _told(name: str, kind: Type, tell: Callable[[Caller], Any]) -> Function:
+    return Function(name, (), kind, lambda moment: tell(_caller(moment)), volatility="stable")
+
+
+def _setting(moment: Moment, name: str) -> str:
+    found = _caller(moment).settings.get(name.lower())
+    if found is None:
+        raise UnknownObject(f'unrecognized configuration parameter "{name:.80}"')
+    return found
+
+
+_USERS: Final = ("current_user", "session_user", "user", "current_role")
+
+FUNCTIONS: Final = (
+    *(_told(name, TEXT, lambda caller: caller.user) for name in _USERS),
+    *(
+        _told(name, TEXT, lambda caller: caller.database)
+        for name in ("current_database", "current_catalog")
+    ),
+    _told("current_schema", TEXT, lambda _: SCHEMA),
+    _told("version", TEXT, lambda _: VERSION),
+    _told("pg_backend_pid", INTEGER, lambda caller: caller.process),
+    _told("pg_is_in_recovery", BOOLEAN, lambda _: 0),
+    # Nothing takes advisory locks, so none is left to be given back.
+    _told("pg_advisory_unlock_all", Type("void"), lambda _: ""),
+    Function("current_setting", (TEXT,), TEXT, _setting, volatility="stable"),
+)

@@ -1,0 +1,490 @@
+"""A client's text → its statements: told apart, each read as far as its session needs to know.
+
+Rows are read and written by `query_grammar.py`, schema changes by `ddl.py`; what is neither is read
+here, and what nobody knows is PostgreSQL's syntax error, or 0A000 with a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final, TypeVar
+
+from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.parse import place_of, placed
+from leasehold.sql.query_grammar import read_statement
+from leasehold.sql.query_lexer import END, NAME, NUMBER, STRING, WORD, Word, Words, words_of
+from leasehold.sql.session_statements import (
+    Begin,
+    CloseCursor,
+    Commit,
+    CopyIn,
+    Deallocate,
+    Discard,
+    Meaning,
+    Modes,
+    NothingToDo,
+    Release,
+    Reset,
+    Rollback,
+    RollbackTo,
+    RowStatement,
+    Savepoint,
+    SchemaStatement,
+    SessionStatement,
+    Set,
+    SetModes,
+    Show,
+)
+
+T = TypeVar("T")
+KEPT_CHARS_MAX: Final = 4_096
+KEPT_TEXTS_MAX: Final = 2_000
+_ROWS: Final = frozenset(
+    {"select", "values", "with", "table", "insert", "update", "delete", "merge", "("}
+)
+_CHANGES: Final = frozenset({"create", "drop", "alter", "truncate"})
+_REFUSED: Final = {
+    "prepare": "PREPARE: prepare statements by the protocol, as drivers do; the statement itself",
+    "execute": "EXECUTE: prepare statements by the protocol, as drivers do; the statement itself",
+    "declare": "DECLARE: cursors by the protocol do the same; the statement itself",
+    "fetch": "FETCH from a cursor",
+    "move": "MOVE of a cursor",
+    "listen": "LISTEN: subscribe to versions and rows by topic; the statement itself",
+    "notify": "NOTIFY",
+    "lock": "LOCK: rows are verified at COMMIT, and nothing waits for locks; the statement itself",
+    "grant": "GRANT",
+    "revoke": "REVOKE",
+    "comment": "COMMENT",
+    "do": "DO",
+    "call": "CALL",
+    "cluster": "CLUSTER",
+    "reindex": "REINDEX",
+    "refresh": "REFRESH",
+    "reassign": "REASSIGN",
+    "security": "SECURITY LABEL",
+    "import": "IMPORT",
+    "load": "LOAD",
+}
+
+
+def read_text(text: str) -> tuple[SessionStatement, ...]:
+    """The statements between semicolons, () for none. Raises SyntaxInvalid, FeatureNotSupported and
+    OutOfRange with positions in `text`, before any of them has run."""
+    return _kept(text) if len(text) <= KEPT_CHARS_MAX else _read(text)
+
+
+def _read(text: str) -> tuple[SessionStatement, ...]:
+    parts = _parts(words_of(text))
+    found = [_statement(text, part) for part in parts]
+    if len(found) > 1:
+        for statement in found:
+            if isinstance(statement.meaning, RowStatement):
+                _shifted(statement.offset, partial(read_statement, statement.text))
+    return tuple(found)
+
+
+_kept: Final = lru_cache(KEPT_TEXTS_MAX)(_read)
+
+
+def _parts(words: list[Word]) -> list[list[Word]]:
+    parts: list[list[Word]] = [[]]
+    for word in words[:-1]:
+        if word.source == ";":
+            parts[-1].append(Word(END, "", word.at, ""))
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    parts[-1].append(words[-1])
+    return [part for part in parts if len(part) > 1]
+
+
+def _statement(text: str, part: list[Word]) -> SessionStatement:
+    offset = part[0].at - 1
+    own = text[offset : part[-1].at - 1].rstrip()
+    words = Words(part)
+    first = words.said()
+    meaning: Meaning
+    if first in _CHANGES or (first == "explain" and _explains_change(words)):
+        meaning = _shifted(offset, lambda: SchemaStatement(parse_ddl(own)))
+    elif first in _ROWS or first == "explain":
+        meaning = RowStatement(first)
+    else:
+        meaning = _Grammar(words).statement()
+    return SessionStatement(own, offset, meaning)
+
+
+def _explains_change(words: Words) -> bool:
+    ahead = 1
+    if words.said(1) == "(" and words.said(2) == "ddl":
+        return True
+    while words.said(ahead) in ("analyze", "analyse", "verbose"):
+        ahead += 1
+    return words.said(ahead) in _CHANGES
+
+
+def shifted(error: Refused, offset: int) -> Refused:
+    """The refusal of a statement, said of the text that it is in."""
+    if "position" not in error.detail or not offset:
+        return error
+    return placed(error, place_of(error) + offset)
+
+
+def _shifted(offset: int, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except Refused as error:
+        raise shifted(error, offset) from None
+
+
+class _Grammar:
+    def __init__(self, words: Words) -> None:
+        self.words = words
+
+    def statement(self) -> Meaning:
+        words = self.words
+        if words.peek().kind != WORD:
+            raise words.unexpected()
+        first = words.said()
+        if first in _REFUSED:
+            words.refuse(_REFUSED[first])
+        reader = getattr(self, f"_{first}", None) if first in _READ else None
+        if reader is None:
+            raise words.unexpected()
+        words.advance()
+        meaning: Meaning = reader()
+        if words.peek().kind != END:
+            raise words.unexpected()
+        return meaning
+
+    # ---------------------------------------------------------- transactions
+
+    def _begin(self) -> Begin:
+        self._work()
+        return Begin(self._modes())
+
+    def _start(self) -> Begin:
+        self.words.expect("transaction")
+        return Begin(self._modes(), "START TRANSACTION")
+
+    def _commit(self) -> Commit:
+        if self.words.at("prepared"):
+            self.words.refuse("two-phase COMMIT PREPARED")
+        self._work()
+        return Commit(self._chain())
+
+    _end = _commit
+
+    def _rollback(self) -> Rollback | RollbackTo:
+        if self.words.at("prepared"):
+            self.words.refuse("two-phase ROLLBACK PREPARED")
+        self._work()
+        if self.words.take("to"):
+            self.words.take("savepoint")
+            return RollbackTo(self.words.name())
+        return Rollback(self._chain())
+
+    _abort = _rollback
+
+    def _savepoint(self) -> Savepoint:
+        return Savepoint(self.words.name())
+
+    def _release(self) -> Release:
+        self.words.take("savepoint")
+        return Release(self.words.name())
+
+    def _work(self) -> None:
+        if not self.words.take("transaction"):
+            self.words.take("work")
+
+    def _chain(self) -> bool:
+        if not self.words.take("and"):
+            return False
+        no = self.words.take("no")
+        self.words.expect("chain")
+        return not no
+
+    def _modes(self) -> Modes:
+        words = self.words
+        isolation: str | None = None
+        read_only: bool | None = None
+        deferrable: bool | None = None
+        while words.peek().kind != END:
+            if words.take("isolation", "level"):
+                isolation = self._level()
+            elif words.take("read"):
+                read_only = not words.take("write")
+                if read_only:
+                    words.expect("only")
+            elif words.take("deferrable"):
+                deferrable = True
+            elif words.take("not"):
+                words.expect("deferrable")
+                deferrable = False
+            elif words.at("as"):
+                words.refuse("BEGIN … AS OF")
+            else:
+                raise words.unexpected()
+            words.take(",")
+        return Modes(isolation, read_only, deferrable)
+
+    def _level(self) -> str:
+        words = self.words
+        for level in (("read", "committed"), ("read", "uncommitted"), ("repeatable", "read")):
+            if words.take(*level):
+                return " ".join(level)
+        words.expect("serializable")
+        return "serializable"
+
+    # ---------------------------------------------------------- settings
+
+    def _set(self) -> Set | SetModes:
+        words = self.words
+        if words.take("transaction"):
+            if words.at("snapshot"):
+                words.refuse("SET TRANSACTION SNAPSHOT")
+            return SetModes(self._some_modes(), ever=False)
+        if words.take("session", "characteristics"):
+            words.expect("as", "transaction")
+            return SetModes(self._some_modes(), ever=True)
+        local = words.take("local")
+        if not local and words.at("session") and words.said(1) not in ("=", "to"):
+            words.advance()
+        if words.at("role") or words.at("authorization") or words.at("constraints"):
+            words.refuse(f"SET {words.said().upper()}")
+        if words.take("time"):
+            words.expect("zone")
+            return Set("timezone", self._value(("local",)), local)
+        if words.take("names"):
+            value = "UTF8" if words.peek().kind == END else self._value()
+            return Set("client_encoding", value, local)
+        name = self._setting()
+        if name == "verifyretry":
+            if not words.take("="):
+                words.take("to")
+            return Set("leasehold.verifyretry", self._value(), local)
+        if not words.take("="):
+            words.expect("to")
+        return Set(name, self._value(), local)
+
+    def _some_modes(self) -> Modes:
+        if self.words.peek().kind == END:
+            raise self.words.unexpected()
+        return self._modes()
+
+    def _setting(self) -> str:
+        name = self.words.label()
+        while self.words.take("."):
+            name += "." + self.words.label()
+        return name.lower()
+
+    def _value(self, also_default: tuple[str, ...] = ()) -> str | None:
+        words = self.words
+        if words.take("default") or (also_default and words.take(*also_default)):
+            return None
+        parts = [self._part()]
+        while words.take(","):
+            parts.append(self._part())
+        return ", ".join(parts)
+
+    def _part(self) -> str:
+        words = self.words
+        sign = "-" if words.take("-") else ""
+        if not sign:
+            words.take("+")
+        found = words.peek()
+        if found.kind == NUMBER or (not sign and found.kind in (WORD, STRING)):
+            words.advance()
+            return sign + found.text
+        if found.kind == NAME and not sign:
+            words.advance()
+            return found.source
+        raise words.unexpected()
+
+    def _reset(self) -> Reset:
+        words = self.words
+        if words.take("all"):
+            return Reset(None)
+        if words.take("time"):
+            words.expect("zone")
+            return Reset("timezone")
+        if words.take("transaction"):
+            words.expect("isolation", "level")
+            return Reset("transaction_isolation")
+        if words.at("role") or words.take("session", "authorization"):
+            words.refuse("RESET ROLE")
+        return Reset(self._setting())
+
+    def _show(self) -> Show:
+        words = self.words
+        if words.take("all"):
+            return Show(None)
+        if words.take("time"):
+            words.expect("zone")
+            return Show("timezone")
+        if words.take("transaction"):
+            words.expect("isolation", "level")
+            return Show("transaction_isolation")
+        name = self._setting()
+        return Show("leasehold.verifyretry" if name == "verifyretry" else name)
+
+    # ---------------------------------------------------------- what a session keeps
+
+    def _discard(self) -> Discard:
+        for what in ("all", "plans", "temp", "temporary", "sequences"):
+            if self.words.take(what):
+                return Discard(what)
+        raise self.words.unexpected()
+
+    def _deallocate(self) -> Deallocate:
+        self.words.take("prepare")
+        return Deallocate(None if self.words.take("all") else self.words.name())
+
+    def _close(self) -> CloseCursor:
+        return CloseCursor(None if self.words.take("all") else self.words.name())
+
+    def _unlisten(self) -> NothingToDo:
+        if not self.words.take("*"):
+            self.words.name()
+        return NothingToDo("UNLISTEN")
+
+    def _checkpoint(self) -> NothingToDo:
+        return NothingToDo("CHECKPOINT")
+
+    def _vacuum(self) -> NothingToDo:
+        """Nodes give back what is dead by themselves."""
+        self._rest_of_upkeep()
+        return NothingToDo("VACUUM")
+
+    def _analyze(self) -> NothingToDo:
+        self._rest_of_upkeep()
+        return NothingToDo("ANALYZE")
+
+    _analyse = _analyze
+
+    def _rest_of_upkeep(self) -> None:
+        words = self.words
+        if words.take("("):
+            while not words.take(")"):
+                if words.peek().kind == END:
+                    raise words.unexpected()
+                words.advance()
+        while words.said() in ("full", "freeze", "verbose", "analyze", "analyse"):
+            words.advance()
+        while words.is_name():
+            words.name()
+            while words.take("."):
+                words.label()
+            if words.take("("):
+                words.name()
+                while words.take(","):
+                    words.name()
+                words.expect(")")
+            if not words.take(","):
+                break
+
+    # ---------------------------------------------------------- COPY
+
+    def _copy(self) -> CopyIn:
+        words = self.words
+        if words.at("("):
+            words.refuse("COPY of a query TO the client: run the query; it")
+        at = words.position
+        table = words.name()
+        if words.take("."):
+            if table != "public":
+                raise FeatureNotSupported(f"there is no schema {table!r}: name the table alone")
+            at, table = words.position, words.name()
+        columns = self._copied_columns() if words.at("(") else None
+        if words.at("to"):
+            words.refuse("COPY … TO: run a SELECT; it")
+        words.expect("from")
+        if not words.take("stdin"):
+            words.refuse("COPY from a file or a program on the server")
+        options: dict[str, str | bool] = {}
+        words.take("with")
+        if words.take("("):
+            self._copy_option(options)
+            while words.take(","):
+                self._copy_option(options)
+            words.expect(")")
+        else:
+            self._old_copy_options(options)
+        if words.at("where"):
+            words.refuse("COPY … WHERE")
+        return CopyIn(table, at, columns, **options)  # type: ignore[arg-type]
+
+    def _copied_columns(self) -> tuple[tuple[str, int], ...]:
+        words = self.words
+        words.expect("(")
+        found = []
+        while True:
+            at = words.position
+            found.append((words.name(), at))
+            if not words.take(","):
+                break
+        words.expect(")")
+        return tuple(found)
+
+    def _copy_option(self, options: dict[str, str | bool]) -> None:
+        words = self.words
+        at = words.position
+        name = words.label().lower()
+        if name == "format":
+            form = words.label().lower()
+            if form not in ("text", "csv"):
+                raise FeatureNotSupported(
+                    f"COPY in the format {form!r} is not supported", position=at
+                )
+            options["csv"] = form == "csv"
+        elif name in ("delimiter", "null", "quote", "escape"):
+            options[name] = self._constant()
+        elif name in ("header", "freeze"):
+            given = "true"
+            if words.peek().kind in (WORD, STRING, NUMBER):
+                given = words.advance().text.lower()
+            if given not in ("true", "on", "1", "false", "off", "0"):
+                raise FeatureNotSupported(
+                    f"COPY {name.upper()} {given!r} is not supported", position=at
+                )
+            if name == "header":  # FREEZE asks for nothing that readers could tell
+                options[name] = given in ("true", "on", "1")
+        elif name == "encoding":
+            if self._constant().upper().replace("-", "") not in ("UTF8", "UNICODE"):
+                raise FeatureNotSupported("COPY in another encoding than UTF8", position=at)
+        else:
+            raise FeatureNotSupported(f"COPY option {name!r:.40} is not supported", position=at)
+
+    def _old_copy_options(self, options: dict[str, str | bool]) -> None:
+        words = self.words
+        while words.peek().kind != END and not words.at("where"):
+            name = words.said()
+            if name in ("csv", "header", "freeze"):
+                words.advance()
+                if name != "freeze":
+                    options[name] = True
+            elif name in ("delimiter", "null", "quote", "escape"):
+                words.advance()
+                words.take("as")
+                options[name] = self._constant()
+            elif name == "binary":
+                words.refuse("COPY in binary form")
+            else:
+                raise words.unexpected()
+
+    def _constant(self) -> str:
+        found = self.words.peek()
+        if found.kind != STRING:
+            raise self.words.unexpected()
+        self.words.advance()
+        return found.text
+
+
+_READ: Final = frozenset(
+    {
+        *("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"),
+        *("set", "reset", "show", "discard", "deallocate", "close", "unlisten"),
+        *("checkpoint", "vacuum", "analyze", "analyse", "copy"),
+    }
+)

@@ -1,0 +1,174 @@
+"""What a client may say to its session, read but not looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from leasehold.sql.statements import Explain as ExplainChange
+from leasehold.sql.statements import Statement as Change
+
+
+@dataclass(frozen=True, slots=True)
+class RowStatement:
+    """Reads or writes rows: `query_grammar.py` reads it. `verb`: its first word."""
+
+    verb: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatement:
+    """A schema change, for the master, or EXPLAIN of one."""
+
+    change: Change
+
+    @property
+    def explains(self) -> bool:
+        return isinstance(self.change, ExplainChange)
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """Of a transaction; None: as it is."""
+
+    isolation: str | None = None
+    read_only: bool | None = None
+    deferrable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    modes: Modes
+    tag: str = "BEGIN"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    chain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    chain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetModes:
+    """SET TRANSACTION; `ever`: SET SESSION CHARACTERISTICS AS TRANSACTION."""
+
+    modes: Modes
+    ever: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """`value` None: DEFAULT. `local`: until the transaction ends."""
+
+    name: str
+    value: str | None
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """`name` None: all of them."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """`name` None: all of them."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor:
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """What has no work here and is said by clients as a matter of course: VACUUM, ANALYZE,
+    CHECKPOINT, UNLISTEN."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyIn:
+    """COPY … FROM STDIN. `columns` None: all, in order."""
+
+    table: str
+    at: int
+    columns: tuple[tuple[str, int], ...] | None
+    csv: bool = False
+    delimiter: str | None = None
+    null: str | None = None
+    header: bool = False
+    quote: str | None = None
+    escape: str | None = None
+
+
+Meaning: TypeAlias = (
+    RowStatement
+    | SchemaStatement
+    | Begin
+    | Commit
+    | Rollback
+    | Savepoint
+    | RollbackTo
+    | Release
+    | SetModes
+    | Set
+    | Reset
+    | Show
+    | Discard
+    | Deallocate
+    | CloseCursor
+    | NothingToDo
+    | CopyIn
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatement:
+    """One statement of a client's text; `offset`: characters before it."""
+
+    text: str
+    offset: int
+    meaning: Meaning
+
+    @property
+    def leaves_failed_block(self) -> bool:
+        return isinstance(self.meaning, Commit | Rollback | RollbackTo)
+
+    @property
+    def ends_transaction(self) -> bool:
+        return isinstance(self.meaning, Commit | Rollback)

@@ -1,0 +1,107 @@
+"""Where a client stands between BEGIN and COMMIT: the one place that decides what a statement of
+transaction control does.
+
+    IDLE ──BEGIN──▶ OPEN ──error──▶ FAILED ──ROLLBACK TO──▶ OPEN
+      ◀──COMMIT, ROLLBACK──┘          └──COMMIT (= ROLLBACK), ROLLBACK──▶ IDLE
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from leasehold.model.errors import Refused
+from leasehold.transaction.isolation import Isolation
+
+
+class NoTransaction(Refused):
+    """Said outside a block, of what makes sense inside one only."""
+
+    sqlstate = "25P01"
+
+
+class TransactionActive(Refused):
+    """Said inside a block, or too late in it."""
+
+    sqlstate = "25001"
+
+
+class ReadOnlyTransaction(Refused):
+    sqlstate = "25006"
+
+
+class UnknownSavepoint(Refused):
+    sqlstate = "3B001"
+
+
+class Standing(Enum):
+    IDLE = "no block"
+    OPEN = "in a block"
+    FAILED = "in a block that has failed"
+
+
+@dataclass
+class Block:
+    """`savepoints`: name and mark, oldest first; a mark says how much had been written."""
+
+    standing: Standing = Standing.IDLE
+    isolation: Isolation | None = None
+    read_only: bool = False
+    used: bool = False
+    savepoints: list[tuple[str, int]] = field(default_factory=list)
+
+    def begin(self, isolation: Isolation, *, read_only: bool) -> bool:
+        """False: there is one already, and nothing changes."""
+        if self.standing is not Standing.IDLE:
+            return False
+        self.standing = Standing.OPEN
+        self.isolation, self.read_only = isolation, read_only
+        return True
+
+    def set_modes(self, isolation: Isolation | None, read_only: bool | None) -> None:
+        """Raises TransactionActive once a statement has run: what it saw can't be taken back."""
+        if self.used and isolation is not None and isolation != self.isolation:
+            raise TransactionActive(
+                "SET TRANSACTION ISOLATION LEVEL must be called before any query"
+            )
+        if self.used and read_only is False and self.read_only:
+            raise TransactionActive("transaction read-write mode must be set before any query")
+        self.isolation = isolation or self.isolation
+        self.read_only = self.read_only if read_only is None else read_only
+
+    def fail(self) -> None:
+        if self.standing is Standing.OPEN:
+            self.standing = Standing.FAILED
+
+    def end(self) -> None:
+        self.standing = Standing.IDLE
+        self.isolation, self.read_only, self.used = None, False, False
+        self.savepoints.clear()
+
+    # ------------------------------------------------------------ savepoints
+
+    def savepoint(self, name: str, mark: int) -> None:
+        self._need_block("SAVEPOINT")
+        self.savepoints.append((name, mark))
+
+    def release(self, name: str) -> None:
+        self._need_block("RELEASE SAVEPOINT")
+        del self.savepoints[self._place(name) :]
+
+    def roll_back_to(self, name: str) -> int:
+        """→ its mark. It stays, those after it go; a failed block is open again."""
+        self._need_block("ROLLBACK TO SAVEPOINT")
+        place = self._place(name)
+        del self.savepoints[place + 1 :]
+        self.standing = Standing.OPEN
+        return self.savepoints[place][1]
+
+    def _place(self, name: str) -> int:
+        for place in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[place][0] == name:
+                return place
+        raise UnknownSavepoint(f'savepoint "{name}" does not exist')
+
+    def _need_block(self, what: str) -> None:
+        if self.standing is Standing.IDLE:
+            raise NoTransaction(f"{what} can only be used in transaction blocks")

@@ -1,0 +1,99 @@
+"""SQL on the replicants of a real cluster, by real clients: psql and psycopg.
+
+Goal: what the README tells a new user to try works as told, on each replicant.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer
+from tests.integration.system_cluster import running, settings_of
+
+NODES = ("m1", "r1", "r2", "changefeed")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with running(tmp_path_factory.mktemp("sql"), NODES) as made:
+        yield made
+
+
+def psql(cluster: LocalCluster, place: int, text: str) -> str:
+    """What psql prints, tuples only."""
+    done = subprocess.run(
+        ["psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", text],
+        env={
+            **os.environ,
+            "PGHOST": "127.0.0.1",
+            "PGPORT": str(cluster.ports.sql[place]),
+            "PGUSER": "leasehold",
+            "PGDATABASE": cluster.cluster_settings.database,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+def connect(cluster: LocalCluster, place: int) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(
+        host="127.0.0.1",
+        port=cluster.ports.sql[place],
+        user="leasehold",
+        dbname=cluster.cluster_settings.database,
+    )
+
+
+def test_what_a_new_user_tries(cluster: LocalCluster) -> None:
+    psql(cluster, 0, "CREATE TABLE seats (flight int PRIMARY KEY, free int NOT NULL)")
+    with ChangeProducer(settings_of(cluster, "setup")) as producer:
+        for flight in range(1, 6):
+            row = {"table": "seats", "op": "insert", "key": {"flight": flight}}
+            values = {"values": {"free": flight * 10}}
+            assert producer.submit({**row, **values}).result(30).lsn
+    for place in (0, 1):  # answered commits are on every coherent node
+        assert psql(cluster, place, "SELECT count(*), sum(free) FROM seats") == "5|150"
+    assert psql(cluster, 1, "SELECT version()").startswith("PostgreSQL 15")
+    told = psql(cluster, 1, "EXPLAIN ALTER TABLE seats ADD COLUMN gate text")
+    assert told.startswith("step 1, version 2: column gate")
+    psql(cluster, 0, "ALTER TABLE seats ADD COLUMN gate text")
+    assert psql(cluster, 0, "SELECT gate IS NULL FROM seats WHERE flight = 1") == "t"
+
+
+def test_psycopg_reads_in_a_block_with_parameters_and_prepared(cluster: LocalCluster) -> None:
+    with connect(cluster, 1) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        for flight in range(1, 9):  # from the sixth on it is prepared by name
+            found = connection.execute(
+                "SELECT free FROM seats WHERE flight = %s", (flight,)
+            ).fetchone()
+            assert found == ((flight * 10,) if flight < 6 else None)
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            connection.execute("SELECT nope FROM seats")
+        connection.rollback()
+        with connection.transaction(), connection.pipeline():
+            cursors = [connection.execute("SELECT %s::int + 1", (n,)) for n in range(3)]
+        assert [c.fetchone() for c in cursors] == [(1,), (2,), (3,)]
+        assert connection.info.server_version == 150000
+
+
+def test_a_replicant_that_stops_says_so_and_gives_its_leases_back(cluster: LocalCluster) -> None:
+    connection = connect(cluster, 1)
+    connection.execute("SELECT * FROM seats")  # in a block: a lease is held
+    cluster.stop("r2")
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT 1")
+    # Were its lease still there, this would wait for the session's end (15 s).
+    psql(cluster, 0, "SET statement_timeout = '10s'; ALTER TABLE seats ADD COLUMN meal text")
+    cluster.start("r2")
+    assert psql(cluster, 1, "SELECT count(meal) FROM seats") == "0"

@@ -1,0 +1,62 @@
+"""Talks to a session as the wire does: simple queries, prepared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.client.dev import DevDatabase
+from leasehold.client.sql_session import SqlSession
+from leasehold.model.errors import LeaseholdError
+from leasehold.pgwire.session import Report, Status
+from leasehold.sql.query_plan import Plans
+
+
+class SqlClient:
+    """`tags`: of the last text's statements."""
+
+    def __init__(self, database: DevDatabase, node: str = "r1", **settings: str) -> None:
+        self.session = SqlSession(
+            database.sql_node(node), Plans(), user="me", process=7, settings=settings
+        )
+        self.tags: list[str] = []
+        self.reports: list[Report] = []
+
+    def status(self) -> Status:
+        return self.session.status
+
+    def ask(self, text: str) -> list[Any]:
+        """The last statement's rows. An error fails the batch, as the wire has it."""
+        self.tags, rows = [], []
+        session = self.session
+        try:
+            for statement in session.statements(text):
+                rows = self.run(session.prepare(statement, ()))
+            session.end_batch()
+        except LeaseholdError:
+            session.fail()
+            raise
+        finally:
+            self.reports += session.take_reports()
+        return rows
+
+    def run(self, prepared: Any, values: Sequence[Any] = (), portion: int = 2) -> list[Any]:
+        portal = self.session.bind(prepared, values)
+        rows: list[Any] = []
+        try:
+            while True:
+                found = portal.fetch(portion)
+                rows += found.rows
+                if found.tag is not None:
+                    self.tags.append(found.tag)
+                    return rows
+        finally:
+            portal.close()
+
+    def code(self, text: str) -> str:
+        """The SQLSTATE that it fails with."""
+        try:
+            self.ask(text)
+        except LeaseholdError as error:
+            return error.sqlstate
+        return "00000"

@@ -1,0 +1,132 @@
+"""A client's text → what its session is asked to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.model.errors import Refused
+from leasehold.sql.session_grammar import read_text
+from leasehold.sql.session_statements import (
+    Begin,
+    CloseCursor,
+    Commit,
+    CopyIn,
+    Deallocate,
+    Discard,
+    Modes,
+    NothingToDo,
+    Release,
+    Reset,
+    Rollback,
+    RollbackTo,
+    RowStatement,
+    Savepoint,
+    SchemaStatement,
+    Set,
+    SetModes,
+    Show,
+)
+
+MEANINGS = [
+    ("SELECT 1", RowStatement("select")),
+    ("(values (1))", RowStatement("(")),
+    ("explain select 1", RowStatement("explain")),
+    ("begin", Begin(Modes())),
+    (
+        "BEGIN TRANSACTION ISOLATION LEVEL Repeatable Read, READ ONLY",
+        Begin(Modes("repeatable read", read_only=True)),
+    ),
+    (
+        "start transaction read write not deferrable",
+        Begin(Modes(None, read_only=False, deferrable=False), "START TRANSACTION"),
+    ),
+    ("END", Commit()),
+    ("commit and no chain", Commit()),
+    ("commit work and chain", Commit(chain=True)),
+    ("ABORT", Rollback()),
+    ("rollback to savepoint a", RollbackTo("a")),
+    ('savepoint "A b"', Savepoint("A b")),
+    ("release a", Release("a")),
+    ("set transaction isolation level serializable", SetModes(Modes("serializable"), ever=False)),
+    (
+        "set session characteristics as transaction read only",
+        SetModes(Modes(read_only=True), ever=True),
+    ),
+    ("SET TIME ZONE 'UTC'", Set("timezone", "UTC")),
+    ("set time zone local", Set("timezone", None)),
+    ("set local Statement_Timeout = '2s'", Set("statement_timeout", "2s", local=True)),
+    ("set session application_name to x", Set("application_name", "x")),
+    ("set extra_float_digits = -3", Set("extra_float_digits", "-3")),
+    ('set search_path to "$user", public', Set("search_path", '"$user", public')),
+    ("set names 'utf8'", Set("client_encoding", "utf8")),
+    ("SET VERIFYRETRY OFF", Set("leasehold.verifyretry", "off")),
+    ("set leasehold.isolation = 'default'", Set("leasehold.isolation", "default")),
+    ("reset all", Reset(None)),
+    ("reset TimeZone", Reset("timezone")),
+    ("show transaction isolation level", Show("transaction_isolation")),
+    ("show all", Show(None)),
+    ("discard all", Discard("all")),
+    ("deallocate prepare all", Deallocate(None)),
+    ("deallocate _pg3_1", Deallocate("_pg3_1")),
+    ("close all", CloseCursor(None)),
+    ("unlisten *", NothingToDo("UNLISTEN")),
+    ("vacuum (verbose, analyze) a, public.b (c)", NothingToDo("VACUUM")),
+    ("analyze pgbench_branches", NothingToDo("ANALYZE")),
+    ("copy t from stdin", CopyIn("t", 6, None)),
+    (
+        "copy t (a, b) from stdin csv header",
+        CopyIn("t", 6, (("a", 9), ("b", 12)), True, header=True),
+    ),
+    ("copy public.t from stdin with (freeze on)", CopyIn("t", 13, None)),
+    (
+        "copy t from stdin (format csv, delimiter ';', null '-')",
+        CopyIn("t", 6, None, csv=True, delimiter=";", null="-"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "meaning"), MEANINGS, ids=[text for text, _ in MEANINGS])
+def test_what_a_statement_says(text: str, meaning: object) -> None:
+    (statement,) = read_text(f"{text} ;")
+    assert statement.meaning == meaning
+    assert statement.text == text
+
+
+def test_statements_are_told_apart_where_semicolons_are_no_part_of_one() -> None:
+    text = "select ';' -- ;\n, 1; ; /* ; */ create table t (a int primary key);commit"
+    found = read_text(text)
+    assert [type(s.meaning) for s in found] == [RowStatement, SchemaStatement, Commit]
+    for statement in found:
+        assert text[statement.offset :].startswith(statement.text)
+    assert read_text(" ; -- nothing\n") == ()
+
+
+REFUSALS = [
+    ("selec 1", "42601", 1),
+    ("select 1; selec 2", "42601", 11),
+    ("select 1; select from where", "42601", 23),  # found before the first has run
+    ("select 1; create table t (a nosuchtype)", "0A000", 29),
+    ("begin isolation level chaos", "42601", 23),
+    ("begin as of timestamp 'x'", "0A000", 7),
+    ("commit prepared 'x'", "0A000", 8),
+    ("lock table t", "0A000", 1),
+    ("prepare p as select 1", "0A000", 1),
+    ("declare c cursor for select 1", "0A000", 1),
+    ("set role x", "0A000", 5),
+    ("copy t to stdout", "0A000", 8),
+    ("copy (select 1) to stdout", "0A000", 6),
+    ("copy t from '/etc/passwd'", "0A000", 13),
+    ("copy t from stdin binary", "0A000", 19),
+    ("savepoint", "42601", 10),
+    ("rollback to", "42601", 12),
+    ("commit nonsense", "42601", 8),
+    ("'text'", "42601", 1),
+    ("_read", "42601", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "position"), REFUSALS, ids=[r[0] for r in REFUSALS])
+def test_what_is_refused_and_where(text: str, code: str, position: int) -> None:
+    with pytest.raises(Refused) as caught:
+        read_text(text)
+    assert (caught.value.sqlstate, caught.value.detail.get("position")) == (code, position)
