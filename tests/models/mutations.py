@@ -11,7 +11,7 @@ from tests.schema_change import test_locks, test_mutations
 from tests.schema_change import test_rules as schema_change
 from tests.simulation import test_rules as simulation
 from tests.unit.lease import test_rules as stories
-from tests.unit.schema import test_coordinator
+from tests.unit.schema import test_coordinator, test_verification_walk
 
 
 class Mutation(NamedTuple):
@@ -42,9 +42,13 @@ def found() -> Iterator[Mutation]:
     yield Mutation(off(simulation.FORGETS), "simulation")
     for story in stories.STORIES:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
-    (mark,) = test_coordinator.test_rule_turned_off_does_harm.pytestmark  # type: ignore[attr-defined]
-    for name, _ in mark.args[1]:
-        yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
+    for test in (
+        test_coordinator.test_rule_turned_off_does_harm,
+        test_verification_walk.test_rule_turned_off_does_harm,
+    ):
+        (mark,) = test.pytestmark  # type: ignore[attr-defined]
+        for name, _ in mark.args[1]:
+            yield Mutation(frozenset({Switch("schema", name)}), "schedules of a job")
 
 
 def harmless() -> Iterator[Mutation]:

@@ -154,6 +154,19 @@ CODE: Final = (
         of("order", "public without `filled`"),
     ),
     Rule(
+        "slices",
+        "a verification in slices: rows first, each from where the one before ended, by the same"
+        " nodes, each at one position",
+        of(
+            "schema",
+            "slices_join",
+            "rows_before_entries",
+            "every_slice_by_all",
+            "slices_at_one_position",
+            "reports_of_this_slice",
+        ),
+    ),
+    Rule(
         "hidden",
         "no constraint is enforced over a column that its version does not show",
         of("order", "CHECK does not wait for its column", "UNIQUE does not wait for its column")

@@ -27,6 +27,7 @@ from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaSettings
 from leasehold.schema.coordinator import CoordinatorSettings
 from leasehold.schema.ledger_side import LedgerSideSettings
+from leasehold.schema.verification_walk import WalkSettings
 from tests.simulation.chaos import Chaos, ChaosHops, ChaosPipelineHops, Weather
 from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand
@@ -49,6 +50,7 @@ SHAPE: Final = ClusterShape(
         CoordinatorSettings(
             verification_ms=3_000,
             ledger=LedgerSideSettings(session_ttl_ms=TTL_MS, look_ms=300, look_again_ms=50),
+            walk=WalkSettings(rows_max=4),
         )
     ),
     leases=HolderLimits(

@@ -13,6 +13,7 @@ from typing import Any
 from leasehold.adapters.dead_elements import element_ids_of
 from leasehold.adapters.memory_check import check_contents, wrong_entries
 from leasehold.adapters.memory_contents import Contents, OldRow
+from leasehold.adapters.memory_slice import check_slice
 from leasehold.adapters.memory_snapshot import MemorySnapshot
 from leasehold.adapters.repairs import Repairs, WrongEntry
 from leasehold.model.errors import StoreCorrupted
@@ -324,12 +325,13 @@ class MemoryStore:
         repairs_max: int = 0,
         part: CheckSlice | None = None,
     ) -> None:
-        """At once, by the definition. Nothing is held back here: a table is one slice."""
+        """At once, by the definition."""
         held = self._committed
         for table_id in table_ids or sorted({t for t, _ in held.descriptors}):
-            report = check_contents(held, subject, table_id, elements)
-            if part is not None and part.part:
-                report = report._replace(rows=0, checksum=b"", findings_total=0, findings=())
+            if part is not None:
+                report = check_slice(held, subject, table_id, elements, part)
+            else:
+                report = check_contents(held, subject, table_id, elements)
             self._reports.append(report)
             if repairs_max:
                 wrong = wrong_entries(held, table_id)[:repairs_max]

@@ -144,7 +144,7 @@ class TableCheck:
         return TableFindings(rows, self._entries, whole_sum, rows_sum, self._total, *found)
 
     def _some(self, elements: Sequence[int], rows: int) -> None:
-        public = as_if_public(self._newest, elements)
+        public = self._as_public(elements)
         for element_id in elements:
             if element_id == ALL_ROWS:
                 self._twin(rows)
@@ -160,11 +160,16 @@ class TableCheck:
                     self._check(check)
                 case ForeignKey() as key:
                     self._foreign_key(key)
-                case None:
-                    raise LookupError(
-                        f"version {self._newest.version} of table {self._newest.name!r}"
-                        f" has no element {element_id}"
-                    )
+
+    def _as_public(self, elements: Sequence[int]) -> Descriptor:
+        """The schema that `elements` are looked at by. Raises LookupError: it has no such one."""
+        for element_id in elements:
+            if element_id != ALL_ROWS and self._newest.element(element_id) is None:
+                raise LookupError(
+                    f"version {self._newest.version} of table {self._newest.name!r}"
+                    f" has no element {element_id}"
+                )
+        return as_if_public(self._newest, elements)
 
     # ------------------------------------------------------------ the same rows in two tables
 

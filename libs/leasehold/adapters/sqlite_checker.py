@@ -115,7 +115,7 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         about = (snapshot.connection, versions, lowest, collected, position.lsn)
         until = None
         if check.part is not None:
-            found, until = SliceCheck(*about, check.part).run_slice()
+            found, until = SliceCheck(*about, check.part).run_slice(check.elements)
         else:
             found = TableCheck(*about, repairs_max=check.repairs_max).run(check.elements)
             if ALL_ROWS in check.elements:

@@ -18,6 +18,7 @@ from leasehold.adapters.sqlite_checksum import Checksum
 from leasehold.adapters.sqlite_layout import entries_name, physical_columns
 from leasehold.adapters.sqlite_plan import EntriesPlan
 from leasehold.model.records import CheckSlice, Key
+from leasehold.schema.derived import relied_on
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.states import DELETED, READABLE
 
@@ -40,34 +41,49 @@ class SliceCheck(TableCheck):
         super().__init__(connection, versions, min_version, collected, lsn)
         self._wanted = wanted
 
-    def run_slice(self) -> tuple[TableFindings, Key | None]:
-        """What was found, and the last key of the slice; None when nothing lies behind it."""
+    def run_slice(self, elements: Sequence[int] = ()) -> tuple[TableFindings, Key | None]:
+        """What was found, and the last key of the slice; None when nothing lies behind it. With
+        `elements` of those alone, as if they were public."""
         # What is made on this connection is temporary: nothing in the file is ever changed by it.
         self._connection.execute("PRAGMA query_only = 0")
-        return self._of_entries() if self._wanted.part else self._of_rows()
+        wanted = self._as_public(elements) if elements else self._newest
+        return self._of_entries(wanted) if self._wanted.part else self._of_rows(wanted, elements)
 
     # ------------------------------------------------------------ rows
 
-    def _of_rows(self) -> tuple[TableFindings, Key | None]:
+    def _of_rows(
+        self, wanted: Descriptor, elements: Sequence[int]
+    ) -> tuple[TableFindings, Key | None]:
         if not self._physical:
             return self._found(0, b""), None
         until = self._until(self._table, self._keys)
         self._stand_before(self._table, self._keys, until)
         rows = self._one(f"SELECT count(*) FROM {self._table}")[0]
-        self._rows()
-        self._unknown()
-        for check in self._newest.checks:
-            if check.state in READABLE:
-                self._check(check)
-        for key in self._newest.foreign_keys:
-            if key.state in READABLE:
-                self._foreign_key(key)
-        for index in self._newest.indexes:
-            if index.state in READABLE:
+        if elements:
+            self._columns([c for c in wanted.columns if c.element_id in elements])
+        else:
+            self._rows()
+            self._unknown()
+        self._row_by_row(wanted, elements)
+        for index in wanted.indexes:
+            if index.state in READABLE and (index.element_id in elements or not elements):
                 self._lacking(index)
         self._entry_tables = ()
-        rows_sum, _ = self._checksum(())
+        rows_sum, _ = self._checksum(elements)
         return self._found(rows, rows_sum), until
+
+    def _row_by_row(self, wanted: Descriptor, elements: Sequence[int]) -> None:
+        """What follows from others, CHECK, FOREIGN KEY: of all that are relied on, or of
+        `elements`."""
+        for column in filter(relied_on, wanted.columns):
+            if not elements or column.element_id in elements:
+                self._derived(column)
+        for check in wanted.checks:
+            if check.element_id in elements or (not elements and check.state in READABLE):
+                self._check(check)
+        for key in wanted.foreign_keys:
+            if key.element_id in elements or (not elements and key.state in READABLE):
+                self._foreign_key(key)
 
     def _lacking(self, index: Index) -> None:
         """Rows without their entry, by look-ups alone: joined, the view would be gone through for
@@ -86,8 +102,8 @@ class SliceCheck(TableCheck):
 
     # ------------------------------------------------------------ entries
 
-    def _of_entries(self) -> tuple[TableFindings, Key | None]:
-        index = self._newest.element(self._wanted.part)
+    def _of_entries(self, wanted: Descriptor) -> tuple[TableFindings, Key | None]:
+        index = wanted.element(self._wanted.part)
         there = isinstance(index, Index) and index.element_id in self._entry_tables
         if not isinstance(index, Index) or not there or index.state not in DELETED:
             return self._found(0, b""), None

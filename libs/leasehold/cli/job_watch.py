@@ -69,10 +69,10 @@ def progress_words(job: dict[str, Any]) -> str:
 
 
 def rows_words(job: dict[str, Any]) -> str:
-    """``120,000 of about 336,776``: what the backfill under way has read."""
+    """``120,000 of about 336,776``: what the backfill, or verification in slices, has read."""
     of = (
         f" of about {job['rows_total']:,}"
-        if job["rows_total"] and job["phase"] == "backfilling"
+        if job["rows_total"] and (job["phase"] == "backfilling" or job["in_slices"])
         else ""
     )
     return f"{job['rows']:,}{of}"

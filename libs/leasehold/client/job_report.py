@@ -15,7 +15,7 @@ from leasehold.schema.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, to
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_moves import can_turn_back
 from leasehold.schema.types import to_json
-from leasehold.schema.verification import subject_of
+from leasehold.schema.verification import parts_of, subject_of
 
 BEHIND_LSN_SAID: Final = 1_000
 """Acks come several times a second, so a node that keeps up is seen a little behind."""
@@ -40,21 +40,20 @@ def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
 
 
 def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dict[str, Any]:
-    """`fraction` is 0 to 1 over all steps; `eta_s` of the backfill or validation under way,
+    """`fraction` is 0 to 1 over all steps; `rows` of `rows_total` are those of the backfill or
+    validation under way, or rows and entries of a verification in slices; `eta_s` is its,
     `ends_in_s` of the whole job by what recent ones took; None = not known, as while it waits for
     a person or somebody's lease. `attempts`: how often the phase has begun.
+    `in_slices`: the nodes look at the table a slice after the other.
     `phase_ms`: since when it is in it. `blockers`: whose leases are in the way (`holding_report`).
 
     `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
     it is not published yet. `findings`: which rows a failed verification blames.
     """
     job = seen.job
-    progress = view.progress.get(job.job_id)
-    current = progress if progress is not None and progress.run == job.run else None
-    total_rows = job.rows if job.rows >= 0 else view.ends.get(f"rows/{job.table_id}", 0)
-    rows = max(job.rows_read, current.rows if current else 0)
-    reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and not job.status.ended
-    rate = current.rows_per_second if current and reading else 0.0
+    rows, total_rows, rate = _read(view, job, now_us)
+    reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) or job.look is not None
+    reading = reading and not job.status.ended
     holders = [
         holding_report(view, holding, job.table, now_us)
         for holding in holders_in_the_way(view, job)
@@ -77,7 +76,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "postponed": job.postponed,
         "doing": _doing(job),
         "phase_ms": _phase_ms(job, now_us) if not job.status.ended else None,
-        "waits_for": waits_for(view, job, holders, now_us),
+        "waits_for": waits_for(view, seen, holders, now_us),
         "blockers": holders,
         "fraction": _fraction(job, rows, total_rows),
         "run": job.run,
@@ -85,6 +84,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "rows_applied": job.rows_applied,
         "rows_total": max(total_rows, rows) if total_rows else 0,
         "rows_per_second": rate,
+        "in_slices": job.look is not None,
         "eta_s": _known(eta_s),
         "ends_in_s": None if holders else _known(_ends_in_s(job, eta_s, total_rows, pace)),
         "attempts": _attempts(job),
@@ -109,6 +109,22 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     }
 
 
+def _read(view: ClusterView, job: Job, now_us: int) -> tuple[int, int, float]:
+    """How much of the work under way is done, of how much (0 = not known), and how fast."""
+    total_rows = job.rows if job.rows >= 0 else view.ends.get(f"rows/{job.table_id}", 0)
+    if job.look is not None:
+        table = view.tables.get(job.table_id)
+        parts = len(parts_of(job, table.descriptor)) if table is not None else 1
+        going = job.status is Status.RUNNING and _phase_ms(job, now_us) > 0
+        rate = job.looked * 1_000 / _phase_ms(job, now_us) if going else 0.0
+        return job.looked, parts * total_rows, round(rate, 1)
+    progress = view.progress.get(job.job_id)
+    current = progress if progress is not None and progress.run == job.run else None
+    reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and not job.status.ended
+    rate = current.rows_per_second if current and reading else 0.0
+    return max(job.rows_read, current.rows if current else 0), total_rows, rate
+
+
 def _known(seconds: float) -> float | None:
     return None if seconds == NOT_KNOWN else round(seconds, 1)
 
@@ -120,15 +136,15 @@ def _eta_s(job: Job, rows: int, total_rows: int, rate: float, pace: Pace) -> flo
     left, limit = max(0, total_rows - rows), job.settings.get("rows_per_second", 0)
     if rate > 0:
         return left / (min(rate, limit) if limit else rate)
-    work = pace.fill if job.phase is Phase.BACKFILLING else pace.validate
-    return work.seconds(left, limit)
+    work = {Phase.BACKFILLING: pace.fill, Phase.VALIDATING: pace.validate}
+    return work.get(job.phase, pace.verify).seconds(left, limit)
 
 
 def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
     if job.status.ended or _waits_for_somebody(job):
         return NOT_KNOWN
     step, limit = job.current, job.settings.get("rows_per_second", 0)
-    verifying = [pace.verify.seconds(rows)] * bool(step.verifies)
+    verifying = [pace.verify.seconds(rows, limit)] * bool(step.verifies)
     validating = [pace.validate.seconds(rows, limit)] * bool(step.validates)
     match job.phase:
         case Phase.BACKFILLING:
@@ -138,7 +154,7 @@ def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
         case Phase.VALIDATING:
             in_step = total((eta_s, *verifying))
         case Phase.VERIFYING:
-            in_step = total(verifying)
+            in_step = total(verifying) if job.look is None else eta_s
         case _:
             in_step = pace.step_seconds(step, rows, limit)
     return seconds_left(job, pace, rows, in_step)
@@ -190,7 +206,7 @@ def _fraction(job: Job, rows: int, total: int) -> float:
         Phase.BACKFILLING: 0.1 + 0.8 * read,
         # Behind a fill it has what that leaves: the bar never goes back.
         Phase.VALIDATING: 0.9 if backfill else 0.5 + 0.4 * read,
-        Phase.VERIFYING: 0.9,
+        Phase.VERIFYING: 0.9 + 0.1 * read * (job.look is not None),
         Phase.DONE: 1.0,
     }[job.phase]
     # A backfill is the long part: it gets the room of four steps.
@@ -200,16 +216,17 @@ def _fraction(job: Job, rows: int, total: int) -> float:
 
 
 def waits_for(
-    view: ClusterView, job: Job, holders: Iterable[dict[str, Any]], now_us: int
+    view: ClusterView, seen: JobView, holders: Iterable[dict[str, Any]], now_us: int
 ) -> list[str]:
     """What a job waits for, each with what one can do about it; empty when nothing is in its way.
     `holders`: those whose leases are, as `holding_report` tells of them."""
+    job = seen.job
     if job.status.ended:
         return []
     if job.status is Status.PAUSED:
         return [f"a person paused it (leasehold jobs resume {job.job_id})"]
     if job.phase is Phase.VERIFYING:
-        return _unverified(view, job, now_us)
+        return _unverified(view, seen, now_us)
     if job.phase in (Phase.BACKFILLING, Phase.VALIDATING):
         return _unread(view, job, now_us)
     if job.postponed:
@@ -225,9 +242,12 @@ def waits_for(
     return [holding_words(told) for told in holders]
 
 
-def _unverified(view: ClusterView, job: Job, now_us: int) -> list[str]:
-    said = {report.node for report in view.checks if report.subject == subject_of(job)}
-    late = _phase_ms(job, now_us) > LATE_SAID_MS
+def _unverified(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
+    """Each slice is asked for by a record of its own, whose LSN the reports on it have."""
+    job, asked = seen.job, seen.event
+    said = {r.node for r in view.checks if r.subject == subject_of(job) and r.lsn >= asked.lsn}
+    since_ms = max(0, now_us - asked.commit_us) // 1_000
+    late = min(since_ms, _phase_ms(job, now_us)) > LATE_SAID_MS
     found = []
     for name, node in sorted(view.nodes.items()):
         behind = view.log.lsn - node.ack.lsn

@@ -13,6 +13,7 @@ from typing import Any
 from leasehold.model.records import CheckReport, CheckSlice, Key
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.states import DELETED
+from leasehold.schema.verification import next_slice
 
 FINDINGS_KEPT_MAX = 100
 
@@ -23,10 +24,9 @@ class SlicedCheck:
     def __init__(self, table: Descriptor, nodes: Sequence[str], rows_max: int) -> None:
         self._table = table
         self._nodes = sorted(nodes)
-        self._rows_max = rows_max
         indexes = [i.element_id for i in table.indexes if i.state in DELETED]
         self._parts = [0, *indexes]  # the rows first
-        self._after: Key = ()
+        self.wanted: CheckSlice | None = CheckSlice(0, (), rows_max)
         self.slices = 0
         self.troubles: list[str] = []
         self.findings: list[tuple[str, Any]] = []
@@ -37,24 +37,18 @@ class SlicedCheck:
         if not self._nodes:
             self._stop("no live node: nobody can check")
 
-    @property
-    def wanted(self) -> CheckSlice | None:
-        if not self._parts:
-            return None
-        return CheckSlice(self._parts[0], self._after, self._rows_max)
-
     def take(self, reports: Sequence[CheckReport]) -> None:
         """Every node's on the slice wanted; what is missing or unlike ends the check."""
         told = {report.node: report for report in reports if report.node in self._nodes}
+        at = self.wanted
+        assert at is not None, "nothing was asked for"
         self.slices += 1
         for node, report in sorted(told.items()):
             self._count(node, report)
         if not self._may_go_on(told):
             return
         until = next(iter(told.values())).until
-        if until is None:
-            self._parts.pop(0)
-        self._after = until or ()
+        self.wanted = next_slice(self._parts, at, until, at.rows_max)
 
     def _count(self, node: str, report: CheckReport) -> None:
         self.rows[node] += report.rows
@@ -86,14 +80,15 @@ class SlicedCheck:
         return True
 
     def _where(self) -> str:
-        part = self._parts[0]
+        assert self.wanted is not None, "it ends with the slice that it is at"
+        part, after, _ = self.wanted
         index = self._table.element(part)
         what = f"entries of index {index.name!r}" if index is not None else "rows"
-        return f"{what} of table {self._table.name!r} above key {self._after!r:.200}"
+        return f"{what} of table {self._table.name!r} above key {after!r:.200}"
 
     def _stop(self, trouble: str) -> bool:
         self.troubles.append(trouble)
-        self._parts.clear()
+        self.wanted = None
         return False
 
     def verdict(self) -> list[str]:

@@ -49,7 +49,7 @@ class Checks:
         if not (self._serving or master):
             return
         for job in _verified_jobs(record):
-            self._store.check(subject_of(job), (job.table_id,), job.current.verifies)
+            self._store.check(subject_of(job), (job.table_id,), job.current.verifies, part=job.look)
 
     def barrier(self, barrier: Barrier, catalog: Catalog, position: LogPosition) -> None:
         """Every node, standby and master too, answers a CHECK TABLE; one may be told to repair."""

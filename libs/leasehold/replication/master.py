@@ -187,13 +187,19 @@ class Master:
     def tick(self, position: LogPosition, now: Now) -> list[Effect]:
         """Release what may be answered, drive the jobs, and start the next record."""
         effects = self._release(now)
-        effects += self._changes.tick(self.watch.coherent(now.mono_ns), now)
+        effects += self._changes.tick(self._known_coherent(now), now)
         if self._batch is None:
             effects += self._start(position, now)
         effects += self._resume()
         effects += self._delete(position, now)
         effects.append(Wake(self._wake_ns(now)))
         return effects
+
+    def _known_coherent(self, now: Now) -> frozenset[str] | None:
+        """C4: until the leases of a deposed master are over, nobody knows who serves reads."""
+        if now.mono_ns < self.watch.serve_from_ns:
+            return None
+        return self.watch.coherent(now.mono_ns)
 
     def _may_answer(self, now: Now) -> Callable[[int], bool]:
         return lambda offset: self.watch.may_answer(offset, now.mono_ns)

@@ -77,9 +77,11 @@ class SchemaChanges:
         self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
         self._rules = rules
-        self._coherent: frozenset[str] = frozenset()
+        self._coherent: frozenset[str] | None = None
         self._writes: deque[wanted.Write] = deque()
-        self.coordinator = Coordinator(catalog, epoch, node, settings.coordinator, rules, is_empty)
+        self.coordinator = Coordinator(
+            catalog, epoch, node, settings.coordinator, rules, is_empty, rows_about
+        )
 
     # ------------------------------------------------------------ requests
 
@@ -168,8 +170,9 @@ class SchemaChanges:
         assert isinstance(token, int)
         return self._step(wanted.LedgerReplied(token, reply), now)
 
-    def tick(self, coherent: frozenset[str], now: Now) -> list[Effect]:
-        if coherent != self._coherent:
+    def tick(self, coherent: frozenset[str] | None, now: Now) -> list[Effect]:
+        """`coherent`: who may be serving reads now; None while that is not known."""
+        if coherent is not None and coherent != self._coherent:
             self._coherent = coherent
             return self._step(wanted.CoherentNodes(coherent), now)
         return self._step(wanted.Tick(), now)

@@ -33,7 +33,7 @@ from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
 from leasehold.model.records import (
     CatalogWrite,
-    CheckReport,
+    CheckSlice,
     DescriptorWrite,
     JobWrite,
     LedgerRun,
@@ -60,6 +60,7 @@ from leasehold.schema.job_memory import JobMemory, Verification, place_of
 from leasehold.schema.job_moves import (
     fenced,
     filled,
+    looked_at,
     published,
     turned_back,
     validated,
@@ -69,7 +70,8 @@ from leasehold.schema.job_moves import (
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSide, LedgerSideSettings, Wanted
 from leasehold.schema.plan import moves, next_descriptors
-from leasehold.schema.verification import Judgement, job_of, judge
+from leasehold.schema.verification import Judgement, judge
+from leasehold.schema.verification_walk import VerificationWalk, WalkSettings
 
 NS_PER_MS: Final = 1_000_000
 # ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
@@ -88,6 +90,7 @@ class CoordinatorSettings:
     ledger_retry_ms: int = 200
     verification_ms: int = 60_000
     verifications_max: int = 5
+    walk: WalkSettings = field(default_factory=WalkSettings)
     ledger: LedgerSideSettings = field(default_factory=LedgerSideSettings)
 
 
@@ -110,9 +113,11 @@ class Coordinator:
         settings: CoordinatorSettings | None = None,
         rules: JobRules = RULES,
         is_empty: Callable[[int], bool] = lambda table_id: False,
+        rows_about: Callable[[int], int] = lambda table_id: -1,
     ) -> None:
-        """`catalog` is the node's own and changes under it; `node` is the master itself;
-        `is_empty` tells whether a table has no row in the master's store now."""
+        """`catalog` is the node's own and changes under it; `node` is the master itself.
+        `is_empty`: whether a table has no row in the master's store now; `rows_about`: how many
+        rows it has, -1 = not known."""
         self._catalog = catalog
         self._epoch = epoch
         self._node = node
@@ -120,10 +125,10 @@ class Coordinator:
         self._rules = rules
         self._is_empty = is_empty
         self._memories: dict[int, JobMemory] = {}
-        self._reports: dict[tuple[int, int], dict[str, CheckReport]] = {}  # (job, run) → by node
+        self._walk = VerificationWalk(catalog, self._settings.walk, rules, rows_about)
         self._calls: dict[int, Sent] = {}  # by token
         self._token = 0
-        self._coherent: frozenset[str] = frozenset()
+        self._coherent: frozenset[str] | None = None  # not known yet
         self._unended: list[int] | None = None
         self.ledger = LedgerSide(catalog, epoch, self._settings.ledger)
 
@@ -164,7 +169,7 @@ class Coordinator:
                     if table_id in job.tables:
                         self._memory(job).retry_ns = 0
             case Reported(report):
-                self._take(report)
+                self._walk.take(report)
             case CoherentNodes(nodes):
                 self._coherent = nodes
             case Tick():
@@ -347,7 +352,7 @@ class Coordinator:
 
     def _fence(self, job: Job, now: Now) -> list[Effect]:
         """D5: everything from this commit on is at the step's version; it is the fence."""
-        after = fenced(job, now.wall_us)
+        after = fenced(job, now.wall_us, self._walk.first(job))
         if not self._rules.fence_before_next:
             return self._write(job, after)
         fences = (MinVersion(table_id, job.versions[table_id]) for table_id in self._tables(job))
@@ -369,7 +374,7 @@ class Coordinator:
             return []
         if not self._rules.verify_before_public:
             return self._write(job, verified(job, now.wall_us))
-        return self._write(job, filled(job, now.wall_us))
+        return self._write(job, filled(job, now.wall_us, self._walk.first(job)))
 
     def _validate(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
         if not job.chunks_ended and not self._is_empty(job.table_id):
@@ -377,45 +382,63 @@ class Coordinator:
             return []
         if job.verdict:
             return self._write(job, turned_back(job, now.wall_us, job.verdict, job.findings))
-        return self._write(job, validated(job, now.wall_us))
+        return self._write(job, validated(job, now.wall_us, self._walk.first(job)))
 
     def _verify(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        if self._coherent is None:
+            memory.waiting = "the coherent nodes to be known"
+            return []
         asked = memory.verification
         if asked is None:
             # Asked for by an earlier master, or before a pause: reports may have passed us by.
-            return self._write(job, verified_again(job, now.wall_us))
-        nodes = {self._node} | (asked.nodes & self._coherent)
-        reports = self._reports.get((job.job_id, job.run), {})
-        verdict = judge(job, asked.lsn, reports, nodes)
+            return self._ask(job, memory, self._walk.resumed(job), now)
+        nodes = frozenset({self._node} | (asked.nodes & self._coherent))
+        verdict = judge(job, asked.lsn, self._walk.reports(job), nodes, self._rules)
         memory.waiting = verdict.words
         if verdict.judgement is Judgement.CLEAN:
-            return self._write(job, verified(job, now.wall_us))
+            if job.look is None:
+                return self._write(job, verified(job, now.wall_us))
+            return self._next_slice(job, memory, asked, nodes, now)
         if verdict.judgement is Judgement.FOUND:
             return self._write(job, turned_back(job, now.wall_us, verdict.words, verdict.findings))
         late = now.mono_ns >= asked.deadline_ns
         if verdict.judgement is Judgement.WAITING and not late:
             return []
-        return self._verify_again(job, verdict.words, now)
+        return self._ask_again(job, memory, job.look, verdict.words, now)
 
-    def _verify_again(self, job: Job, words: str, now: Now) -> list[Effect]:
-        tried = sum(
-            1 for step, phase, _ in job.marks if (step, phase) == (job.step, Phase.VERIFYING.value)
-        )
+    def _next_slice(
+        self,
+        job: Job,
+        memory: JobMemory,
+        asked: Verification,
+        nodes: frozenset[str],
+        now: Now,
+    ) -> list[Effect]:
+        step = self._walk.step(job, nodes)
+        if step.look is not None:
+            memory.retry_ns = asked.at_ns + self._walk.pause_ns(job, step.keys)
+            if memory.retry_ns > now.mono_ns:
+                memory.waiting = "its next slice: a rate is set"
+                return []
+            memory.walked = step.nodes
+            return self._write(job, looked_at(job, step.look, step.keys))
+        if step.absent:
+            words = f"{', '.join(sorted(step.absent))}, not coherent from the first slice on"
+            return self._ask_again(job, memory, self._walk.first(job), words, now)
+        return self._write(job, verified(job, now.wall_us))
+
+    def _ask(self, job: Job, memory: JobMemory, look: CheckSlice | None, now: Now) -> list[Effect]:
+        memory.walked = self._walk.nodes(job) if look == job.look else None
+        return self._write(job, verified_again(job, now.wall_us, look))
+
+    def _ask_again(
+        self, job: Job, memory: JobMemory, look: CheckSlice | None, words: str, now: Now
+    ) -> list[Effect]:
+        tried = self._walk.tries(job)
         if tried < self._settings.verifications_max:
-            return self._write(job, verified_again(job, now.wall_us))
+            return self._ask(job, memory, look, now)
         error = f"{job.subject} could not be verified in {tried} tries; the last waited for {words}"
         return self._write(job, turned_back(job, now.wall_us, error))
-
-    def _take(self, report: CheckReport) -> None:
-        """Keep a node's newest report on a run that is being verified, or is about to be."""
-        about = job_of(report.subject)
-        job = self._catalog.jobs.get(about[0]) if about else None
-        if about is None or job is None or job.status.ended or job.run != about[1]:
-            return
-        kept = self._reports.setdefault(about, {})
-        before = kept.get(report.node)
-        if before is None or before.offset <= report.offset:
-            kept[report.node] = report
 
     # ------------------------------------------------------------ the ledger
 
@@ -510,15 +533,16 @@ class Coordinator:
         """A verification is ours if the record that asks for it is: its LSN is known then."""
         for job in self._running():
             memory = self._memories.get(job.job_id)
-            wrote = memory.wrote if memory else None
-            if wrote is None or job.marks != wrote.marks or job.phase is not Phase.VERIFYING:
+            if memory is None or memory.wrote is None or job.phase is not Phase.VERIFYING:
                 continue
+            if (job.marks, job.look) != (memory.wrote.marks, memory.wrote.look):
+                continue
+            self._walk.asked(job, memory.walked)
             fresh = JobMemory(place_of(job))
-            fresh.verification = Verification(
-                lsn, now.mono_ns + self._settings.verification_ms * NS_PER_MS, self._coherent
-            )
+            if self._coherent is not None:
+                deadline_ns = now.mono_ns + self._settings.verification_ms * NS_PER_MS
+                fresh.verification = Verification(lsn, now.mono_ns, deadline_ns, self._coherent)
             self._memories[job.job_id] = fresh
         for job_id in [j for j in self._memories if self._catalog.jobs[j].status.ended]:
             del self._memories[job_id]
-        for job_id, run in [r for r in self._reports if self._catalog.jobs[r[0]].status.ended]:
-            del self._reports[job_id, run]
+        self._walk.forget_ended()

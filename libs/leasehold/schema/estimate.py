@@ -42,7 +42,7 @@ class Pace(NamedTuple):
         parts = [self.lease_s]
         parts += [self.fill.seconds(rows, limit)] * len(step.fills)
         parts += [self.validate.seconds(rows, limit)] * bool(step.validates)
-        parts += [self.verify.seconds(rows)] * bool(step.verifies)
+        parts += [self.verify.seconds(rows, limit)] * bool(step.verifies)
         return total(parts)
 
 
@@ -62,7 +62,7 @@ def pace_of(jobs: Iterable[Job]) -> Pace:
     return Pace(
         median(leases) if leases else NOT_KNOWN,
         _work_pace(free, Phase.BACKFILLING),
-        _work_pace(recent, Phase.VERIFYING),
+        _work_pace(free, Phase.VERIFYING),
         _work_pace(free, Phase.VALIDATING),
     )
 

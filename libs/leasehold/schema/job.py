@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from leasehold.model.records import FindingsDecided
+from leasehold.model.records import CheckSlice, FindingsDecided
 from leasehold.schema.edits import Edit, edit_from_wire
 
 
@@ -77,6 +77,8 @@ class Job:
     break the constraint, in words.
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
     the times of every step. `rows`: the table's when the job was made, -1 where it was not counted.
+    `look`: the slice that a verification is at, None = it looks at all in one pass; `looked`: rows
+    and entries in the slices before it.
     `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
     the point of no return waits), cancel_blockers_after_ms (0 = leases are waited for).
     """
@@ -109,6 +111,8 @@ class Job:
     created_us: int = 0
     marks: tuple[tuple[int, str, int], ...] = ()
     rows: int = -1
+    look: CheckSlice | None = None
+    looked: int = 0
 
     @property
     def current(self) -> Step:
@@ -204,6 +208,8 @@ class Job:
             "created_us": self.created_us,
             "marks": [list(m) for m in self.marks],
             "rows": self.rows,
+            "look": list(self.look) if self.look is not None else None,
+            "looked": self.looked,
         }
 
 
@@ -241,4 +247,13 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         created_us=body["created_us"],
         marks=tuple((s, p, t) for s, p, t in body["marks"]),
         rows=body.get("rows", -1),
+        look=_slice_from_wire(body.get("look")),
+        looked=body.get("looked", 0),
     )
+
+
+def _slice_from_wire(body: Sequence[Any] | None) -> CheckSlice | None:
+    if body is None:
+        return None
+    part, after, rows_max = body
+    return CheckSlice(part, tuple(after), rows_max)

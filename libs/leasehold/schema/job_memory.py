@@ -6,21 +6,24 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from leasehold.lease.replies import Holding
+from leasehold.model.records import CheckSlice
 from leasehold.schema.job import Job
 
-Place: TypeAlias = tuple[int, str, str, int, int]
+Place: TypeAlias = tuple[int, str, str, int, int, CheckSlice | None]
 
 
 def place_of(job: Job) -> Place:
     """Where a job stands; what is remembered of another place counts no more."""
-    return (job.step, job.phase, job.status, job.run, len(job.steps))
+    return (job.step, job.phase, job.status, job.run, len(job.steps), job.look)
 
 
 @dataclass(slots=True)
 class Verification:
-    """A VERIFYING record of this coordinator's own, at `lsn`; `nodes` were coherent then."""
+    """A VERIFYING record of this coordinator's own, at `lsn`, read back at `at_ns`; `nodes` were
+    coherent then."""
 
     lsn: int
+    at_ns: int
     deadline_ns: int
     nodes: frozenset[str]
 
@@ -31,7 +34,8 @@ class JobMemory:
     `wrote`: the job as that Write leaves it. `token`: the ledger call under way, 0 = none.
     `publish_again`: the ledger may not know the version that is being drained.
     `drained`: of so many of its tables nobody was seen below the version, and then of so many it
-    was confirmed. `blocked_ns`: since when leases are in the way here, 0 = none was."""
+    was confirmed. `blocked_ns`: since when leases are in the way here, 0 = none was. `walked`: who
+    was clean in each slice before the one that `wrote` asks for, None = it is the first."""
 
     place: Place
     expects: Job | None = None
@@ -45,3 +49,4 @@ class JobMemory:
     blocked_ns: int = 0
     waiting: str = ""
     verification: Verification | None = None
+    walked: frozenset[str] | None = None

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from leasehold.model.records import CheckSlice
 from leasehold.schema.job import Job, Phase, Status
 
 FENCE_HERE: Final = -1
@@ -34,8 +35,9 @@ def published(job: Job, now_us: int) -> Job:
     return marked(replace(job, phase=Phase.DRAINING), now_us)
 
 
-def fenced(job: Job, now_us: int) -> Job:
-    """The step's `min_version` goes into the log with this (D5): its work, or the next step."""
+def fenced(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+    """The step's `min_version` goes into the log with this (D5): its work, or the next step.
+    `look`: what a verification looks at first, None = all in one pass."""
     assert job.phase is Phase.DRAINING, job.phase
     job = replace(job, fence_lsn=FENCE_HERE)
     if job.status is Status.ROLLING_BACK:
@@ -43,8 +45,8 @@ def fenced(job: Job, now_us: int) -> Job:
     if job.current.fills:
         return _running(replace(job, phase=Phase.BACKFILLING, fill=0), now_us)
     if job.current.validates or not job.current.verifies:
-        return _filled(job, now_us)
-    return _filled(replace(job, run=job.run + 1), now_us)
+        return _filled(job, now_us, look)
+    return _filled(replace(job, run=job.run + 1), now_us, look)
 
 
 def _running(job: Job, now_us: int) -> Job:
@@ -53,33 +55,43 @@ def _running(job: Job, now_us: int) -> Job:
     return marked(begun, now_us)
 
 
-def filled(job: Job, now_us: int) -> Job:
+def filled(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     """The end marker of the run was decided: the next fill, or what comes after the last."""
     assert job.phase is Phase.BACKFILLING, job.phase
     if job.fill + 1 < len(job.current.fills):
         return _running(replace(job, fill=job.fill + 1), now_us)
-    return _filled(job, now_us)
+    return _filled(job, now_us, look)
 
 
-def _filled(job: Job, now_us: int) -> Job:
+def _filled(job: Job, now_us: int, look: CheckSlice | None) -> Job:
     if job.current.validates:
         return _running(replace(job, phase=Phase.VALIDATING, dropped=0, verdict=""), now_us)
     if job.current.verifies or job.current.fills:
-        return marked(replace(job, phase=Phase.VERIFYING), now_us)
+        return marked(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
     return _next_step(job, now_us)
 
 
-def validated(job: Job, now_us: int) -> Job:
+def validated(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     """No row breaks the step's constraints, as far as Spark and the master have seen: the nodes'
     word is the last one."""
     assert job.phase is Phase.VALIDATING, job.phase
-    return marked(replace(job, phase=Phase.VERIFYING), now_us)
+    return marked(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
 
 
-def verified_again(job: Job, now_us: int) -> Job:
-    """A verification is asked for once more, at the LSN of this record."""
+def verified_again(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+    """A verification is asked for once more, at the LSN of this record: `look` is the slice that
+    it is at, else it begins anew (with the first slice, or None: all in one pass)."""
     assert job.phase is Phase.VERIFYING, job.phase
-    return marked(job, now_us)
+    looked = job.looked if look is not None and look == job.look else 0
+    return marked(replace(job, look=look, looked=looked), now_us)
+
+
+def looked_at(job: Job, look: CheckSlice, keys: int) -> Job:
+    """Every coherent node found its slice right, of so many keys; `look` is asked for with this."""
+    assert job.phase is Phase.VERIFYING, job.phase
+    assert job.look is not None, "what is looked at in one pass has no slices"
+    assert look != job.look, "a slice is followed by another one"
+    return replace(job, look=look, looked=job.looked + keys)
 
 
 def verified(job: Job, now_us: int) -> Job:
@@ -89,6 +101,7 @@ def verified(job: Job, now_us: int) -> Job:
 
 
 def _next_step(job: Job, now_us: int) -> Job:
+    job = replace(job, look=None)
     if job.step + 1 < len(job.steps):
         return _publishing(job, job.step + 1, now_us)
     status = Status.SUCCEEDED
@@ -128,6 +141,7 @@ def turned_back(job: Job, now_us: int, error: str = "", findings: tuple[Any, ...
         steps=(*taken, *(step.reversed for step in reversed(taken))),
         error=error,
         findings=findings[:FINDINGS_MAX],
+        look=None,
     )
     if not taken:
         status = Status.FAILED if error else Status.CANCELLED

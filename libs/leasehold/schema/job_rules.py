@@ -19,6 +19,11 @@ class JobRules:
     chunk_names_run: bool = True  # a late chunk of an earlier run counts for this one
     findings_confirmed: bool = True  # a job fails for a row that was mended, or never was so
     verify_before_public: bool = True  # an element goes public with pairs missing
+    slices_at_one_position: bool = True  # equal copies seem to differ, others to be equal
+    reports_of_this_slice: bool = True  # what was said of another slice counts for this one
+    every_slice_by_all: bool = True  # a node serves rows that it has never compared
+    slices_join: bool = True  # rows between two slices are looked at by nobody
+    rows_before_entries: bool = True  # a duplicate whose entry comes later is never seen
 
 
 RULES: Final = JobRules()

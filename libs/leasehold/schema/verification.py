@@ -1,22 +1,26 @@
 """Judging the nodes' reports on a new element, before it goes public.
 
 Each coherent node compares element and rows in one read snapshot at the log position of the job's
-VERIFYING record. The element is complete when all of them say so, and say the same.
+VERIFYING record; in a table too big for one pass a slice of them, slice after slice, each at the
+position of a record of its own. The element is complete when all of them say so, and say the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
-from leasehold.model.records import CheckReport
+from leasehold.model.records import CheckReport, CheckSlice, Key
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column, Index
 from leasehold.schema.job import Job
 from leasehold.schema.job_moves import FINDINGS_MAX
+from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.states import State
+
+SLICE_ROWS_MIN: Final = 500
 
 
 class Judgement(Enum):
@@ -72,15 +76,53 @@ def as_if_public(descriptor: Descriptor, elements: Collection[int]) -> Descripto
     )
 
 
-def judge(job: Job, lsn: int, reports: Mapping[str, CheckReport], nodes: Iterable[str]) -> Verdict:
+# ------------------------------------------------------------------ slices
+
+
+def parts_of(job: Job, descriptor: Descriptor) -> tuple[int, ...]:
+    """What a verification in slices goes through: the rows, then the entries of each index. ⚠ In
+    this order: only when each row has its entry do the entries tell every duplicate."""
+    verified = (descriptor.element(e) for e in job.current.verifies)
+    return (0, *(e.element_id for e in verified if isinstance(e, Index)))
+
+
+def next_slice(
+    parts: Sequence[int], at: CheckSlice, until: Key | None, rows_max: int
+) -> CheckSlice | None:
+    """What comes after the slice `at`, whose last key was `until`; None: all has been looked at."""
+    if until is not None:
+        return CheckSlice(at.part, until, rows_max)
+    rest = parts[parts.index(at.part) + 1 :]
+    return CheckSlice(rest[0], (), rows_max) if rest else None
+
+
+def slice_rows(at: CheckSlice, took_ms: int, target_ms: int, rows_max: int) -> int:
+    """How many keys the slice after `at` has, which took `took_ms` on the slowest node, so that
+    one takes about `target_ms`: rows are narrow or wide, expressions cheap or dear."""
+    fitting = at.rows_max * target_ms // max(1, took_ms)
+    return max(1, min(rows_max, 2 * at.rows_max, max(SLICE_ROWS_MIN, fitting)))
+
+
+# ------------------------------------------------------------------ the verdict
+
+
+def judge(
+    job: Job,
+    lsn: int,
+    reports: Mapping[str, CheckReport],
+    nodes: Iterable[str],
+    rules: JobRules = RULES,
+) -> Verdict:
     """What the reports of `nodes` on the VERIFYING record at `lsn` come to."""
     wanted = sorted(nodes)
     assert wanted, "a verification waits for somebody"
+    if not rules.reports_of_this_slice:
+        lsn = 0
     counted = [reports[n] for n in wanted if n in reports and reports[n].lsn >= lsn]
     if len(counted) < len(wanted):
         missing = [n for n in wanted if n not in {report.node for report in counted}]
         return Verdict(Judgement.WAITING, f"{', '.join(missing)} to verify {job.subject}")
-    if len({report.offset for report in counted}) > 1:
+    if len({report.offset for report in counted}) > 1 and rules.slices_at_one_position:
         return Verdict(Judgement.WAITING, "all nodes to report on the same log position")
     for report in counted:
         if report.error:
@@ -113,4 +155,5 @@ def _first(report: CheckReport) -> str:
 
 
 def _content(report: CheckReport) -> tuple[Any, ...]:
-    return (report.version, report.rows, dict(report.entries), bytes(report.checksum))
+    until = None if report.until is None else tuple(report.until)
+    return (report.version, report.rows, dict(report.entries), bytes(report.checksum), until)

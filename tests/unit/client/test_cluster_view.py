@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leasehold.cli.job_watch import rows_words
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import (
     HELD_BACK_MAX,
@@ -26,11 +27,19 @@ from leasehold.client.cluster_view import (
     fold,
 )
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
-from leasehold.model.records import Ack, HoldingReport, JobEvent, JobProgress, VersionEvent
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.job import Phase, Status
+from leasehold.model.records import (
+    Ack,
+    CheckSlice,
+    HoldingReport,
+    JobEvent,
+    JobProgress,
+    VersionEvent,
+)
+from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.job import Phase, Status, job_from_wire
+from leasehold.schema.states import State
 from leasehold.schema.types import Type
-from tests.unit.schema.made_job import index_job
+from tests.unit.schema.made_job import INDEX_ID, index_job, report_of
 
 NOW = 1_000_000_000_000_000
 SECOND = 1_000_000
@@ -342,6 +351,29 @@ def test_a_backfill_and_a_verification_say_who_is_silent() -> None:
         "waits_for"
     ]
     assert "node r1 is still verifying" in words
+
+
+def test_a_verification_in_slices_tells_how_far_it_is_and_who_is_late_with_its_slice() -> None:
+    at: dict[str, Any] = {"phase": Phase.VERIFYING, "step": 1, "run": 1, "rows": 1_000}
+    look = CheckSlice(0, (250,), 250)
+    marks = ((1, "verifying", NOW - 10 * SECOND),)
+    going = job(**at, look=look, looked=250, marks=marks)
+    columns = (Column(1, "id", Type("integer"), nullable=False), Column(3, "a", Type("integer")))
+    being_made = Index(INDEX_ID, "i2", (3,), state=State.WRITE_ONLY)
+    body = Descriptor(1, "flights", 2, columns, (1,), (being_made,), 10).to_wire()
+    table = VersionEvent(1, "flights", 2, 2, NOW, body, 0, "")
+    (told,) = report(seen(table, going, ack("r1")), NOW)["jobs"]
+    assert (told["rows"], told["rows_total"], told["in_slices"]) == (250, 2_000, True)
+    assert (told["rows_per_second"], told["eta_s"]) == (25.0, 70.0)
+    assert rows_words(told) == "250 of about 2,000"
+    done = report(seen(table, job(**at)), NOW)["jobs"][0]["fraction"]
+    assert done < told["fraction"] < 1
+    late = NOW + 20 * SECOND
+    said = report_of(job_from_wire(going.body), "r1", going.lsn - 1, 2)
+    (words,) = report(seen(going, ack("r1"), said), late)["jobs"][0]["waits_for"]
+    assert "node r1 is still verifying" in words, "it has told of the slice before"
+    told_now = said._replace(lsn=going.lsn)
+    assert report(seen(going, ack("r1"), told_now), late)["jobs"][0]["waits_for"] == []
 
 
 def test_blockers_that_are_nobodys_lease() -> None:

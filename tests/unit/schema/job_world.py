@@ -52,6 +52,7 @@ from leasehold.schema.job import Job, Phase, Status, job_from_wire
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSideSettings
 from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
+from leasehold.schema.verification_walk import WalkSettings
 from leasehold.sql.statements import Change as Statement
 from tests.unit.schema.job_harm import Harm, judge_call, judge_write
 from tests.unit.schema.made_job import report_of
@@ -68,6 +69,7 @@ class World:
         agents: int = 2,
         rules: JobRules = RULES,
         nodes: tuple[str, ...] = ("m", "r1", "r2"),
+        walk: WalkSettings | None = None,
     ) -> None:
         self.random = random.Random(seed)
         self.rules = rules
@@ -94,7 +96,9 @@ class World:
         self.rows = 1  # in every table, as the master's store has them
         self.spark = True
         self.settings = CoordinatorSettings(
-            verification_ms=1_000, ledger=LedgerSideSettings(session_ttl_ms=100)
+            verification_ms=1_000,
+            ledger=LedgerSideSettings(session_ttl_ms=100),
+            walk=walk or WalkSettings(),
         )
         self.takeover()
 
@@ -117,10 +121,19 @@ class World:
             kept.ledger_run,
         )
         self.coordinator = Coordinator(
-            self.catalog, self.epoch, "m", self.settings, self.rules, lambda _: not self.rows
+            self.catalog,
+            self.epoch,
+            "m",
+            self.settings,
+            self.rules,
+            lambda _: not self.rows,
+            self.rows_about,
         )
         self.give(CoherentNodes(self.coherent))
         self.give(Tick())
+
+    def rows_about(self, table_id: int) -> int:
+        return self.rows
 
     def give(self, event: Event) -> None:
         for effect in self.coordinator.step(event, self.now):

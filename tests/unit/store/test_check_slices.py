@@ -12,23 +12,27 @@ import pytest
 
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.sliced_check import SlicedCheck
-from leasehold.model.records import ChangeKind, CheckReport, LogPosition, RowChange
+from leasehold.model.records import ChangeKind, CheckReport, CheckSlice, LogPosition, RowChange
 from leasehold.schema.descriptor import Check, Column, Descriptor, Index
-from leasehold.schema.elements import ForeignKey
+from leasehold.schema.elements import Derived, ForeignKey
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
+from leasehold.schema.verification import next_slice
 from tests.unit.store.lockstep import reports_of
 
-PLACE, NUMBER, A, B, CODE, BY_A, BY_NEW, ABOVE, PARENT = range(1, 10)
+PLACE, NUMBER, A, B, CODE, BY_A, BY_NEW, ABOVE, PARENT, SUM, NEW = range(1, 12)
 ROWS = 23
 
 
 def table(*, wide: bool) -> Descriptor:
+    twice = Derived((A, B), "a + b", generated=True)
     columns = (
         Column(PLACE, "place", Type("text"), nullable=False),
         Column(NUMBER, "number", Type("integer"), nullable=False),
         Column(A, "a", Type("integer")),
         Column(B, "b", Type("integer"), nullable=False),
+        Column(SUM, "sum", Type("integer"), derived=twice),
+        Column(NEW, "new", Type("integer"), False, 7, State.WRITE_ONLY),
     )
     key = (PLACE, NUMBER) if wide else (NUMBER,)
     indexes = (
@@ -38,7 +42,7 @@ def table(*, wide: bool) -> Descriptor:
     )
     own = ForeignKey(PARENT, "own", (B,), 1, (B,), CODE)  # each row refers to itself
     return Descriptor(
-        1, "t", 1, columns, key, indexes, 10, checks=(Check(ABOVE, "above", "b >= 0", (B,)),),
+        1, "t", 1, columns, key, indexes, 20, checks=(Check(ABOVE, "above", "b >= 0", (B,)),),
         foreign_keys=(own,), since_lsn=1,
     )  # fmt: skip
 
@@ -55,7 +59,9 @@ def filled(path: Path, descriptor: Descriptor) -> SqliteStore:
 
 
 def insert(store: SqliteStore, descriptor: Descriptor, number: int) -> None:
-    image = {PLACE: "abc"[number % 3], NUMBER: number, A: number % 4 or None, B: number}
+    image = {PLACE: "abc"[number % 3], NUMBER: number, A: number % 4 or None, B: number, NEW: 7}
+    if number % 4:
+        image[SUM] = number % 4 + number
     key = tuple(image[e] for e in descriptor.primary_key)
     store.change(descriptor, RowChange(ChangeKind.INSERT, 1, 1, key, image, {}, (0,)), 5, 0, None)
 
@@ -73,14 +79,18 @@ def store(tmp_path: Path, descriptor: Descriptor) -> Iterator[SqliteStore]:
 
 
 def sliced(
-    descriptor: Descriptor, rows_max: int, *stores: SqliteStore, between: object = None
+    descriptor: Descriptor,
+    rows_max: int,
+    *stores: SqliteStore,
+    between: object = None,
+    elements: tuple[int, ...] = (),
 ) -> tuple[SlicedCheck, list[CheckReport]]:
     nodes = [f"n{number}" for number in range(len(stores))]
     check, told = SlicedCheck(descriptor, nodes, rows_max), []
     while (part := check.wanted) is not None:
         reports = []
         for node, store in zip(nodes, stores, strict=True):
-            store.check(b"slice", (1,), (), part=part)
+            store.check(b"slice", (1,), elements, part=part)
             while not (found := store.checked()):
                 time.sleep(0.0002)
             reports.append(found[0]._replace(node=node))
@@ -108,7 +118,28 @@ DAMAGE = (
     "DELETE FROM t1 WHERE c{NUMBER} = {n}",
     "UPDATE OR REPLACE x1_{CODE} SET k0 = k0 - 1 WHERE k0 = {n}",
     "UPDATE x1_{CODE} SET k0 = CAST(k0 AS REAL) WHERE k0 = {n}",
+    "UPDATE t1 SET c{SUM} = 9 WHERE c{NUMBER} = {n}",
+    "UPDATE t1 SET c{NEW} = NULL WHERE c{NUMBER} = {n}",
+    "UPDATE t1 SET c{NEW} = 'text' WHERE c{NUMBER} = {n}",
 )
+NAMES = ("CODE", "BY_A", "BY_NEW", "A", "B", "NUMBER", "SUM", "NEW")
+ELEMENTS = ((CODE,), (BY_NEW,), (NEW,), (SUM,), (ABOVE, PARENT), (NEW, BY_NEW))
+
+
+def damaged(store: SqliteStore, rng: random.Random) -> list[str]:
+    done = []
+    for _ in range(rng.randint(1, 4)):
+        names = {name: globals()[name] for name in NAMES}
+        done.append(rng.choice(DAMAGE).format(n=rng.randrange(ROWS), **names))
+        store._connection.execute(done[-1])
+    return done
+
+
+def sliced_reports(store: SqliteStore, part: CheckSlice, *elements: int) -> list[CheckReport]:
+    store.check(b"job:1:1", (1,), elements, part=part)
+    while not (found := store.checked()):
+        time.sleep(0.0002)
+    return list(found)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -116,11 +147,7 @@ def test_all_slices_together_find_what_a_whole_check_finds(
     store: SqliteStore, descriptor: Descriptor, seed: int
 ) -> None:
     rng = random.Random(seed)
-    names = {"CODE": CODE, "BY_A": BY_A, "BY_NEW": BY_NEW, "A": A, "B": B, "NUMBER": NUMBER}
-    done = []
-    for _ in range(rng.randint(1, 4)):
-        done.append(rng.choice(DAMAGE).format(n=rng.randrange(ROWS), **names))
-        store._connection.execute(done[-1])
+    done = damaged(store, rng)
     (whole,) = reports_of(store, (1,))
     for rows_max in (1, 4, 1_000):
         check, reports = sliced(descriptor, rows_max, store)
@@ -128,6 +155,38 @@ def test_all_slices_together_find_what_a_whole_check_finds(
         assert not check.troubles
         assert check.rows == {"n0": whole.rows}, (seed, rows_max)
         assert check.entries == {"n0": sum(whole.entries.values())}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slices_of_what_a_job_verifies_find_what_its_one_pass_finds(
+    store: SqliteStore, descriptor: Descriptor, seed: int
+) -> None:
+    done = damaged(store, random.Random(seed))
+    for elements in ELEMENTS:
+        (whole,) = reports_of(store, (1,), *elements)
+        parts = (0, *(e for e in elements if e in (CODE, BY_A, BY_NEW)))
+        reports: list[CheckReport] = []
+        at: CheckSlice | None = CheckSlice(0, (), 4)
+        while at is not None:
+            reports += sliced_reports(store, at, *elements)
+            at = next_slice(parts, at, reports[-1].until, 4)
+        assert findings(reports) == findings([whole]), (seed, elements, done)
+        assert sum(report.rows for report in reports) == whole.rows
+        assert sum(sum(r.entries.values()) for r in reports) == sum(whole.entries.values())
+
+
+def test_slices_of_a_jobs_elements_tell_copies_apart(
+    store: SqliteStore, descriptor: Descriptor, tmp_path: Path
+) -> None:
+    """What is verified is summed, so that two copies that are right each by itself differ."""
+    part = CheckSlice(0, (), 100)
+    (before,) = sliced_reports(store, part, NEW)
+    store._connection.execute(f"UPDATE t1 SET c{NEW} = 8 WHERE c{NUMBER} = 3")
+    (after,) = sliced_reports(store, part, NEW)
+    assert before.checksum != after.checksum
+    assert (before.findings_total, after.findings_total) == (0, 0)
+    (unknown,) = sliced_reports(store, part, 99)
+    assert "has no element 99" in unknown.error
 
 
 def test_a_clean_table_is_clean_and_equal_in_slices(
