@@ -4,9 +4,11 @@ call."""
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -25,8 +27,8 @@ from leasehold.model.errors import (
     TooManyRows,
 )
 from leasehold.schema.elements import Moment
+from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
-from leasehold.sql.query_aggregates import Fold, Total, fold_of
 from leasehold.sql.query_plan import Prepared
 
 STEPS_BETWEEN_LOOKS: Final = 2_000
@@ -78,11 +80,13 @@ class _Functions:
                     name, self._callable(function), deterministic=immutable
                 )
                 self.names.add(name)
-        for name, windowed in emitted.folds:
-            shown = f"{name}_over" if windowed else name
-            if shown not in self.names:
-                _install_fold(connection, name, shown, windowed=windowed)
-                self.names.add(shown)
+        for name, (aggregate, windowed) in emitted.aggregates.items():
+            if name not in self.names:
+                if windowed:
+                    connection.create_window_function(name, partial(_Window, aggregate))
+                else:
+                    connection.create_aggregate_function(name, partial(_Group, aggregate))
+                self.names.add(name)
 
     def _callable(self, function: Function) -> Callable[..., Any]:
         compute = function.compute
@@ -295,37 +299,49 @@ def _too_many_rows(*_: Any) -> None:
     raise TooManyRows("more than one row returned by a subquery used as an expression")
 
 
-def _install_fold(connection: apsw.Connection, name: str, shown: str, *, windowed: bool) -> None:
-    add, finish = fold_of(name)
-    if windowed:
+class _Group:
+    """One run of an aggregate over the rows of a group."""
 
-        def made() -> Any:
-            fold = Fold(add, finish)
-            return (fold, _step_fold, _value, _inverse, _value)
+    def __init__(self, aggregate: Aggregate) -> None:
+        self._aggregate = aggregate
+        self._state = aggregate.start()
 
-        connection.create_window_function(shown, made, numargs=1)
-        return
+    def step(self, *values: Any) -> None:
+        if not (self._aggregate.strict and None in values):
+            self._state = self._aggregate.step(self._state, *values)
 
-    def factory() -> Any:
-        return (Total(add, finish), _step_total, _value)
-
-    connection.create_aggregate_function(shown, factory, numargs=1)
+    def final(self) -> Any:
+        return self._aggregate.finish(self._state)
 
 
-def _step_fold(fold: Fold, value: Any) -> None:
-    fold.step(value)
+class _Window:
+    """One run over a window. A window that has lost a row is gone through anew, as PostgreSQL does
+    for doubles: taking away what was added would leave another sum."""
 
+    def __init__(self, aggregate: Aggregate) -> None:
+        self._aggregate = aggregate
+        self._rows: deque[tuple[Any, ...]] = deque()
+        self._group = _Group(aggregate)
+        self._stale = False
 
-def _step_total(total: Total, value: Any) -> None:
-    total.step(value)
+    def step(self, *values: Any) -> None:
+        self._rows.append(values)
+        if not self._stale:
+            self._group.step(*values)
 
+    def inverse(self, *values: Any) -> None:
+        self._rows.popleft()
+        self._stale = True
 
-def _inverse(fold: Fold, value: Any) -> None:
-    fold.inverse(value)
+    def value(self) -> Any:
+        if self._stale:
+            self._group = _Group(self._aggregate)
+            for values in self._rows:
+                self._group.step(*values)
+            self._stale = False
+        return self._group.final()
 
-
-def _value(fold: Fold | Total) -> Any:
-    return fold.value()
+    final = value
 
 
 # -------------------------------------------------------------- EXPLAIN

@@ -22,8 +22,8 @@ from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT
 from leasehold.sql.parse import placed
 from leasehold.sql.query_aggregates import (
     AGGREGATES,
-    NOT_BUILT,
     WINDOWS,
+    Shape,
     aggregate_shape,
     window_shape,
 )
@@ -354,8 +354,6 @@ class Expressions:
         name = node.name
         if name in AGGREGATES or name in WINDOWS or node.over is not None:
             return self._aggregate(node)
-        if name in NOT_BUILT:
-            raise FeatureNotSupported(f"the aggregate {name} is not supported", position=node.at)
         if node.star or node.distinct or node.order or node.filter is not None:
             raise SyntaxInvalid(f"{name} is not an aggregate function", position=node.at)
         if name in _MOMENTS and not node.arguments:
@@ -417,12 +415,7 @@ class Expressions:
             if name != "count":
                 raise sentence_of(name, [])
             return Aggregate("count", (), BIGINT, condition=condition, over=self._over(node))
-        arguments = self._aggregated(name, arguments, at)
-        shape = (window_shape if name in WINDOWS else aggregate_shape)(
-            name, [a.kind for a in arguments]
-        )
-        if shape is None:
-            raise placed(sentence_of(name, [a.kind for a in arguments]), at)
+        shape = self._shape(name, arguments, at)
         parts = tuple(
             self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
         )
@@ -430,25 +423,32 @@ class Expressions:
         if node.distinct and parts[0].kind.name in KEYED and name == "count":
             parts = (keyed(parts[0]),)
         return Aggregate(
-            shape.emitted, parts, shape.result, node.distinct, order, condition, self._over(node)
+            shape.emitted,
+            parts,
+            shape.result,
+            node.distinct,
+            order,
+            condition,
+            self._over(node),
+            shape.function,
         )
 
-    def _aggregated(self, name: str, arguments: list[Bound], at: int) -> list[Bound]:
-        """Open constants as the function takes them."""
-        if name in ("bool_and", "bool_or", "every"):
-            return [
-                self.typing.brought(a, BOOLEAN, at) if self.typing.kind_of(a) == OPEN else a
-                for a in arguments
-            ]
-        if name in ("lag", "lead", "nth_value", "ntile"):
-            first = [] if name == "ntile" else arguments[:1]
-            rest = arguments[len(first) :]
-            made = [self.typing.settled(a, at) for a in first]
-            for place, part in enumerate(rest):
-                target = made[0].kind if place == 1 else INTEGER
-                made.append(self.typing.brought(part, target, at))
-            return made
-        return [self.typing.settled(a, at) for a in arguments]
+    def _shape(self, name: str, arguments: list[Bound], at: int) -> Shape:
+        if name not in WINDOWS:
+            try:
+                return aggregate_shape(name, [self.typing.kind_of(a) for a in arguments])
+            except Refused as error:
+                raise placed(error, at) from error
+        for place, part in enumerate(arguments):
+            counts = place == (0 if name == "ntile" else 1)
+            like = arguments[0].kind if place == 2 else TEXT
+            if self.typing.kind_of(part) == OPEN:
+                arguments[place] = self.typing.brought(part, INTEGER if counts else like, at)
+        kinds = [a.kind for a in arguments]
+        shape = window_shape(name, kinds)
+        if shape is None:
+            raise placed(sentence_of(name, kinds), at)
+        return shape
 
     def _check_place(self, node: tree.Call) -> None:
         if node.over is not None:
@@ -481,7 +481,11 @@ class Expressions:
             raise FeatureNotSupported(
                 f"{node.name}(DISTINCT … ORDER BY …) is not supported", position=at
             )
-        if node.distinct and parts[0].kind.name in KEYED and node.name in ("sum", "avg"):
+        if (
+            node.distinct
+            and parts[0].kind.name in KEYED
+            and node.name not in ("count", "min", "max")
+        ):
             raise FeatureNotSupported(
                 f"{node.name}(DISTINCT …) over numeric is not supported", position=at
             )

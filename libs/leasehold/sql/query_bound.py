@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.types import Type
+from leasehold.sql import aggregates
 from leasehold.sql.function import Function
 
 OPEN: Final = Type("unknown")
@@ -112,7 +113,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`name`: of an aggregate or of a window function, as emitted."""
+    """`name`: of an aggregate or a window function of SQLite, "" where `function` computes it."""
 
     name: str
     arguments: tuple[Bound, ...]
@@ -121,6 +122,7 @@ class Aggregate:
     order: tuple[Key, ...] = ()
     condition: Bound | None = None
     over: Over | None = None
+    function: aggregates.Aggregate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.types import Type
+from leasehold.sql import aggregates
 from leasehold.sql.function import Function
 from leasehold.sql.physical import column_name, entries_name, shadow_name, table_name
-from leasehold.sql.query_aggregates import FOLDS
 from leasehold.sql.query_bound import (
     Access,
     Aggregate,
@@ -64,7 +64,7 @@ NOW: Final = "now"
 class Emitted:
     """`text` with ?1 … ?P for the parameters and more for `constants`, in their order.
 
-    `functions`: of the catalogue, by the name they are called by; `folds`: aggregates to register,
+    `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
     with whether they run in windows.
     """
 
@@ -73,7 +73,7 @@ class Emitted:
         self.text = ""
         self.constants: list[Any] = []
         self.functions: dict[str, Function] = {}
-        self.folds: set[tuple[str, bool]] = set()
+        self.aggregates: dict[str, tuple[aggregates.Aggregate, bool]] = {}
         self.now_at: int | None = None
         self._numbers: dict[tuple[type, Any], int] = {}
 
@@ -458,8 +458,6 @@ class Emitter:
         )
 
     def _aggregate(self, part: Aggregate) -> str:
-        if part.name in FOLDS:
-            self.made.folds.add((part.name, part.over is not None))
         arguments = [self.expression(argument) for argument in part.arguments]
         if part.name == "group_concat":
             arguments[1] = f"ifnull({arguments[1]}, '')"
@@ -473,7 +471,11 @@ class Emitter:
         return text if part.over is None else f"{text} OVER ({self._over(part.over)})"
 
     def _name_of(self, part: Aggregate) -> str:
-        return f"{part.name}_over" if part.over is not None and part.name in FOLDS else part.name
+        if part.function is None:
+            return part.name
+        name = called_as(part.function) + ("_over" if part.over is not None else "")
+        self.made.aggregates[name] = (part.function, part.over is not None)
+        return name
 
     def _over(self, over: Over) -> str:
         parts = []
@@ -520,10 +522,11 @@ def emit(query: BoundQuery, parameters: int, shadowed: frozenset[int] = frozense
     return emitter.made
 
 
-def called_as(function: Function) -> str:
-    """The name in SQLite of a function of the catalogue: one for each name and argument types."""
+def called_as(function: Function | aggregates.Aggregate) -> str:
+    """The name in SQLite of a function of the catalogue: one for each name and types."""
     words = [function.name, *(str(kind) for kind in (*function.arguments, function.result))]
-    return "lh_" + "__".join(
+    kind = "lha_" if isinstance(function, aggregates.Aggregate) else "lh_"
+    return kind + "__".join(
         "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}" for c in word)
         for word in words
     )
