@@ -199,6 +199,46 @@ class Grammar:
             return self._with(), False
         return self._ordered()
 
+    def writing(self) -> str:
+        """One that changes rows and gives them back."""
+        random = self.random
+        made = random.choice(self.made).descriptor
+        mine = [(f"{made.name}.{c.name}", c.type) for c in made.columns]
+        other = random.choice(self.made).descriptor
+        self._aliases += 1
+        alias = f"a{self._aliases}"
+        theirs = [(f"{alias}.{c.name}", c.type) for c in other.columns]
+        pick = random.random()
+        if pick < 0.3:
+            names = [c.name for c in made.columns]
+            values = ", ".join(
+                "default" if c.nullable and random.random() < 0.1 else self._assigned(c.type, [], 0)
+                for c in made.columns
+            )
+            conflict = " on conflict do nothing"
+            if random.random() < 0.5:
+                key = ", ".join(c.name for c in made.key_columns)
+                column = made.columns[-1]
+                value = random.choice((f"excluded.{column.name}", f"{made.name}.{column.name}"))
+                conflict = f" on conflict ({key}) do update set {column.name} = {value}"
+            return (
+                f"insert into {made.name} ({', '.join(names)}) values ({values}){conflict}"
+                " returning *"
+            )
+        where = f" where {self.condition(mine, 1)}" if random.random() < 0.9 else ""
+        if pick < 0.5:
+            return f"delete from {made.name}{where} returning *"
+        if pick < 0.6:
+            same = self._equality(theirs, mine)
+            using = f"using {other.name} {alias} where {same}"
+            return f"delete from {made.name} {using} returning {mine[0][0]}"
+        column = random.choice(made.columns[len(made.primary_key) :])
+        value = self._assigned(column.type, mine, 2)
+        return f"update {made.name} set {column.name} = {value}{where} returning *"
+
+    def _assigned(self, kind: Type, columns: list[tuple[str, Type]], depth: int) -> str:
+        return self.expression(Type(SPLIT.get(kind.name, kind.name)), columns, depth)
+
     def _ordered(self) -> tuple[str, bool]:
         text, kinds = self.select(depth=2)
         if self.random.random() < 0.5:

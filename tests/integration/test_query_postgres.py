@@ -17,7 +17,8 @@ import pytest
 
 from leasehold.adapters.sqlite_query import run
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.queries import as_tuples
+from leasehold.adapters.sqlite_write import Writing
+from leasehold.client.queries import as_tuples, python_rows
 from leasehold.model.errors import Refused
 from leasehold.schema.elements import Moment
 from leasehold.sql.query_plan import prepare
@@ -55,6 +56,22 @@ def ours(store: SqliteStore, text: str) -> tuple[list[tuple[str, ...]], str]:
             return [], error.sqlstate
 
 
+def ours_written(store: SqliteStore, text: str) -> tuple[list[tuple[str, ...]], str]:
+    """What a statement that writes gives back; the store stays as it is."""
+    with store.open_snapshot() as snapshot:
+        try:
+            prepared = prepare(text, snapshot.newest)
+            written = Writing(snapshot.connection, prepared, (), Moment(0, b"seed")).run()
+            return plain(python_rows(prepared, written.rows)), ""
+        except Refused as error:
+            return [], error.sqlstate
+
+
+def theirs_written(connection: Any, text: str) -> tuple[list[tuple[str, ...]], str]:
+    with connection.transaction(force_rollback=True):
+        return theirs(connection, text)
+
+
 def theirs(connection: Any, text: str) -> tuple[list[tuple[str, ...]], str]:
     try:
         return plain(connection.execute(text).fetchall()), ""
@@ -83,10 +100,15 @@ def test_random_statements_mean_the_same(tmp_path: Path) -> None:
                     for row in table.rows:
                         pg.execute(f"insert into {table.descriptor.name} values ({holes})", row)
                 grammar = Grammar(random, made)
-                for _ in range(STATEMENTS):
-                    text, ordered = grammar.statement()
-                    mine, code = ours(store, text)
-                    want, expected = theirs(pg, text)
+                for number in range(STATEMENTS):
+                    if number % 4:
+                        text, ordered = grammar.statement()
+                        mine, code = ours(store, text)
+                        want, expected = theirs(pg, text)
+                    else:
+                        text, ordered = grammar.writing(), False
+                        mine, code = ours_written(store, text)
+                        want, expected = theirs_written(pg, text)
                     if code == "0A000":
                         counts["refused"] += 1
                         continue

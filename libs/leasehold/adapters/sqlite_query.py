@@ -29,6 +29,7 @@ from leasehold.model.errors import (
 from leasehold.schema.elements import Moment
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
+from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared
 
 STEPS_BETWEEN_LOOKS: Final = 2_000
@@ -68,11 +69,10 @@ class _Functions:
         self.moment = Moment(0, b"")
         self._calls = count(1)
 
-    def install(self, connection: apsw.Connection, prepared: Prepared) -> None:
+    def install(self, connection: apsw.Connection, emitted: Emitted) -> None:
         if "lh_limit" not in self.names:
             _install_own(connection)
             self.names.add("lh_limit")
-        emitted = prepared.emitted
         for name, function in emitted.functions.items():
             if name not in self.names:
                 immutable = function.volatility == "immutable"
@@ -126,19 +126,37 @@ def run(
 
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
-    functions = _INSTALLED.get(connection)
-    if functions is None:
-        functions = _INSTALLED[connection] = _Functions()
-    functions.install(connection, prepared)
-    functions.moment = moment
     if prepared.explain:
+        _functions_of(connection).install(connection, prepared.emitted)
         return Rows(connection, "", (), ready=explained(connection, prepared))
-    emitted = prepared.emitted
+    assert prepared.write is None, "its rows are found and written by Writing"
+    return emitted_rows(connection, prepared.emitted, parameters, moment=moment, limits=limits)
+
+
+def emitted_rows(
+    connection: apsw.Connection,
+    emitted: Emitted,
+    parameters: Sequence[Any],
+    *,
+    moment: Moment,
+    limits: Limits = NO_LIMITS,
+) -> Rows:
+    """As `run`, of one of a statement's queries."""
+    functions = _functions_of(connection)
+    functions.install(connection, emitted)
+    functions.moment = moment
     bindings = (*parameters, *emitted.constants)
     if emitted.now_at is not None:
         at = len(parameters) + emitted.now_at
         bindings = (*bindings[:at], moment.now_us, *bindings[at + 1 :])
-    return Rows(connection, emitted.text, bindings, limits)
+    return Rows(connection, emitted.text, bindings[: emitted.highest], limits)
+
+
+def _functions_of(connection: apsw.Connection) -> _Functions:
+    found = _INSTALLED.get(connection)
+    if found is None:
+        found = _INSTALLED[connection] = _Functions()
+    return found
 
 
 class Rows:
@@ -353,7 +371,7 @@ def explained(connection: apsw.Connection, prepared: Prepared) -> list[tuple[Any
     for chosen in prepared.chosen:
         names[f"r{chosen.relation}"] = (chosen.table, "")
         names[f"i{chosen.relation}"] = (chosen.table, chosen.by)
-    parameters = [None] * (len(prepared.parameters) + len(prepared.emitted.constants))
+    parameters = [None] * prepared.emitted.highest
     depth: dict[int, int] = {0: -1}
     lines: list[tuple[Any, ...]] = []
     found = connection.execute(f"EXPLAIN QUERY PLAN {prepared.emitted.text}", parameters)

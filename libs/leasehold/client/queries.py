@@ -8,7 +8,7 @@ from typing import Any, Final
 from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import BATCH_ROWS, Limits, Rows, run
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
-from leasehold.model.errors import DuplicateColumn, MalformedRequest
+from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, MalformedRequest
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import STORED_AS_THEY_ARE, from_storage, to_storage
 from leasehold.sql.query_plan import Plans, Prepared
@@ -31,22 +31,35 @@ class Queries:
         self, snapshot: SqliteSnapshot, text: str, parameters: Sequence[Any], limits: Limits
     ) -> tuple[Prepared, Rows]:
         prepared = self.prepared(snapshot, text)
-        given = len(parameters)
-        if given != len(prepared.parameters):
-            raise MalformedRequest(
-                f"the statement has {len(prepared.parameters)} parameters; {given} were given"
+        if prepared.write is not None and not prepared.explain:
+            raise FeatureNotSupported(
+                f"{prepared.tag} writes: run it in a transaction, by `execute` of what `transact`"
+                " hands to its function"
             )
-        stored = [
-            to_storage(kind)(value)
-            for kind, value in zip(prepared.parameters, parameters, strict=True)
-        ]
+        values = stored(prepared, parameters)
         moment = Moment(unix_us(), random_bytes(16))
-        return prepared, run(snapshot.connection, prepared, stored, moment=moment, limits=limits)
+        return prepared, run(snapshot.connection, prepared, values, moment=moment, limits=limits)
+
+
+def stored(prepared: Prepared, parameters: Sequence[Any]) -> list[Any]:
+    """Python values of parameters as storage values. Raises MalformedRequest for a wrong number."""
+    given = len(parameters)
+    if given != len(prepared.parameters):
+        raise MalformedRequest(
+            f"the statement has {len(prepared.parameters)} parameters; {given} were given"
+        )
+    pairs = zip(prepared.parameters, parameters, strict=True)
+    return [to_storage(kind)(value) for kind, value in pairs]
+
+
+def python_rows(prepared: Prepared, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    kinds = [column.kind for column in prepared.columns or ()]
+    return [tuple(from_storage(k, v) for k, v in zip(kinds, row, strict=True)) for row in rows]
 
 
 def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
     """Rows as tuples of Python values, a batch at a time."""
-    kinds = [column.kind for column in prepared.columns]
+    kinds = [column.kind for column in prepared.columns or ()]
     changed: list[tuple[int, Callable[[Any], Any]]] = [
         (place, lambda value, kind=kind: from_storage(kind, value))  # type: ignore[misc]
         for place, kind in enumerate(kinds)
@@ -68,7 +81,7 @@ def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
 
 def as_dicts(prepared: Prepared, rows: Rows) -> Iterator[dict[str, Any]]:
     """Raises DuplicateColumn where two columns of the result have one name."""
-    names = [column.name for column in prepared.columns]
+    names = [column.name for column in prepared.columns or ()]
     if len(set(names)) < len(names):
         rows.close()
         raise DuplicateColumn(

@@ -68,7 +68,7 @@ def columns_of(plan: Plan) -> tuple[Column, ...]:
         return (Column("QUERY PLAN", Type("text")),)
     places = {d.table_id: _places(d) for d in plan.tables.values()}
     found = []
-    for name, kind, origin, _ in map(_parts, plan.columns):
+    for name, kind, origin, _ in map(_parts, plan.columns or ()):
         table = position = 0
         if origin is not None:
             table = FIRST_TABLE_OID + origin.table_id

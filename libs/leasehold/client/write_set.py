@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.model.errors import DuplicateKey, FeatureNotSupported, MalformedRequest
 from leasehold.model.ports import Row
-from leasehold.model.records import Expression, Genids, Key, Operation, OperationKind
+from leasehold.model.records import Expression, Genids, Image, Key, Operation, OperationKind
 from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json, to_storage
@@ -16,6 +16,7 @@ from leasehold.transaction.locks import Expected, covering, expected_of
 
 if TYPE_CHECKING:
     from leasehold.client.replica_reads import Reads
+    from leasehold.client.sql_writes import Executed
 
 OPERATIONS_MAX: Final = 10_000
 _UNDECIDED: Final = object()
@@ -36,6 +37,7 @@ class WriteSet:
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
         self._seen: dict[tuple[int, Key], Genids | None] = {}  # None: no such row
         self._read: dict[tuple[int, Key], set[int]] = {}  # element ids
+        self._written: dict[int, Descriptor] = {}
         self.operations: list[Operation] = []
 
     # ------------------------------------------------------------ reading
@@ -145,6 +147,34 @@ class WriteSet:
         self._own[name] = None
         return True
 
+    # ------------------------------------------------------------ SQL
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Executed:
+        """One SELECT, INSERT, UPDATE or DELETE, which sees this transaction's own writes. What it
+        changes is verified and committed with the rest."""
+        from leasehold.client.sql_writes import execute  # it stands on this module
+
+        return execute(self, self._reads, sql, parameters)
+
+    def saw(self, descriptor: Descriptor, key: Key, row: Row) -> None:
+        """A row that a statement has found by itself: as if `get` had read it."""
+        self._first_seen((descriptor.table_id, key), row)
+        self._has_read((descriptor.table_id, key), descriptor, None)
+
+    def own_images(self) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
+        """Rows that this transaction has written, by table id; None: deleted. Raises
+        FeatureNotSupported for a value that there is only once the row is committed."""
+        found: dict[int, tuple[Descriptor, dict[Key, Image | None]]] = {}
+        for (table_id, key), values in self._own.items():
+            descriptor = self._written[table_id]
+            image: Image | None = None
+            if values is not None:
+                row = _decided(descriptor, values)
+                columns = descriptor.by_name.items()
+                image = {c.element_id: to_storage(c.type)(row[n]) for n, c in columns}
+            found.setdefault(table_id, (descriptor, {}))[1][key] = image
+        return found
+
     # ------------------------------------------------------------ inside
 
     def _row(self, table: str, key: Any) -> tuple[Descriptor, Key, Row | None]:
@@ -180,6 +210,7 @@ class WriteSet:
         values: Mapping[str, Any],
         expect: Expected | None,
     ) -> None:
+        self._written[descriptor.table_id] = descriptor
         if len(self.operations) >= OPERATIONS_MAX:
             raise MalformedRequest(f"at most {OPERATIONS_MAX} operations in one transaction")
         outside = tuple(

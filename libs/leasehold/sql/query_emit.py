@@ -9,6 +9,7 @@ the catalogue's functions, which the adapter registers under the names used here
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,7 +17,13 @@ from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.types import Type
 from leasehold.sql import aggregates
 from leasehold.sql.function import Function
-from leasehold.sql.physical import column_name, entries_name, shadow_name, table_name
+from leasehold.sql.physical import (
+    column_name,
+    entries_name,
+    lock_name,
+    shadow_name,
+    table_name,
+)
 from leasehold.sql.query_bound import (
     Access,
     Aggregate,
@@ -57,13 +64,13 @@ _TESTS: Final = {
     "is false": "IS FALSE",
     "is not false": "IS NOT FALSE",
 }
-NOW: Final = "now"
-"""Among a query's constants: the transaction's time in µs."""
+_HOLE: Final = re.compile(r"\?([0-9]+)")
 
 
 class Emitted:
     """`text` with ?1 … ?P for the parameters and more for `constants`, in their order.
 
+    `highest`: the number of the last hole, behind which values are not taken.
     `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
     with whether they run in windows.
     """
@@ -75,6 +82,7 @@ class Emitted:
         self.functions: dict[str, Function] = {}
         self.aggregates: dict[str, tuple[aggregates.Aggregate, bool]] = {}
         self.now_at: int | None = None
+        self.highest = 0
         self._numbers: dict[tuple[type, Any], int] = {}
 
     def constant(self, value: Any) -> str:
@@ -384,14 +392,16 @@ class Emitter:
         descriptor = source.descriptor
         name, own = table_name(descriptor.table_id), shadow_name(descriptor.table_id)
         columns = [column_name(c.element_id) for c in descriptor.by_name.values()]
-        shown = ", ".join(columns)
+        locks = [lock_name(lock) for lock in descriptor.locks]
+        shown = ", ".join([*columns, *locks])
+        mine = ", ".join([*columns, *(f"NULL AS {lock}" for lock in locks)])
         match = " AND ".join(
             f"o.{column_name(e)} = m.{column_name(e)}" for e in descriptor.primary_key
         )
         return (
             f"SELECT {shown} FROM {name} AS m"
             f" WHERE NOT EXISTS (SELECT 1 FROM temp.{own} AS o WHERE {match})"
-            f" UNION ALL SELECT {shown} FROM temp.{own} WHERE gone = 0"
+            f" UNION ALL SELECT {mine} FROM temp.{own} WHERE gone = 0"
         )
 
     # ---------------------------------------------------------- expressions
@@ -518,8 +528,10 @@ class Emitter:
 def emit(query: BoundQuery, parameters: int, shadowed: frozenset[int] = frozenset()) -> Emitted:
     """The text of a whole query."""
     emitter = Emitter(parameters, shadowed)
-    emitter.made.text = emitter.query(query)
-    return emitter.made
+    made = emitter.made
+    made.text = emitter.query(query)
+    made.highest = max((int(number) for number in _HOLE.findall(made.text)), default=0)
+    return made
 
 
 def called_as(function: Function | aggregates.Aggregate) -> str:

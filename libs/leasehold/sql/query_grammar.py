@@ -423,7 +423,7 @@ class _Grammar:
 
     # ---------------------------------------------------------- writing
 
-    def _target_table(self) -> TableName:
+    def _target_table(self, *, needs_as: bool = False) -> TableName:
         words = self.words
         words.take("only")
         at = words.position
@@ -434,7 +434,8 @@ class _Grammar:
                 raise FeatureNotSupported(f"the schema {schema!r} is read-only", position=at)
         words.take("*")
         alias = ""
-        if words.take("as") or (words.is_name() and words.said() not in ("set", "overriding")):
+        bare = words.is_name() and words.said() != "set" and not needs_as
+        if words.take("as") or bare:
             alias = words.name()
         return TableName(at, name, alias)
 
@@ -442,7 +443,7 @@ class _Grammar:
         words = self.words
         at = words.position
         words.expect("insert", "into")
-        table = self._target_table()
+        table = self._target_table(needs_as=True)
         columns: tuple[tuple[str, int], ...] | None = None
         if words.at("(") and not self.expressions.at_query():
             words.advance()

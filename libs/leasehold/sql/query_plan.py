@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
+from leasehold.model.errors import OutOfRange, Refused
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.types import Type
 from leasehold.sql import query_tree as tree
@@ -22,6 +22,7 @@ from leasehold.sql.query_emit import Emitted, emit
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_index import Chosen, Indexes
 from leasehold.sql.query_reads import Reads, reads_of
+from leasehold.sql.query_write import BoundWrite, WriteBinder, rows_in_the_way
 
 PLANS_KEPT_MAX: Final = 1_000
 VARIANTS_MAX: Final = 4
@@ -31,20 +32,32 @@ Lookup = Callable[[str], Descriptor]
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`query_write.py`
+    says what they hold). `there`: by arbiter, the query for the row in the way of another one."""
+
+    bound: BoundWrite
+    returning: Emitted | None
+    update: Emitted | None
+    there: dict[int, Emitted]
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """`tables`: every table that is used, under the name in the text: its descriptor says the
-    version. `tag` is the command's (SELECT …). `explained`: what EXPLAIN shows of the choice of
-    indexes."""
+    version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
+    `columns` None: no rows come back."""
 
     text: str
     tag: str
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...] | None
     parameters: tuple[Type, ...]
     tables: dict[str, Descriptor]
     emitted: Emitted
     reads: Reads
     chosen: tuple[Chosen, ...]
     explain: bool = False
+    write: Write | None = None
 
 
 def prepare(
@@ -53,45 +66,65 @@ def prepare(
     types: Sequence[Type | None] = (),
     shadowed: frozenset[int] = frozenset(),
 ) -> Prepared:
-    """Raises every Refused that a text can meet before it runs, with positions."""
+    """`types`: of the first parameters, None where open. `shadowed`: ids of tables that the
+    transaction has own rows of. Raises every Refused that a text can meet before it runs, with
+    positions."""
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
     if isinstance(statement, tree.Explain):
         statement = statement.statement
     known = {number: kind for number, kind in enumerate(types, 1) if kind is not None}
     binder = Binder(lookup, known)
-    if not isinstance(statement, tree.Query):
-        raise FeatureNotSupported("only queries are read here", position=statement.at)
+    numbered = max(numbered, len(types))
     try:
-        query = binder.bind_query(statement, None)
-        return prepared(text, binder, query, max(numbered, len(types)), shadowed, explain=explain)
+        if isinstance(statement, tree.Query):
+            bound: BoundWrite | None = None
+            query = binder.bind_query(statement, None)
+        else:
+            assert not isinstance(statement, tree.Explain)
+            bound = WriteBinder(binder, numbered).bind(statement)
+            query = bound.find
+        indexes = Indexes(binder, shadowed)
+        query = indexes.used_in(query)
+        chosen = tuple(indexes.chosen)
+        columns: tuple[Column, ...] | None = query.columns
+        tag = "SELECT"
+        if bound is not None:
+            tag = bound.kind
+            columns = None if bound.returning is None else bound.returning.columns
+        return Prepared(
+            text,
+            "EXPLAIN" if explain else tag,
+            (Column("QUERY PLAN", TEXT),) if explain else columns,
+            tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
+            dict(binder.used),
+            emit(query, numbered, shadowed),
+            reads_of(query),
+            chosen,
+            explain,
+            None if bound is None else _write(bound, indexes, numbered, shadowed),
+        )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error
 
 
-def prepared(
-    text: str,
-    binder: Binder,
-    query: BoundQuery,
-    numbered: int,
-    shadowed: frozenset[int],
-    *,
-    explain: bool = False,
-) -> Prepared:
-    indexes = Indexes(binder, shadowed)
-    query = indexes.used_in(query)
-    types = tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1))
-    return Prepared(
-        text,
-        "EXPLAIN" if explain else "SELECT",
-        (Column("QUERY PLAN", TEXT),) if explain else query.columns,
-        types,
-        dict(binder.used),
-        emit(query, numbered, shadowed),
-        reads_of(query),
-        tuple(indexes.chosen),
-        explain,
-    )
+def _write(bound: BoundWrite, indexes: Indexes, numbered: int, shadowed: frozenset[int]) -> Write:
+    def emitted(query: BoundQuery, slots: int) -> Emitted:
+        return emit(indexes.used_in(query), numbered + slots, shadowed)
+
+    width = len(bound.columns)
+    returning = None
+    if bound.returning is not None:
+        returning = emitted(bound.returning, width + bound.extra)
+    conflict = bound.conflict
+    if conflict is None:
+        return Write(bound, returning, None, {})
+    update = None if conflict.update is None else emitted(conflict.update, 2 * width)
+    there = {
+        arbiter: emit(query, len(bound.columns), shadowed)
+        for arbiter, query in rows_in_the_way(bound, conflict)
+    }
+    return Write(bound, returning, update, there)
 
 
 class Plans:

@@ -195,12 +195,14 @@ def test_parameters_have_the_types_of_their_use(asked: Asked, text: str, types: 
 
 def test_columns_have_names_types_and_origins(asked: Asked) -> None:
     prepared = asked.prepared("SELECT id, id + 1, carrier AS c, count(*) OVER () FROM flights")
-    assert [(c.name, str(c.kind)) for c in prepared.columns] == [
+    assert [(c.name, str(c.kind)) for c in prepared.columns or ()] == [
         ("id", "integer"),
         ("?column?", "integer"),
         ("c", "text"),
         ("count", "bigint"),
     ]
-    origins = [c.origin and (c.origin.table_id, c.origin.element_id) for c in prepared.columns]
+    origins = [
+        c.origin and (c.origin.table_id, c.origin.element_id) for c in prepared.columns or ()
+    ]
     assert origins == [(1, 1), None, (1, 2), None]
     assert {name: d.version for name, d in prepared.tables.items()} == {"flights": 1}

@@ -1,0 +1,281 @@
+"""What a prepared INSERT, UPDATE or DELETE would write, found on a snapshot: nothing is written
+here.
+
+Also a transaction's own rows, as temporary tables of a connection that later statements read.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import apsw
+
+from leasehold.adapters.sqlite_query import NO_LIMITS, Limits, emitted_rows
+from leasehold.model.errors import (
+    DuplicateKey,
+    FeatureNotSupported,
+    NotNullViolation,
+    RequestTooLarge,
+    TooManyRows,
+)
+from leasehold.model.records import Genids, Image, Key
+from leasehold.schema.derived import derive
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Moment
+from leasehold.sql.physical import column_name, shadow_name
+from leasehold.sql.query_emit import Emitted
+from leasehold.sql.query_plan import Prepared, Write
+
+WRITES_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrite:
+    """`before` None: an insert; `after` None: a delete. Images hold public columns, storage values.
+    `genids`: those of the row that was found, None for an insert and for a row that this
+    transaction has written before. `given`: the columns that an update sets."""
+
+    key: Key
+    before: Image | None
+    after: Image | None
+    genids: Genids | None
+    given: frozenset[int]
+
+
+@dataclass(slots=True)
+class Written:
+    """`count`: rows as the command's tag counts them; `rows`: of RETURNING."""
+
+    writes: list[RowWrite] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.writes)
+
+
+class Writing:
+    """One run of one statement. Raises what its functions raise, NotNullViolation, and DuplicateKey
+    for a key that this statement has itself."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        prepared: Prepared,
+        parameters: Sequence[Any],
+        moment: Moment,
+        limits: Limits = NO_LIMITS,
+    ) -> None:
+        assert prepared.write is not None
+        self._connection = connection
+        self._prepared = prepared
+        self._write: Write = prepared.write
+        self._parameters = tuple(parameters)
+        self._moment = moment
+        self._limits = limits
+        bound = self._write.bound
+        self._descriptor: Descriptor = bound.descriptor
+        self._ids = tuple(c.element_id for c in bound.columns)
+        self._written = Written()
+        self._done: dict[Key, Image | None] = {}
+
+    def run(self) -> Written:
+        kind = self._write.bound.kind
+        for row in self._rows(self._prepared.emitted, self._parameters):
+            if kind == "INSERT":
+                self._insert(row)
+            else:
+                self._change(row, deletes=kind == "DELETE")
+        return self._written
+
+    def _rows(self, emitted: Emitted, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return emitted_rows(
+            self._connection, emitted, values, moment=self._moment, limits=self._limits
+        ).all()
+
+    # ---------------------------------------------------------- UPDATE and DELETE
+
+    def _change(self, row: tuple[Any, ...], *, deletes: bool) -> None:
+        bound, descriptor = self._write.bound, self._descriptor
+        width, locks = len(self._ids), len(descriptor.locks)
+        before = _image(self._ids, row[:width])
+        key = tuple(before[e] for e in descriptor.primary_key)
+        if key in self._done:
+            return  # FROM has joined it more than once: it is changed once
+        genids = _genids(descriptor, row[width : width + locks])
+        new = row[width + locks : len(row) - bound.extra]
+        extra = row[len(row) - bound.extra :]
+        if deletes:
+            self._add(RowWrite(key, before, None, genids, frozenset()), before, extra)
+            return
+        after = self._updated(before, dict(zip(bound.given, new, strict=True)))
+        given = frozenset(c.element_id for c in bound.given)
+        self._add(RowWrite(key, before, after, genids, given), after, extra)
+
+    def _updated(self, before: Image, values: Mapping[Any, Any]) -> Image:
+        descriptor = self._descriptor
+        after = dict(before)
+        for column, value in values.items():
+            after[column.element_id] = value
+            moved = column.element_id in descriptor.primary_key
+            if moved and value != before.get(column.element_id):
+                raise FeatureNotSupported(
+                    f"column {column.name!r} belongs to the primary key: an UPDATE can't change it;"
+                    " DELETE the row and INSERT it anew",
+                    column=column.name,
+                )
+        return self._checked(before, after)
+
+    def _checked(self, before: Image | None, image: dict[int, Any]) -> Image:
+        """With generated columns, without NULLs. Raises NotNullViolation."""
+        descriptor = self._descriptor
+        kept = {e: v for e, v in image.items() if v is not None}
+        derive(descriptor, before, kept)
+        for column in self._write.bound.columns:
+            required = column.refuses_null or column.element_id in descriptor.primary_key
+            if required and kept.get(column.element_id) is None:
+                raise NotNullViolation(
+                    f"null value in column {column.name!r} of relation {descriptor.name!r}"
+                    " violates not-null constraint",
+                    table=descriptor.name,
+                    column=column.name,
+                )
+        return kept
+
+    # ---------------------------------------------------------- INSERT
+
+    def _insert(self, row: tuple[Any, ...]) -> None:
+        bound = self._write.bound
+        values = {c.element_id: v for c, v in zip(bound.given, row, strict=True)}
+        image = self._checked(None, values)
+        key = tuple(image[e] for e in self._descriptor.primary_key)
+        if bound.conflict is not None and self._meets(key, image):
+            return
+        if self._done.get(key) is not None:
+            raise DuplicateKey(
+                f"duplicate key value violates unique constraint of table"
+                f" {self._descriptor.name!r}: two rows of this statement have the key {key!r}",
+                table=self._descriptor.name,
+                key=list(key),
+            )
+        self._add(RowWrite(key, None, image, None, frozenset(values)), image, ())
+
+    def _meets(self, key: Key, image: Image) -> bool:
+        """Is a row in the way? DO NOTHING leaves the new one out, DO UPDATE changes the old one."""
+        conflict = self._write.bound.conflict
+        assert conflict is not None
+        for arbiter, emitted in self._write.there.items():
+            own = self._own_in_the_way(arbiter, image)
+            found = [] if own else self._rows(emitted, self._values(image))
+            if own or found:
+                if self._write.update is None:
+                    return True
+                if own or self._key_of(found[0]) in self._done:
+                    raise TooManyRows(
+                        "ON CONFLICT DO UPDATE command cannot affect row a second time"
+                    )
+                self._update_instead(found[0], image)
+                return True
+        return False
+
+    def _key_of(self, row: tuple[Any, ...]) -> Key:
+        image = _image(self._ids, row[: len(self._ids)])
+        return tuple(image[e] for e in self._descriptor.primary_key)
+
+    def _own_in_the_way(self, arbiter: int, image: Image) -> bool:
+        """Has this very statement written a row with the arbiter's key?"""
+        descriptor = self._descriptor
+        index = next((i for i in descriptor.indexes if i.element_id == arbiter), None)
+        ids = descriptor.primary_key if index is None else index.columns
+        mine = [image.get(e) for e in ids]
+        return None not in mine and any(
+            after is not None and [after.get(e) for e in ids] == mine
+            for after in self._done.values()
+        )
+
+    def _update_instead(self, row: tuple[Any, ...], image: Image) -> None:
+        bound, emitted = self._write.bound, self._write.update
+        assert emitted is not None
+        assert bound.conflict is not None
+        width = len(self._ids)
+        before = _image(self._ids, row[:width])
+        slots = (*self._parameters, *self._values(before), *self._values(image))
+        holds, *new = self._rows(emitted, slots)[0]
+        if not holds:
+            return
+        assigned = bound.conflict.assigned
+        after = self._updated(before, dict(zip(assigned, new, strict=True)))
+        key = tuple(before[e] for e in self._descriptor.primary_key)
+        given = frozenset(c.element_id for c in assigned)
+        genids = _genids(self._descriptor, row[width:])
+        self._add(RowWrite(key, before, after, genids, given), after, ())
+
+    # ---------------------------------------------------------- both
+
+    def _values(self, image: Image) -> tuple[Any, ...]:
+        return tuple(image.get(e) for e in self._ids)
+
+    def _add(self, write: RowWrite, shown: Image, extra: tuple[Any, ...]) -> None:
+        if len(self._done) >= WRITES_MAX:
+            raise RequestTooLarge(f"a statement writes at most {WRITES_MAX} rows")
+        self._done[write.key] = write.after
+        self._written.writes.append(write)
+        returning = self._write.returning
+        if returning is not None:
+            slots = (*self._parameters, *self._values(shown), *extra)
+            self._written.rows += self._rows(returning, slots)
+
+
+def _image(ids: tuple[int, ...], values: Sequence[Any]) -> dict[int, Any]:
+    return {e: v for e, v in zip(ids, values, strict=True) if v is not None}
+
+
+def _genids(descriptor: Descriptor, values: Sequence[Any]) -> Genids | None:
+    found = {lock: v for lock, v in zip(descriptor.locks, values, strict=True) if v is not None}
+    return found or None
+
+
+@contextmanager
+def own_rows(
+    connection: apsw.Connection, tables: Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
+) -> Iterator[None]:
+    """Temporary tables of a transaction's own rows (None: deleted), by table id, for statements
+    that were prepared with these tables shadowed."""
+    if not tables:
+        yield
+        return
+    connection.execute("PRAGMA query_only = 0")  # what is written is of this connection alone
+    try:
+        for table_id, (descriptor, rows) in tables.items():
+            _make_own(connection, table_id, descriptor, rows)
+        yield
+    finally:
+        for table_id in tables:
+            connection.execute(f"DROP TABLE IF EXISTS temp.{shadow_name(table_id)}")
+        connection.execute("PRAGMA query_only = 1")
+
+
+def _make_own(
+    connection: apsw.Connection,
+    table_id: int,
+    descriptor: Descriptor,
+    rows: Mapping[Key, Image | None],
+) -> None:
+    ids = [c.element_id for c in descriptor.by_name.values()]
+    names = ", ".join(map(column_name, ids))
+    key = ", ".join(map(column_name, descriptor.primary_key))
+    name = shadow_name(table_id)
+    connection.execute(
+        f"CREATE TEMP TABLE {name} ({names}, gone INTEGER, PRIMARY KEY ({key})) WITHOUT ROWID"
+    )
+    holes = ", ".join("?" * (len(ids) + 1))
+    made = []
+    for primary, image in rows.items():
+        whole = {**(image or {}), **dict(zip(descriptor.primary_key, primary, strict=True))}
+        made.append((*(whole.get(e) for e in ids), int(image is None)))
+    connection.executemany(f"INSERT INTO temp.{name} VALUES ({holes})", made)

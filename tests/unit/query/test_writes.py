@@ -1,0 +1,167 @@
+"""Goal: what INSERT, UPDATE and DELETE find, compute and give back is what PostgreSQL's would;
+later statements of a transaction see it. Method: write sets on a store, without a cluster around
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from leasehold.client.replica_reads import Reads
+from leasehold.client.write_set import WriteSet
+from leasehold.model.errors import Refused
+from leasehold.model.records import OperationKind
+from tests.unit.query.asked import filled
+
+
+class AlwaysCoherent:
+    def holds(self, now_ns: int) -> bool:
+        return True
+
+
+@pytest.fixture
+def tx(tmp_path: Path) -> Iterator[WriteSet]:
+    store = filled(tmp_path)
+    reads = Reads(store, cast("Any", AlwaysCoherent()), None, lambda: None)
+    yield WriteSet(reads)
+    reads.close()
+    store.close()
+
+
+CHANGES: list[tuple[str, int, list[tuple[Any, ...]]]] = [
+    (
+        "INSERT INTO bookings VALUES (3, '1A', 'Joe'), (3, '1B', NULL) RETURNING seat",
+        2,
+        [("1A",), ("1B",)],
+    ),
+    ("INSERT INTO bookings (seat, flight) VALUES ('9Z', 4) RETURNING *", 1, [(4, "9Z", None)]),
+    (
+        "INSERT INTO bookings SELECT id, 'X' FROM flights WHERE id > 3 RETURNING 1 + flight",
+        2,
+        [(5,), (6,)],
+    ),
+    ("INSERT INTO bookings VALUES (1, '1A', 'x') ON CONFLICT DO NOTHING RETURNING 1", 0, []),
+    ("INSERT INTO bookings VALUES (7, '1A', 'Bob') ON CONFLICT (name) DO NOTHING", 0, []),
+    (
+        (
+            "INSERT INTO bookings AS b VALUES (1, '1A', 'Zoe') ON CONFLICT (seat, flight)"
+            " DO UPDATE SET name = excluded.name || b.name RETURNING name"
+        ),
+        1,
+        [("ZoeAnn",)],
+    ),
+    (
+        (
+            "INSERT INTO bookings VALUES (1, '1A', 'Zoe') ON CONFLICT (flight, seat)"
+            " DO UPDATE SET name = 'q' WHERE bookings.name <> 'Ann'"
+        ),
+        0,
+        [],
+    ),
+    (
+        "UPDATE flights SET seats = seats + 1, open = DEFAULT WHERE id < 3 RETURNING id, seats",
+        2,
+        [(1, 11), (2, 21)],
+    ),
+    (
+        "UPDATE flights SET (seats, carrier) = (1, lower(carrier)) WHERE id = 3 RETURNING carrier",
+        1,
+        [("ba",)],
+    ),
+    (
+        (
+            "UPDATE flights SET carrier = name FROM bookings b WHERE flight = id AND seat = '9F'"
+            " RETURNING flights.carrier, b.seat"
+        ),
+        1,
+        [("Bob", "9F")],
+    ),
+    ("UPDATE flights SET seats = 1 FROM bookings WHERE flight = id RETURNING id", 2, [(1,), (2,)]),
+    ("UPDATE flights SET id = id WHERE id = 1", 1, []),
+    ("DELETE FROM bookings WHERE name IS NULL RETURNING *", 1, [(1, "1B", None)]),
+    (
+        "DELETE FROM bookings USING flights WHERE id = flight AND id = 2 RETURNING seat, carrier",
+        1,
+        [("9F", "aa")],
+    ),
+    ("DELETE FROM bookings", 4, []),
+]
+REFUSED = [
+    ("INSERT INTO bookings VALUES (NULL, 'a', 'b')", "23502"),
+    ("INSERT INTO bookings VALUES (1, '1A', 'b')", "23505"),
+    ("INSERT INTO bookings VALUES (8, 'a', 'b'), (8, 'a', 'c')", "23505"),
+    ("UPDATE flights SET carrier = NULL", "23502"),
+    ("UPDATE flights SET id = id + 1", "0A000"),
+    ("UPDATE flights SET nope = 1", "42703"),
+    ("UPDATE flights SET secret = 'x'", "42703"),
+    ("UPDATE flights SET seats = 'x'", "22P02"),
+    ("UPDATE flights SET seats = true", "42804"),
+    ("UPDATE flights SET seats = 1, seats = 2", "42601"),
+    ("UPDATE flights SET seats = 3000000000", "22003"),
+    ("INSERT INTO bookings VALUES (1, 'a', 'b', 'c')", "42601"),
+    ("INSERT INTO bookings (flight, seat) VALUES (1)", "42601"),
+    ("INSERT INTO bookings (flight, flight) VALUES (1, 2)", "42701"),
+    ("INSERT INTO bookings VALUES (1, '1A', 'b') ON CONFLICT (seat) DO NOTHING", "42P10"),
+    (
+        (
+            "INSERT INTO bookings VALUES (8, 'a', 'b'), (8, 'a', 'c') ON CONFLICT (flight, seat)"
+            " DO UPDATE SET name = 'x'"
+        ),
+        "21000",
+    ),
+    ("WITH w AS (SELECT 1) DELETE FROM bookings", "0A000"),
+]
+
+
+@pytest.mark.parametrize(("text", "count", "rows"), CHANGES, ids=[c[0][:60] for c in CHANGES])
+def test_changes(tx: WriteSet, text: str, count: int, rows: list[tuple[Any, ...]]) -> None:
+    done = tx.execute(text)
+    assert (done.rowcount, done.rows) == (count, rows)
+    assert len(tx.operations) == count
+
+
+@pytest.mark.parametrize(("text", "code"), REFUSED, ids=[text[:60] for text, _ in REFUSED])
+def test_refusals(tx: WriteSet, text: str, code: str) -> None:
+    with pytest.raises(Refused) as caught:
+        tx.execute(text)
+    assert caught.value.sqlstate == code
+    assert not tx.operations
+
+
+def test_a_change_names_the_genid_that_was_seen(tx: WriteSet) -> None:
+    tx.execute("UPDATE flights SET seats = seats + $1 WHERE id = $2", [5, 1])
+    (operation,) = tx.operations
+    assert operation.kind is OperationKind.UPDATE
+    assert (operation.table, operation.key, operation.values) == ("flights", (1,), {"seats": 15})
+    assert operation.expect
+    assert operation.schema_version == 1
+
+
+def test_own_writes_are_seen(tx: WriteSet) -> None:
+    tx.execute("UPDATE flights SET carrier = 'XX' WHERE id = 4")
+    tx.execute("DELETE FROM flights WHERE id = 1")
+    tx.execute("INSERT INTO flights (id, carrier, price) VALUES (77, 'XX', 1.50)")
+    found = tx.execute(
+        "SELECT id, carrier, price FROM flights WHERE carrier = 'XX' ORDER BY id"
+    ).rows
+    assert [(i, c, str(p)) for i, c, p in found] == [(4, "XX", "7.125"), (77, "XX", "1.50")]
+    assert tx.execute("SELECT count(*) FROM flights").rows == [(5,)]
+    assert tx.execute("UPDATE flights SET seats = 9 WHERE id IN (4, 77) RETURNING id").rows == [
+        (4,),
+        (77,),
+    ]
+    assert tx.execute("DELETE FROM flights WHERE id = 77").rowcount == 1
+    assert tx.execute("SELECT id FROM flights WHERE seats = 9").rows == [(4,)]
+    kinds = [operation.kind.name for operation in tx.operations]
+    assert kinds == ["UPDATE", "DELETE", "INSERT", "UPDATE", "UPDATE", "DELETE"]
+
+
+def test_a_query_alone_writes_nothing(tx: WriteSet) -> None:
+    assert tx.execute("SELECT count(*) FROM flights").rows == [(5,)]
+    assert tx.execute("EXPLAIN DELETE FROM flights WHERE carrier = 'LH'").rows[0] == (
+        "Index Search using by_carrier on flights (k0=?)",
+    )
+    assert not tx.operations
