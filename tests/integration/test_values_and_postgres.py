@@ -7,15 +7,18 @@ two differ on purpose a rule below says why.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from tests.integration.postgres_server import postgres_server
-from tests.integration.value_expressions import (
+from tests.integration.value_oracle import Oracle
+from tests.unit.sql.value_expressions import (
     POOLS,
     Case,
     functions,
@@ -24,11 +27,13 @@ from tests.integration.value_expressions import (
     random_case,
     random_cast,
 )
-from tests.integration.value_oracle import Oracle
 
 MOMENTS = ("date", "timestamp", "timestamptz", "interval")
 SEED = int(os.environ.get("SEED", "20261121"))
 CASES_PER_FUNCTION = int(os.environ.get("CASES", "12"))
+RECORD = "RECORD" in os.environ
+RECORDED = Path(__file__).parents[1] / "unit" / "sql" / "value_cases.jsonl"
+RECORDED_CHARACTERS_MAX = 200
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +72,8 @@ def on_purpose(case: Case, theirs: str, mine: str) -> str:
 def compared(oracle: Oracle, cases: list[Case]) -> Counter[str]:
     """Raises AssertionError with every case that differs without a reason."""
     differing, reasons = [], Counter[str]()
-    for case, theirs in zip(cases, oracle.answers([case.sql for case in cases]), strict=True):
+    answers = oracle.answers([case.sql for case in cases])
+    for case, theirs in zip(cases, answers, strict=True):
         mine = ours(case)
         both_refuse = mine.startswith("error:") and mine[:11] == theirs[:11]
         if mine == theirs or both_refuse:
@@ -78,9 +84,22 @@ def compared(oracle: Oracle, cases: list[Case]) -> Counter[str]:
             differing.append(
                 f"{case.sql}\n   PostgreSQL {theirs[:200]}\n   ours       {mine[:200]}"
             )
+    if RECORD:
+        _record(cases, answers)
     print(f"seed {SEED}: {len(cases)} expressions, {sum(reasons.values())} differ on purpose")
     assert not differing, "\n".join([f"{len(differing)} of {len(cases)} differ", *differing[:20]])
     return reasons
+
+
+def _record(cases: list[Case], answers: list[str]) -> None:
+    """Appends what both agree upon to the table of the unit tests."""
+    with RECORDED.open("a") as table:
+        for case, theirs in zip(cases, answers, strict=True):
+            mine = ours(case)
+            refused = mine.startswith("error:") and mine[:11] == theirs[:11]
+            if (mine == theirs and len(theirs) < RECORDED_CHARACTERS_MAX) or refused:
+                answer = theirs[:11] if refused else theirs
+                table.write(json.dumps([case.to_json(), answer], ensure_ascii=False) + "\n")
 
 
 def test_functions_and_operators(oracle: Oracle) -> None:

@@ -80,6 +80,11 @@ def cast_for(source: Type | None, target: Type, context: Context) -> Function | 
     return made_cast(source, target, context)
 
 
+def is_type_name(name: str) -> bool:
+    """May it be called as a cast?"""
+    return SYNONYMS.get(name, name) in KNOWN
+
+
 @lru_cache(maxsize=_KEPT_MAX)
 def aggregate_for(name: str, kinds: Kinds) -> Aggregate:
     """Of a tuple of types; () for count(*). Raises as `function_for`, and FeatureNotSupported."""
@@ -95,9 +100,8 @@ def _function(name: str, kinds: Kinds) -> Function:
     found = resolved(_FUNCTIONS.get(name, ()), kinds)
     if found is not None:
         return found
-    target = SYNONYMS.get(name, name)
-    if len(kinds) == 1 and target in KNOWN:  # date('2020-01-31') is a cast
-        cast = cast_for(kinds[0], Type(target), "explicit")
+    if len(kinds) == 1 and is_type_name(name):  # date('2020-01-31') is a cast
+        cast = cast_for(kinds[0], Type(SYNONYMS.get(name, name)), "explicit")
         if cast is not None:
             return cast
     signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"

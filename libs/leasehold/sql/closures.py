@@ -27,16 +27,28 @@ def strict(function: Callable[..., Any], *parts: Compute) -> Compute:
             return None if value is None else function(value)
 
         return one
-    left, right = parts
+    if len(parts) == 2:
+        left, right = parts
 
-    def two(row: Image) -> Any:
-        a = left(row)
-        if a is None:
-            return None
-        b = right(row)
-        return None if b is None else function(a, b)
+        def two(row: Image) -> Any:
+            a = left(row)
+            if a is None:
+                return None
+            b = right(row)
+            return None if b is None else function(a, b)
 
-    return two
+        return two
+
+    def any_number(row: Image) -> Any:
+        values = []
+        for part in parts:
+            value = part(row)
+            if value is None:
+                return None
+            values.append(value)
+        return function(*values)
+
+    return any_number
 
 
 def both(left: Compute, right: Compute) -> Compute:
@@ -67,10 +79,12 @@ def first(parts: list[Compute]) -> Compute:
     return coalesce
 
 
-def extreme(choose: Callable[..., Any], parts: list[Compute]) -> Compute:
+def extreme(
+    choose: Callable[..., Any], parts: list[Compute], key: Callable[[Any], Any] | None
+) -> Compute:
     def most(row: Image) -> Any:
         values = [value for part in parts if (value := part(row)) is not None]
-        return choose(values) if values else None
+        return choose(values, key=key) if values else None
 
     return most
 

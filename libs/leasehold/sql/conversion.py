@@ -9,7 +9,7 @@ from leasehold.model.errors import Refused, WrongType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
 from leasehold.schema.types import Type
-from leasehold.sql import operators
+from leasehold.sql.catalogue import cast_for
 from leasehold.sql.default import default_of_text
 from leasehold.sql.expression import compile_expression, written_name
 
@@ -21,15 +21,13 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
     cast is made without being asked for, as in PostgreSQL, or where there is no way back.
     """
     name = written_name(column)
-    if operators.cast(new, old) is None:
+    if cast_for(new, old, "explicit") is None:
         raise WrongType(f"there is no way back from {new} to {old} for those who still read it")
     back = f"CAST({name} AS {old})"
     if using is not None:
         return using, back
-    if operators.assign(old, new) is not None:
+    if cast_for(old, new, "assignment") is not None:
         return name, back
-    if operators.is_text(new) and operators.cast(old, new) is not None:
-        return f"CAST({name} AS {new})", back
     raise WrongType(
         f"{old} is not cast to {new} without being asked for: say USING CAST({name} AS {new})"
     )

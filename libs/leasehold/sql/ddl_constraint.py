@@ -10,7 +10,7 @@ from leasehold.model.errors import (
     OutOfRange,
     Refused,
 )
-from leasehold.sql.expression import EXPRESSION_BYTES_MAX, without_table
+from leasehold.sql.expression import EXPRESSION_BYTES_MAX, with_exact_numbers, without_table
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Expression, Reader
 from leasehold.sql.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
@@ -158,12 +158,13 @@ def check(
 
 def kept_text(said: Expression, table: str) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
-    if len(said.text.encode()) > EXPRESSION_BYTES_MAX:
+    text = with_exact_numbers(said.text)
+    if len(text.encode()) > EXPRESSION_BYTES_MAX:
         raise OutOfRange(
             f"the expression has more than {EXPRESSION_BYTES_MAX} bytes", position=said.position
         )
     try:
-        return without_table(said.text, table)
+        return without_table(text, table)
     except Refused as error:
         raise placed(error, said.position) from error
 

@@ -14,21 +14,15 @@ from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRang
 from leasehold.model.records import Image, Key
 from leasehold.schema.elements import Column, Moment
 from leasehold.schema.types import Type
-from leasehold.sql.compiler import NOW, SEED, Compiler
-from leasehold.sql.expression import EXPRESSION_BYTES_MAX
+from leasehold.sql.compiler import DECIDED, NOW, SEED, Compiler
+from leasehold.sql.expression import EXPRESSION_BYTES_MAX, with_exact_numbers
 from leasehold.sql.parse import (
-    FUNCTIONS,
-    check_functions,
     position_of_token,
     tokens_of,
     tree_of,
 )
 from leasehold.sql.typed import Typed, assigned
 from leasehold.sql.words import VOLATILE
-
-_DECIDED_FUNCTIONS: Final = frozenset({"now", "gen_random_uuid"})
-DECIDED: Final = _DECIDED_FUNCTIONS | {"current_timestamp", "current_date", "localtimestamp"}
-"""Words that change from call to call and can be in a default."""
 
 _PROBE: Final = Moment(0, b"")
 
@@ -53,6 +47,7 @@ def default_of_text(text: str, kind: Type) -> Default:
     made, decided = _read(text)
     if not decided:
         return Default(assigned(made, kind)({}))
+    text = with_exact_numbers(text)
     if len(text.encode()) > EXPRESSION_BYTES_MAX:
         raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
     # Whether there is a value at all is seen now, not when a row is written.
@@ -101,8 +96,7 @@ def _read(text: str) -> tuple[Typed, bool]:
                 position=position_of_token(token),
             )
     tree = tree_of(text, tokens)
-    check_functions(text, tree, FUNCTIONS | _DECIDED_FUNCTIONS)
-    return Compiler(_no_column, "", decides=True).part(tree), decided
+    return Compiler(_no_column, "", decides=True, kept=decided).part(tree), decided
 
 
 def refuse_changing(text: str) -> None:

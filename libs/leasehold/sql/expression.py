@@ -11,16 +11,16 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from leasehold.model.errors import Refused, UnknownTable, WrongType
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.types import Type
 from leasehold.sql.closures import Compute
-from leasehold.sql.compiler import Compiler
-from leasehold.sql.operators import BOOLEAN, TEXT
+from leasehold.sql.compiler import Compiler, check_functions
+from leasehold.sql.function import BOOLEAN, TEXT
 from leasehold.sql.parse import (
-    check_functions,
     name_of,
     only,
     placed,
@@ -28,7 +28,7 @@ from leasehold.sql.parse import (
     tokens_of,
     tree_of,
 )
-from leasehold.sql.typed import assigned, settled
+from leasehold.sql.typed import assigned, brought
 from leasehold.sql.words import RESERVED, is_word
 
 EXPRESSION_BYTES_MAX: Final = 4_096
@@ -47,9 +47,10 @@ _kept: dict[tuple[int, int, int, str], tuple[Descriptor, Compute]] = {}
 
 
 def compile_expression(
-    text: str, descriptor: Descriptor, target: Column | None = None
+    text: str, descriptor: Descriptor, target: Column | None = None, *, kept: bool = True
 ) -> Callable[[Image], Any]:
-    """A function from a row's image to the storage value of `text` under `descriptor`.
+    """A function from a row's image to the storage value of `text` under `descriptor`; `kept` is
+    False for the text of a request, in which 1.5 is a numeric (`with_exact_numbers`).
 
     With `target` the value is what is stored in that column: range, length and rounding are those
     of PostgreSQL's assignment, and a value of another type is refused here already.
@@ -59,12 +60,13 @@ def compile_expression(
     """
 
     def compiled() -> Compute:
-        made = Compiler(descriptor.column, descriptor.name).part(_tree(text))
+        made = Compiler(descriptor.column, descriptor.name, kept=kept).part(_tree(text))
         if target is None:
-            return settled(made, made.kind or TEXT)
+            return made.compute if made.kind else brought(made, TEXT)
         return assigned(made, target.type)
 
-    return _remembered(text, descriptor, target.element_id if target else 0, compiled)
+    use = target.element_id if target else 0
+    return _remembered(text, descriptor, use if kept else ~use - 1, compiled)
 
 
 def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], int | None]:
@@ -74,10 +76,10 @@ def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], in
     """
 
     def compiled() -> Compute:
-        made = Compiler(descriptor.column, descriptor.name).part(_tree(text))
+        made = Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
         if made.kind is not None and made.kind != BOOLEAN:
             raise WrongType(f"the condition is of type {made.kind}, not boolean")
-        return settled(made, BOOLEAN)
+        return brought(made, BOOLEAN)
 
     return _remembered(text, descriptor, _CONDITION, compiled)
 
@@ -85,7 +87,7 @@ def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], in
 def type_of_expression(text: str, descriptor: Descriptor) -> Type:
     """What `compile_expression` without a target gives. Raises what that raises."""
     compile_expression(text, descriptor)  # a refusal is placed there
-    return Compiler(descriptor.column, descriptor.name).part(_tree(text)).kind or TEXT
+    return Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text)).kind or TEXT
 
 
 def _remembered(
@@ -110,11 +112,24 @@ def _remembered(
 @lru_cache(maxsize=1_024)
 def _tree(text: str) -> exp.Expression:
     tree = tree_of(text, tokens_of(text, EXPRESSION_BYTES_MAX))
-    check_functions(text, tree)
+    check_functions(tree)
     return tree
 
 
 # ------------------------------------------------------------------ the text itself
+
+
+def with_exact_numbers(text: str) -> str:
+    """An expression as it is kept: 1.5 becomes 1.5::numeric. Texts from before there was numeric
+    lack that, and mean doubles."""
+    tokens = tokens_of(text)
+    made = text
+    for token, after in reversed(list(zip(tokens, [*tokens[1:], None], strict=True))):
+        is_number = token.token_type is TokenType.NUMBER and not token.text.isdecimal()
+        if is_number and (after is None or after.token_type is not TokenType.DCOLON):
+            end = int(token.end) + 1
+            made = f"{made[:end]}::numeric{made[end:]}"
+    return made
 
 
 def columns_of_expression(text: str) -> frozenset[str]:

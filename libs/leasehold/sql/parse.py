@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -29,13 +29,6 @@ SIGNS_MAX: Final = 16  # prefix operators in a row: each is a frame as well
 # sqlglot logs a warning for each text that it keeps raw; here such a text is refused.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
-FUNCTIONS: Final = frozenset(
-    {
-        *("abs", "cast", "char_length", "character_length", "coalesce", "greatest", "least"),
-        *("length", "lower", "mod", "nullif", "upper"),
-    }
-)
-
 
 class _Tokenizer(Postgres.Tokenizer):
     """Also of a text that begins with EXPLAIN, SHOW, LOCK …, the rest of which is kept raw else."""
@@ -44,6 +37,26 @@ class _Tokenizer(Postgres.Tokenizer):
 
 
 _POSTGRES: Final = Postgres()
+_WITH_WORDS: Final = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM")
+"""Functions with words among their arguments. All others are read as any function is, by the name
+that stands there: sqlglot would make PostgreSQL's of other dialects' (UCASE, NVL)."""
+
+
+class _Parser(_POSTGRES.parser_class):  # type: ignore[name-defined,misc]
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: _POSTGRES.parser_class.FUNCTION_PARSERS[name] for name in _WITH_WORDS
+    }
+    COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
+        **_POSTGRES.parser_class.COLUMN_OPERATORS,
+        # The right side as it stands, not as a path of JSON.
+        TokenType.ARROW: lambda _self, left, right: exp.JSONExtract(this=left, expression=right),
+        TokenType.DARROW: lambda _self, left, right: exp.JSONExtractScalar(
+            this=left, expression=right
+        ),
+    }
+
+
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END})
 _FOREIGN: Final = frozenset({"!", "==", "<=>"})  # read by sqlglot as NOT, =, IS NOT DISTINCT FROM
@@ -72,6 +85,7 @@ _TYPES: Final = {
     exp.DType.TIMESTAMPTZ: "timestamptz",
     exp.DType.UUID: "uuid",
     exp.DType.JSONB: "jsonb",
+    exp.DType.INTERVAL: "interval",
 }
 TYPE_NAMES: Final = ", ".join(KNOWN)
 
@@ -148,7 +162,7 @@ def tree_of(text: str, tokens: list[Token]) -> exp.Expression:
     """
     _check_tests(tokens)
     try:
-        trees = _POSTGRES.parser().parse_into(exp.Condition, tokens, text)
+        trees = _Parser(dialect=_POSTGRES).parse_into(exp.Condition, tokens, text)
     except ParseError as error:
         raise _syntax(text, error) from error
     except RecursionError as error:
@@ -170,21 +184,6 @@ def _check_tests(tokens: list[Token]) -> None:
         negated = token.token_type is TokenType.NOT and after.token_type is TokenType.NULL
         if negated and before.token_type not in _BEFORE_NOT:
             raise unexpected(token)
-
-
-def check_functions(text: str, tree: exp.Expression, known: frozenset[str] = FUNCTIONS) -> None:
-    """Refuses a function that is not `known`; sqlglot reads other dialects' names (UCASE, NVL) into
-    the nodes of PostgreSQL's."""
-    for node in tree.find_all(exp.Func):
-        start, end = node.meta.get("start"), node.meta.get("end")
-        if start is None or end is None:
-            continue
-        word = text[start : end + 1]
-        if word.lower() not in known:
-            raise FeatureNotSupported(
-                f"function {word!r:.80} is not known; known are: {', '.join(sorted(known))}",
-                position=int(start) + 1,
-            )
 
 
 def _check_depth(tree: exp.Expression) -> None:
@@ -220,7 +219,8 @@ def position_of_token(token: Token) -> int:
 
 def position_of(node: exp.Expression) -> int:
     """Where the first name inside a node stands; 1 where the tree does not know."""
-    starts = [int(n.meta["start"]) for n in node.find_all(exp.Identifier) if "start" in n.meta]
+    named = node.find_all(exp.Identifier, exp.Anonymous)
+    starts = [int(n.meta["start"]) for n in named if "start" in n.meta]
     return min(starts, default=0) + 1
 
 
@@ -269,11 +269,6 @@ def placed(error: Refused, position: int, prefix: str = "", **detail: object) ->
 
 def type_of(node: exp.Expression) -> Type:
     """A type's name in a statement → Type. Raises FeatureNotSupported naming the known types."""
-    if isinstance(node, exp.Interval) or (
-        isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval)
-    ):
-        only(node.this if isinstance(node, exp.DataType) else node)
-        return Type("interval")
     assert isinstance(node, exp.DataType), node
     name = _TYPES.get(node.this)
     if name is None or node.args.get("nested"):

@@ -2,43 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from leasehold.model.errors import WrongType
+from leasehold.model.errors import Refused, WrongType
 from leasehold.schema.types import Type
-from leasehold.sql import operators
+from leasehold.sql.catalogue import cast_for, common_type
 from leasehold.sql.closures import Compute, constant, strict
-from leasehold.sql.operators import DOUBLE
-from leasehold.sql.text_form import from_text
+from leasehold.sql.function import Function, unchanged
 
 
 class Typed(NamedTuple):
-    """A compiled part. `kind` None: a quoted constant (`text`) or NULL, its type still open."""
+    """A compiled part. `kind` None: a quoted constant (`text`) or NULL, its type still open.
+    `fixed`: it is the same for every row."""
 
     kind: Type | None
     compute: Compute
     text: str | None = None
+    fixed: bool = False
 
 
-def settled(part: Typed, kind: Type) -> Compute:
-    """A part brought to `kind`: an open constant is read as it, an integer becomes a double."""
+def brought(part: Typed, kind: Type) -> Compute:
+    """A part as an argument of a type: an open constant is read as it, another type is cast.
+    Raises WrongType where no cast is made without being asked for."""
     if part.kind is None:
-        return constant(None if part.text is None else from_text(kind, part.text))
-    if kind == DOUBLE and operators.is_integer(part.kind):
-        return strict(float, part.compute)
-    return part.compute
+        if part.text is None:
+            return constant(None)
+        return constant(_made(cast_for(None, kind, "implicit")).compute(part.text))
+    cast = cast_for(part.kind, Type(kind.name), "implicit")
+    if cast is None:
+        raise WrongType(f"{part.kind} is not {kind}: CAST it")
+    return converted(part, cast)
+
+
+def converted(part: Typed, cast: Function) -> Compute:
+    """With a constant, at once."""
+    if cast.compute is unchanged:
+        return part.compute
+    made = strict(cast.compute, part.compute)
+    if not part.fixed:
+        return made
+    try:
+        return constant(made({}))
+    except Refused:
+        return made  # a branch that is never taken may hold it
+
+
+def _made(cast: Function | None) -> Function:
+    assert cast is not None
+    return cast
+
+
+def called(function: Function, parts: Sequence[Typed]) -> Typed:
+    """A function over parts, which are brought to the types it takes."""
+    arguments = [brought(p, kind) for p, kind in zip(parts, function.arguments, strict=True)]
+    if function.strict:
+        return Typed(function.result, strict(function.compute, *arguments))
+    compute = function.compute
+    return Typed(function.result, lambda row: compute(*[argument(row) for argument in arguments]))
 
 
 def assigned(made: Typed, target: Type) -> Compute:
     """What is stored in a column of `target`: PostgreSQL's assignment. Raises WrongType."""
     if made.kind is None:
-        return settled(made, target)
-    convert = operators.assign(made.kind, target)
-    if convert is None:
+        return brought(made, target)
+    cast = cast_for(made.kind, target, "assignment")
+    if cast is None:
         raise WrongType(f"the expression is of type {made.kind}; {target} is needed: CAST it")
-    return strict(convert, made.compute)
+    return converted(made, cast)
 
 
-def common(parts: list[Typed]) -> tuple[Type, list[Compute]]:
-    kind = operators.common_type([part.kind for part in parts if part.kind is not None])
-    return kind, [settled(part, kind) for part in parts]
+def common(parts: list[Typed], where: str) -> tuple[Type, list[Compute]]:
+    """The type that values of all parts are brought to, and how."""
+    kind = common_type([part.kind for part in parts], where)
+    same = [part.kind == kind for part in parts]
+    return kind, [
+        part.compute if alike else brought(part, kind)
+        for part, alike in zip(parts, same, strict=True)
+    ]

@@ -141,7 +141,7 @@ class Binding:
             try:
                 if type(value) is Expression:
                     # Typed by the column it is for, so the result has storage form and range.
-                    compute = compile_expression(value.text, self.descriptor, column)
+                    compute = compile_expression(value.text, self.descriptor, column, kept=False)
                     changed[element_id] = compute(row or {})
                 else:
                     changed[element_id] = convert(value)

@@ -15,6 +15,7 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     TooLong,
     UnknownColumn,
+    UnknownFunction,
     UnknownTable,
     WrongType,
 )
@@ -258,7 +259,7 @@ REFUSED: list[Refusal] = [
     (TABLE + "check (select 1))", SyntaxInvalid, 43),
     (TABLE + "check (u.a > 1))", UnknownTable, 43),
     (TABLE + "check (now() > a))", FeatureNotSupported, 43),
-    (TABLE + "check (len(a) > 1))", FeatureNotSupported, 43),
+    (TABLE + "check (len(a) > 1))", UnknownFunction, 43),
     ("create table t (a int, primary key (a) include (b))", FeatureNotSupported, 40),
     ("create table t (a int, primary key (b))", UnknownColumn, 24),
     ("create table t (a int, primary key (a, a))", DuplicateColumn, 36),

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import CannotCast, LeaseholdError
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, parse_type
 from leasehold.sql import catalogue
 from leasehold.sql.function import Function
 from leasehold.sql.text_form import from_text, to_text
@@ -169,6 +169,11 @@ class Argument(NamedTuple):
         )
 
 
+def kind_of(text: str) -> Type:
+    """As `str(Type)` has it."""
+    return Type(text) if text in ("interval", "char") else parse_type(text)
+
+
 class Case(NamedTuple):
     """`target`: a cast to it. `rows`: an aggregate over them."""
 
@@ -177,6 +182,12 @@ class Case(NamedTuple):
     is_operator: bool = False
     target: Type | None = None
     rows: tuple[tuple[Argument, ...], ...] = ()
+
+    def to_json(self) -> list[Any]:
+        """A line of the recorded table."""
+        shown = [[[a.kind and str(a.kind), a.text] for a in row] for row in self.rows]
+        given = [[a.kind and str(a.kind), a.text] for a in self.arguments]
+        return [self.name, given, self.is_operator, self.target and str(self.target), shown]
 
     @property
     def sql(self) -> str:
@@ -189,6 +200,22 @@ class Case(NamedTuple):
             return f'pg_catalog."{self.name}"({", ".join(shown)})'
         sign = f"OPERATOR(pg_catalog.{self.name})"
         return f"({sign} {shown[0]})" if len(shown) == 1 else f"({shown[0]} {sign} {shown[1]})"
+
+
+def case_of(line: list[Any]) -> Case:
+    """What `Case.to_json` has written."""
+    name, given, is_operator, target, rows = line
+
+    def argument(kind: str | None, text: str | None) -> Argument:
+        return Argument(None if kind is None else kind_of(kind), text)
+
+    return Case(
+        name,
+        tuple(argument(*each) for each in given),
+        is_operator,
+        None if target is None else kind_of(target),
+        tuple(tuple(argument(*each) for each in row) for row in rows),
+    )
 
 
 def ours(case: Case) -> str:

@@ -1,0 +1,110 @@
+"""Functions, operators, casts and aggregates give what a real PostgreSQL 15 has given.
+
+`value_cases.jsonl` was recorded by `tests/integration/test_values_and_postgres.py` (RECORD=1):
+a call in each line, and its answer as `value:<type>|<text>` or the SQLSTATE.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from leasehold.model.errors import AmbiguousFunction, UnknownFunction
+from leasehold.schema.types import Type
+from leasehold.sql.catalogue import aggregate_for, cast_for, common_type, function_for, operator_for
+from leasehold.sql.function import unchanged
+from tests.unit.sql.value_expressions import case_of, ours
+
+LINES = (Path(__file__).parent / "value_cases.jsonl").read_text().splitlines()
+INTEGER, BIGINT, NUMERIC, DOUBLE = map(Type, ("integer", "bigint", "numeric", "double precision"))
+TEXT, VARCHAR, DATE = Type("text"), Type("varchar", 3), Type("date")
+
+
+def test_what_postgresql_has_answered() -> None:
+    """One test over all: a case each would take longer to name than to run."""
+    differing = []
+    for line in LINES:
+        call, answer = json.loads(line)
+        mine = ours(case_of(call))
+        if mine != answer and not (mine.startswith("error:") and mine[:11] == answer):
+            differing.append(f"{case_of(call).sql}: {answer!r}, not {mine!r}")
+    assert len(LINES) > 800
+    assert not differing, "\n".join(differing)
+
+
+@pytest.mark.parametrize(
+    ("sign", "left", "right", "arguments"),
+    [
+        ("+", INTEGER, BIGINT, (INTEGER, BIGINT)),
+        ("+", INTEGER, NUMERIC, (NUMERIC, NUMERIC)),
+        ("+", NUMERIC, DOUBLE, (DOUBLE, DOUBLE)),
+        ("+", INTEGER, None, (INTEGER, INTEGER)),
+        ("-", DATE, None, (DATE, DATE)),
+        ("=", VARCHAR, None, (TEXT, TEXT)),
+        ("=", VARCHAR, Type("char", 3), (Type("char"), Type("char"))),
+        ("=", TEXT, Type("char", 3), (TEXT, TEXT)),
+        ("=", None, None, (TEXT, TEXT)),
+        ("||", INTEGER, None, (INTEGER, TEXT)),
+        ("||", Type("jsonb"), None, (Type("jsonb"), Type("jsonb"))),
+    ],
+)
+def test_which_operator_is_meant(
+    sign: str, left: Type | None, right: Type | None, arguments: tuple[Type, ...]
+) -> None:
+    assert operator_for(sign, left, right).arguments == arguments
+
+
+def test_none_or_more_than_one() -> None:
+    with pytest.raises(UnknownFunction):
+        operator_for("||", INTEGER, DOUBLE)
+    with pytest.raises(UnknownFunction):
+        function_for("no_such", [INTEGER])
+    with pytest.raises(UnknownFunction):
+        function_for("upper", [INTEGER])
+    with pytest.raises(AmbiguousFunction):
+        operator_for("+", None, None)
+    with pytest.raises(UnknownFunction):
+        aggregate_for("sum", (TEXT,))
+
+
+def test_a_types_name_is_a_cast() -> None:
+    assert function_for("date", [None]).result == DATE
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "contexts"),
+    [
+        (INTEGER, NUMERIC, ("implicit", "assignment", "explicit")),
+        (NUMERIC, INTEGER, ("assignment", "explicit")),
+        (INTEGER, TEXT, ("assignment", "explicit")),
+        (TEXT, INTEGER, ("explicit",)),
+        (INTEGER, DATE, ()),
+        (DATE, Type("timestamptz"), ("implicit", "assignment", "explicit")),
+        (Type("timestamptz"), DATE, ("assignment", "explicit")),
+        (Type("boolean"), INTEGER, ("explicit",)),
+    ],
+)
+def test_which_casts_are_made_where(source: Type, target: Type, contexts: tuple[str, ...]) -> None:
+    made = [
+        context
+        for context in ("implicit", "assignment", "explicit")
+        if cast_for(source, target, context) is not None
+    ]
+    assert tuple(made) == contexts
+
+
+def test_a_cast_that_changes_nothing_says_so() -> None:
+    cast = cast_for(INTEGER, BIGINT, "implicit")
+    assert cast is not None
+    assert cast.compute is unchanged
+
+
+def test_a_common_type() -> None:
+    assert common_type([INTEGER, NUMERIC]) == NUMERIC
+    assert common_type([None, None]) == TEXT
+    assert common_type([VARCHAR, VARCHAR]) == VARCHAR
+    assert common_type([VARCHAR, None]) == Type("varchar")
+    assert common_type([VARCHAR, TEXT]) == TEXT
+    assert common_type([DATE, Type("timestamp")]) == Type("timestamp")
