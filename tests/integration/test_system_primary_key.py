@@ -57,7 +57,7 @@ class Writer(threading.Thread):
     def __init__(self, replica: Replica) -> None:
         super().__init__(name="writer")
         self._replica = replica
-        self._stop = threading.Event()
+        self._ending = threading.Event()
         self.counts = dict.fromkeys(KEYS, 0)
         self.by_new_key = 0
         self.error: BaseException | None = None
@@ -65,7 +65,7 @@ class Writer(threading.Thread):
     def run(self) -> None:
         turn = 0
         try:
-            while not self._stop.wait(0.01):
+            while not self._ending.wait(0.01):
                 key = KEYS[turn % len(KEYS)]
                 turn += 1
                 done = self._replica.transact(partial(self._add, key), label="adds one")
@@ -86,7 +86,7 @@ class Writer(threading.Thread):
         return name
 
     def stop(self) -> None:
-        self._stop.set()
+        self._ending.set()
         self.join()
         assert self.error is None, self.error
 
