@@ -323,8 +323,8 @@ class Replica:
 def _public_index(tables: tuple[Descriptor, ...], name: str) -> tuple[Descriptor, Any]:
     table, _, index = name.rpartition(".")
     for descriptor in tables:
-        if table and descriptor.name != table:
-            continue
+        if descriptor.state not in READABLE or (table and descriptor.name != table):
+            continue  # one that is on its way out, or to take another's place, is nobody's to read
         found = descriptor.index(index)
         if found is not None and found.state in READABLE:
             return descriptor, found

@@ -14,6 +14,7 @@ import pytest
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.replica import _public_index
 from leasehold.client.replica_reads import Reads
 from leasehold.lease.commands import Lease
 from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
@@ -22,11 +23,13 @@ from leasehold.model.errors import (
     MalformedRequest,
     NotCoherent,
     StaleVersion,
+    UnknownColumn,
     UnknownTable,
 )
 from leasehold.model.records import ChangeKind, Grant, LogPosition, RowChange
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
 ME = b"incarnation"
@@ -135,3 +138,15 @@ def test_values_of_an_index_are_those_of_its_expressions(store: SqliteStore) -> 
         statement.index_key(table, index, ("yes", 7))
     with pytest.raises(MalformedRequest, match="has 2 parts; 3 values"):
         statement.index_key(table, index, (True, 7, 8))
+
+
+def test_an_index_is_looked_for_in_tables_that_may_be_read() -> None:
+    """Two tables have the name and its indexes while the primary key changes."""
+    index = Index(5, "t_a", (2,))
+    column = Column(1, "id", Type("bigint"), False)
+    left = Descriptor(1, "t", 7, (column,), (1,), (index,), state=State.DELETE_ONLY)
+    taken = replace(left, table_id=2, state=State.PUBLIC, former=1)
+    for name in ("t_a", "t.t_a"):
+        assert _public_index((left, taken), name) == (taken, index)
+    with pytest.raises(UnknownColumn, match="'t_a' does not exist"):
+        _public_index((left,), "t_a")
