@@ -172,6 +172,20 @@ def test_d2_two_publishers() -> None:
     assert ledger(Publish(1, (Change(1, 2, 3),), 20)) == Published(RUN, False)
 
 
+def test_d9_a_table_that_takes_anothers_place_goes_on_from_its_numbers() -> None:
+    """Both are published in one call: all of it, or nothing."""
+    ledger = Ledger(Seed(1, 4, 4))
+    new = Publish(1, (Change(2, 0, 5),), 7)
+    assert ledger(new) == Published(RUN, False)
+    assert ledger(new) == Published(RUN, True)
+    assert ledger.refusal(Publish(1, (Change(2, 0, 6),), 8)) is RefusalReason.VERSION
+    assert ledger.refusal(Publish(1, (Change(3, 0, 0),), 9)) is RefusalReason.VERSION
+    assert ledger.refusal(Publish(1, (Change(1, 4, 5), Change(2, 4, 5)), 9)) is (
+        RefusalReason.VERSION
+    )
+    assert ledger(Publish(1, (Change(1, 4, 5), Change(2, 5, 6)), 9)) == Published(RUN, False)
+
+
 @pytest.mark.parametrize("change", [Change(1, 2, 4), Change(1, 2, 1), Change(1, 2, 2)])
 def test_d2_publisher_may_not_set_version(change: Change) -> None:
     """Scenario 46: neither up nor down."""
