@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.errors import Refused, StaleVersion
+from leasehold.model.errors import ForeignKeyViolation, Refused, StaleVersion
 from leasehold.model.records import Chunk, Key, Operation, OperationKind
 from leasehold.replication.fill import slice_chunk
 from leasehold.schema.descriptor import Column, Descriptor, Index, Lock
-from leasehold.schema.elements import ALL_ROWS
+from leasehold.schema.elements import ALL_ROWS, ForeignKey
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 from leasehold.transaction.twins import genids_of, key_in
@@ -86,13 +86,13 @@ def swap(tables: WrittenTable) -> None:
     tables.publish(replace(FOLLOWER, version=3, state=State.PUBLIC))
 
 
-def fill(tables: WrittenTable, *keys: int) -> int:
-    chunk = Chunk(1, 1, OLD, 2, ALL_ROWS, tuple(((key,), 1) for key in keys))
+def fill(tables: WrittenTable, *keys: int, version: int = 2) -> int:
+    chunk = Chunk(1, 1, OLD, version, ALL_ROWS, tuple(((key,), 1) for key in keys))
     tables.store.begin()
     part = slice_chunk(chunk, 0, len(keys), tables.catalog, tables.store)
     tables.lsn += 1
     for place, change in enumerate(part.changes):
-        tables.store.change(tables.catalog.version(NEW, 2), change, tables.lsn, place, None)
+        tables.store.change(tables.catalog.version(NEW, version), change, tables.lsn, place, None)
     tables._commit()
     return part.applied
 
@@ -196,3 +196,40 @@ def _any(chance: random.Random, old: bool, version: int) -> Operation:
     if values and chance.random() < 0.3:
         values["w"] = chance.choice("xyz")
     return by_id(kind, key, version, **values) if old else by_k(kind, k, version, **values)
+
+
+PARENT = Descriptor(3, "p", 1, (Column(ID, "id", Type("integer"), False),), (ID,))
+REFERS = ForeignKey(9, "f", (V,), 3, (ID,), 0, BY_V)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_parent_may_go_with_its_child_whichever_key_names_it(
+    tables: WrittenTable, swapped: bool
+) -> None:
+    """Both tables refer to it for as long as both may be read."""
+    tables.publish(PARENT)
+    tables.send(by_id("update", 1, v=None))
+    refers: dict[str, Any] = {"version": 3, "foreign_keys": (REFERS,)}
+    tables.publish(replace(FOLLOWED, **refers))
+    tables.publish(replace(FOLLOWER, **refers))
+    if swapped:
+        fill(tables, 1, 2, version=3)
+        refers["version"] = 4
+        tables.publish(replace(FOLLOWED, **refers, state=State.WRITE_ONLY))
+        tables.publish(replace(FOLLOWER, **refers, state=State.PUBLIC))
+    parent = Operation(OperationKind.INSERT, "p", {"id": 5}, {})
+    gone = parent._replace(kind=OperationKind.DELETE)
+    child = by_k("insert", "c", id=7, v=5) if swapped else by_id("insert", 7, k="c", v=5)
+    tables.send(parent, child)
+    with pytest.raises(ForeignKeyViolation):
+        tables.send(gone)
+    with pytest.raises(ForeignKeyViolation):
+        tables.send(by_k("update", "c", v=6) if swapped else by_id("update", 7, v=6))
+    tables.send(gone, by_id("delete", 7, 3) if swapped else by_id("delete", 7))
+    tables.send(parent, child)
+    tables.send(by_k("delete", "c") if swapped else by_id("delete", 7), gone)
+    newest = (tables.catalog.newest(table) for table in (OLD, NEW))
+    assert [tables.store.row(t, k) for t, k in zip(newest, ((7,), ("c",)), strict=True)] == [
+        None,
+        None,
+    ]
