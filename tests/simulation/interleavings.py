@@ -284,7 +284,7 @@ def a_request_older_than_its_memory(outcomes: OutcomeSettings) -> None:
     stage = Stage(master=MasterSettings(outcomes=outcomes))
     fields = {**stage.update(1, 11), "id": stage.cluster.fresh_id()}
     stage.settle(fields)
-    stage.passing(outcomes.horizon_ms)
+    stage.passing(outcomes.horizon_ms + outcomes.ahead_ms_max)
     stage.settle(stage.update(2, 22))  # so that the log's own time goes on
 
     def collected() -> bool:

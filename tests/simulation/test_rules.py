@@ -131,7 +131,7 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         replace(RULES, log=LogRules(digests_chain=False)),
     ),
 ]
-REMEMBERS = OutcomeSettings(horizon_ms=5_000)
+REMEMBERS = OutcomeSettings(horizon_ms=5_000, ahead_ms_max=1_000)
 FORGETS = replace(REMEMBERS, ids_own_time_counts=False)
 SCENARIOS = list(dict.fromkeys(scenario for _, _, scenario, _ in OFF))
 

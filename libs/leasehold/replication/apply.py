@@ -104,7 +104,7 @@ def keep_past(
     if commits and history.rows_ms:
         store.put_commit_times(times_of(first_lsn, commits))
     if after.sequence % COLLECT_EVERY_RECORDS == 0 and after.commit_us:
-        store.collect_outcomes(
-            after.commit_us - settings.horizon_ms * 1000, settings.collected_per_record_max
-        )
+        # An id may have been ahead of the clock when it was decided, and grows old so much later.
+        kept_ms = settings.horizon_ms + settings.ahead_ms_max
+        store.collect_outcomes(after.commit_us - kept_ms * 1000, settings.collected_per_record_max)
         collect_history(after.commit_us, after.lsn, catalog, store, history)

@@ -142,6 +142,12 @@ class Batch:
     def empty(self) -> bool:
         return not self.decided_through and not self.commits
 
+    @property
+    def _time_us(self) -> int:
+        """L5 ⚠: outcomes are collected by the log's time, which never goes back; by a clock that
+        did, an id would be young whose outcome is forgotten."""
+        return max(self._commit_us, self._wall_us)
+
     def _next_commit_us(self) -> int:
         """L9: strictly rising over masters, and never far ahead of the last one by a bad clock."""
         after = self._commit_us + 1
@@ -172,7 +178,7 @@ class Batch:
             self.passed(message.lane, message.offset)
             return None
         try:
-            check_age(request.id, self._wall_us, self._outcomes)
+            check_age(request.id, self._time_us, self._outcomes)
         except Refused as error:
             self._refuse(message, request, error, self._final(request))
             return None
@@ -319,7 +325,7 @@ class Batch:
         asker = ChangeRequest(request_id, reply_to=reply_to)
         try:
             if request_id:
-                check_age(request_id, self._wall_us, self._outcomes)
+                check_age(request_id, self._time_us, self._outcomes)
         except Refused:
             asker = ChangeRequest(b"")  # an id that no outcome may be remembered for
         remembered = self._store.outcome(request_id) if request_id else None
@@ -346,7 +352,7 @@ class Batch:
             code=error.sqlstate,
             message=error.message,
             detail=_plain(error.detail),
-            decided_us=max(self._commit_us, self._wall_us),
+            decided_us=self._time_us,
             reply_to=request.reply_to,
             lane=message.lane,
             offset=message.offset,

@@ -65,6 +65,7 @@ class World:
         outcomes: OutcomeSettings | None = None,
     ) -> None:
         self.ms = 1_000
+        self.wall_off_ms = 0
         self.log: list[bytes] = []
         self.offset = itertools.count()
         self.sent: list[Send] = []
@@ -91,7 +92,7 @@ class World:
         )
 
     def now(self) -> Now:
-        return Now(self.ms * 1_000_000, (WALL_MS + self.ms) * 1_000)
+        return Now(self.ms * 1_000_000, (WALL_MS + self.ms + self.wall_off_ms) * 1_000)
 
     def perform(self, effects: list[Effect]) -> None:
         self.effects += effects
@@ -121,6 +122,9 @@ class World:
 
     def fresh_id(self) -> bytes:
         return request_id(WALL_MS + self.ms, next(self.randoms))
+
+    def random_bytes(self) -> bytes:
+        return next(self.randoms)
 
     randoms = (n.to_bytes(10, "big") for n in itertools.count(1))
 
@@ -234,12 +238,52 @@ def asked_again_after_the_memory_ended(outcomes: OutcomeSettings) -> tuple[Outco
 
 def test_l5_what_is_too_old_to_be_remembered_is_not_decided_again() -> None:
     """A resent record carries a new Kafka timestamp, so the id's own time has to tell."""
-    again, value = asked_again_after_the_memory_ended(OutcomeSettings(horizon_ms=5_000))
+    again, value = asked_again_after_the_memory_ended(
+        OutcomeSettings(horizon_ms=5_000, ahead_ms_max=1_000)
+    )
     assert (again.code, again.lsn, value) == ("LH001", 0, 1)
 
 
+def test_l5_l9_a_clock_that_jumps_forth_and_back_has_nothing_decided_twice() -> None:
+    """The log's time went along and does not come back: outcomes are forgotten by it, so ids are
+    old by it. By the clock of now the id would be young again, and its increment be made twice."""
+    world = World(outcomes=OutcomeSettings(horizon_ms=5_000, ahead_ms_max=1_000))
+    world.ask({"sql": TABLE})
+    world.ask(insert(1, a=0))
+    number = world.fresh_id()
+    add_one = update(1, a={"expr": "a + 1"})
+    assert world.ask(add_one, number).lsn == 3
+    world.wall_off_ms = 60_000
+    for _ in range(3 * COLLECT_EVERY_RECORDS):
+        world.put(update(1, b="x"), request_id(WALL_MS + world.ms + 60_000, world.random_bytes()))
+        world.tick()
+        world.pump()
+    assert world.node._store.outcome(number) is None
+    assert world.node.position.commit_us > (WALL_MS + world.ms + 50_000) * 1_000
+    world.wall_off_ms = 0
+    again = world.ask(add_one, number)
+    row = world.row(world.node, 1)
+    assert (again.code, again.lsn, row and row[2]) == ("LH001", 0, 1)
+
+
+def test_l5_an_id_that_is_ahead_is_remembered_until_it_is_old() -> None:
+    """It was taken nearly a second early, so it is too old nearly a second late."""
+    world = World(outcomes=OutcomeSettings(horizon_ms=5_000, ahead_ms_max=1_000))
+    world.ask({"sql": TABLE})
+    world.ask(insert(1, a=0))
+    add_one = update(1, a={"expr": "a + 1"})
+    number = request_id(WALL_MS + world.ms + 900, world.random_bytes())
+    assert world.ask(add_one, number).lsn == 3
+    while world.node._store.outcome(number) is not None:
+        world.ms += 5
+        world.ask(update(1, b="x"))
+    again = world.ask(add_one, number)
+    row = world.row(world.node, 1)
+    assert (again.code, row and row[2]) == ("LH001", 1)
+
+
 def test_l5_off_it_is_applied_a_second_time() -> None:
-    forgetful = OutcomeSettings(horizon_ms=5_000, ids_own_time_counts=False)
+    forgetful = OutcomeSettings(horizon_ms=5_000, ahead_ms_max=1_000, ids_own_time_counts=False)
     again, value = asked_again_after_the_memory_ended(forgetful)
     assert again.lsn
     assert value == 2
