@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tests.isolation import test_rules as isolation
 from tests.models import test_model_lease, test_model_log, test_model_whole
 from tests.models.switches import Switch, off
-from tests.schema_change import test_locks, test_mutations
+from tests.schema_change import test_locks, test_mutations, test_primary_key
 from tests.schema_change import test_rules as schema_change
 from tests.simulation import test_rules as simulation
 from tests.unit.lease import test_rules as stories
@@ -30,16 +31,20 @@ def found() -> Iterator[Mutation]:
     for _, whole_rules, _, _ in test_model_whole.BROKEN:
         yield Mutation(off(whole_rules), "model of all parts")
     yield Mutation(off(test_model_whole.STUCK), "model of all parts")
-    for case in schema_change.BROKEN:
-        names = frozenset(Switch("schema_change", name) for name in case.off)
+    for broken in schema_change.BROKEN:
+        names = frozenset(Switch("schema_change", name) for name in broken.off)
         yield Mutation(names, "model of the schema changes")
     for order in test_mutations.ORDERS:
         yield Mutation(frozenset({Switch("order", order.words)}), "model of the schema changes")
+    for twin_rules in test_primary_key.RULES.values():
+        yield Mutation(off(twin_rules), "model of another primary key")
     for name in test_locks.OFF:
         yield Mutation(frozenset({Switch("locks", name)}), "model of the locks")
     for _, _, _, rules in simulation.OFF:
         yield Mutation(off(rules), "simulation")
     yield Mutation(off(simulation.FORGETS), "simulation")
+    for case in isolation.OFF:
+        yield Mutation(off(case.rules) | off(case.replay_rules), "stories of transactions")
     for story in stories.STORIES:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
     for test in (

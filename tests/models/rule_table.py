@@ -61,8 +61,7 @@ PROTOCOL: Final = (
     Rule(
         "T2",
         "a replay commits only if every answer already sent comes out the same",
-        unbuilt="interactive transactions come with SQL sessions: `transact` has sent no answer"
-        " before its commit, so it replays freely",
+        of("transaction", "answers_are_compared", "uncommittable_is_recognised"),
     ),
     Rule(
         "D3",

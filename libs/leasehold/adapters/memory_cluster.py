@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgpack
 
+from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Scheduler
 from leasehold.adapters.memory_changefeed import MemoryChangefeed
 from leasehold.adapters.memory_hops import Hops
@@ -27,6 +28,7 @@ from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import StoreWriter
+from leasehold.model.records import Barrier
 from leasehold.model.topics import Topics
 from leasehold.replication.election import ElectionSettings
 from leasehold.replication.master import MasterSettings
@@ -169,6 +171,11 @@ class MemoryCluster:
 
     def fresh_id(self) -> bytes:
         return request_id(self.scheduler.now().wall_us // 1_000, self._rng.randbytes(10))
+
+    def append_barrier(self) -> int:
+        """→ its offset in the log."""
+        data = MessagePackCodec().encode(Barrier(self.fresh_id()))
+        return self.bus.append(self.topics.log.name, 0, b"", data)
 
     def submit(self, fields: Mapping[str, Any]) -> bytes:
         """Put a change request on the lane now; → its id (a fresh one unless it brings one)."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from leasehold.adapters.dead_elements import dead_elements
 from leasehold.model.ports import Row
-from leasehold.model.records import Genids, Key, LogPosition, Outcome
-from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.model.records import Genids, Key, LogPosition, Outcome, ReadRange
+from leasehold.schema.descriptor import Descriptor, Index, from_wire
+from leasehold.schema.entries import entry_of
 
 Entry = tuple[int, int, Key, Key]  # table id, index id, entry (key, included), primary key
 
@@ -126,6 +128,21 @@ class Contents:
         then.entries = set()
         return then
 
+    def in_range(self, descriptor: Descriptor, index_id: int, part: ReadRange) -> Iterator[Key]:
+        """Keys of rows in a range of the primary key (index id 0), or by their entry in an index,
+        which is computed from the row."""
+        index = descriptor.element(index_id) if index_id else None
+        assert index is None or isinstance(index, Index)
+        for table, key in self.exists:
+            if table != descriptor.table_id:
+                continue
+            found: Key | None = key
+            if index is not None:
+                made = entry_of(descriptor, index)(self.pairs.get((table, key), {}))
+                found = None if made is None else made[: len(index.columns)]
+            if found is not None and within(found, part):
+                yield key
+
     def key(self) -> tuple[Any, ...]:
         """Rows, pairs, entries and outcomes as one hashable value (catalog and position too)."""
         return (
@@ -139,3 +156,18 @@ class Contents:
             repr(self.position),
             self.ledger_run,
         )
+
+
+def sortable(values: Key) -> Key:
+    """NULLs sort last."""
+    return tuple((value is None, value) for value in values)
+
+
+def within(key: Key, part: ReadRange) -> bool:
+    width = len(part.equal)
+    rest, low, high = sortable(key[width:]), sortable(part.low), sortable(part.high)
+    return (
+        key[:width] == part.equal
+        and rest[: len(low)] >= low
+        and (not high or rest[: len(high)] < high)
+    )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from leasehold.adapters.memory_contents import Contents
+from leasehold.adapters.memory_contents import Contents, sortable
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor, Index, from_wire
 from leasehold.schema.entries import entry_of
-from leasehold.schema.history import History, check_kept
-from leasehold.schema.states import READABLE
+from leasehold.schema.history import History, check_kept, tables_at
+from leasehold.schema.states import READABLE, State
 
 
 class MemorySnapshot:
@@ -45,6 +45,13 @@ class MemorySnapshot:
 
     def lsn_at(self, time_us: int) -> int:
         return self._now.lsn_at(time_us)
+
+    def tables(self) -> tuple[Descriptor, ...]:
+        held = self._contents
+        kept = [held.versions(t) for t in sorted({t for t, _ in held.descriptors})]
+        if self._then is not None:
+            return tables_at(kept, self._then)
+        return tuple(v[-1] for v in kept if v[-1].state is not State.ABSENT)
 
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
         return tuple(self._contents.versions(table_id))
@@ -120,7 +127,7 @@ class MemorySnapshot:
         rows_max: int,
     ) -> Iterator[tuple[Key, Row]]:
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
-        first, last = _sortable(low or ()), _sortable(high or ())
+        first, last = sortable(low or ()), sortable(high or ())
         found = sorted(
             (entry, key)
             for entry, key in (
@@ -156,10 +163,5 @@ class MemorySnapshot:
         """Nothing is held."""
 
 
-def _sortable(values: Key) -> Key:
-    """NULLs sort last."""
-    return tuple((value is None, value) for value in values)
-
-
 def _sorted_as(entry: Key, index: Index) -> Key:
-    return _sortable(entry[: len(index.columns)])
+    return sortable(entry[: len(index.columns)])

@@ -17,7 +17,7 @@ from leasehold.adapters.memory_slice import check_slice
 from leasehold.adapters.memory_snapshot import MemorySnapshot
 from leasehold.adapters.repairs import Repairs, WrongEntry
 from leasehold.model.errors import StoreCorrupted
-from leasehold.model.ids import genid
+from leasehold.model.ids import genid, genid_lsn
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import (
     ChangeKind,
@@ -29,6 +29,7 @@ from leasehold.model.records import (
     Key,
     LogPosition,
     Outcome,
+    ReadRange,
     RowChange,
 )
 from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
@@ -306,6 +307,32 @@ class MemoryStore:
         now.times = tuple(at for at in now.times if at[0] >= first)
         kept = {row: tuple(o for o in old if o.until > floor) for row, old in now.old.items()}
         now.old = {row: old for row, old in kept.items() if old}
+
+    def kept_from(self, table_id: int) -> int | None:
+        return self._now.kept_from(table_id)
+
+    def last_write(self, table_id: int) -> int:
+        return self._now.written.get(table_id, 0)
+
+    def written_in(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        now, table = self._now, descriptor.table_id
+        for key in now.in_range(descriptor, index_id, part):
+            if genid_lsn(max(now.exists[table, key][0].values())) > lsn:
+                return key
+        return None
+
+    def gone_from(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        now, table = self._now, descriptor.table_id
+        then = now.at(lsn)
+        for key in then.in_range(descriptor, index_id, part):
+            stamp = now.exists.get((table, key))
+            if stamp is None or genid_lsn(max(stamp[0].values())) > lsn:
+                return key
+        return None
 
     # ------------------------------------------------------------ readers and checks
 

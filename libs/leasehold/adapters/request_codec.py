@@ -19,6 +19,7 @@ from uuid import UUID
 
 import msgpack
 
+from leasehold.adapters.read_set_codec import decode_reads
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import format_request_id, parse_request_id, request_time_ms
 from leasehold.model.records import (
@@ -54,7 +55,7 @@ NAME_CHARACTERS_MAX: Final = 256
 DIGITS_SURE: Final = 15
 """A number of so many characters is what the double of it shows again."""
 
-_SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used")
+_SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads")
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _ACTIONS: Final = ("pause", "resume", "cancel", "set")
@@ -110,6 +111,8 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
         fields["reply_to"] = request.reply_to
     if request.used:
         fields["used"] = dict(request.used)
+    if request.reads is not None:
+        fields["reads"] = request.reads
     try:
         data: bytes = msgpack.packb(fields, default=_as_text)
     except _UNREADABLE as error:
@@ -262,6 +265,7 @@ def _request(fields: dict[str, Any]) -> ChangeRequest:
         _flag(get("give_up"), "give_up") if "give_up" in fields else False,
         _whole(get("reply_to"), "reply_to", -1, PARTITION_MAX) if "reply_to" in fields else -1,
         _used(get("used")) if "used" in fields else _NO_USED,
+        decode_reads(fields["reads"]) if "reads" in fields else None,
     )
 
 

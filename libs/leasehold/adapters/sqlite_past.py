@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import apsw
+
 from leasehold.adapters.sqlite_layout import column_name
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite_row_history import lsn_at, table_kept_from
@@ -19,7 +21,7 @@ from leasehold.model.ids import genid
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.history import check_kept
+from leasehold.schema.history import check_kept, tables_at
 from leasehold.schema.states import READABLE
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class SqlitePast:
         self._snapshot = snapshot
         self.lsn = lsn
         self._later = genid(lsn + 1, 0)  # images replaced after that LSN
-        self._checked: dict[int, bool] = {}  # table id → are there few such images?
+        self._checked: set[int] = set()
+        self._since: dict[tuple[int, str], str] = {}
 
     def position(self) -> LogPosition:
         """The snapshot's; `lsn` is what is read as of."""
@@ -55,6 +58,9 @@ class SqlitePast:
 
     def descriptor_at(self, table: str, lsn: int) -> Descriptor:
         return self._snapshot.descriptor_at(table, lsn)
+
+    def tables(self) -> tuple[Descriptor, ...]:
+        return tables_at(self._snapshot.all_versions(), self.lsn)
 
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
         return self._snapshot.versions(table_id)
@@ -78,11 +84,10 @@ class SqlitePast:
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
         """Raises SnapshotTooOld where the table was truncated since."""
-        self._few(descriptor)
+        plan = self._checked_plan(descriptor)
         row = self._snapshot.get(descriptor, key)
         if row is not None and row.lsn <= self.lsn:
             return row
-        plan = self._snapshot.plan(descriptor)
         text = (
             f"SELECT {', '.join(plan.all_names)} FROM {plan.past}"
             f" WHERE {plan.where_key} AND id >= ? ORDER BY id LIMIT 1"
@@ -95,13 +100,13 @@ class SqlitePast:
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         """As of that LSN; see the port. Raises SnapshotTooOld as `get` does."""
-        plan = self._snapshot.plan(descriptor)
+        plan = self._checked_plan(descriptor)
         names = ", ".join(plan.all_names)
         where = range_of(plan.key_names, low, high)
         order = ", ".join(str(n + 1) for n in range(plan.key_width))
         text = (
             f"SELECT {names} FROM {plan.name} WHERE lsn <= ?{where}"
-            f" UNION ALL SELECT {names} FROM {self._old(descriptor)} AND lsn <= ?{where}"
+            f" UNION ALL SELECT {names} FROM {self._old(plan)} AND lsn <= ?{where}"
             f" ORDER BY {order} LIMIT ?"
         )
         bounds = (*(low or ()), *(high or ()))
@@ -126,26 +131,21 @@ class SqlitePast:
 
     # ------------------------------------------------------------ inside
 
-    def _few(self, descriptor: Descriptor) -> bool:
-        """Were few rows of the table changed since? Looked at once, with the table's own floor."""
-        known = self._checked.get(descriptor.table_id)
-        if known is None:
-            connection = self._snapshot.connection
-            check_kept(table_kept_from(connection, descriptor.table_id), self.lsn)
-            past = self._snapshot.plan(descriptor).past
-            since = connection.execute(
-                f"SELECT count(*) FROM (SELECT 1 FROM {past} WHERE id >= ? LIMIT ?)",
-                (self._later, FEW_CHANGES + 1),
-            ).get
-            assert isinstance(since, int)
-            known = self._checked[descriptor.table_id] = since <= FEW_CHANGES
-        return known
+    def _checked_plan(self, descriptor: Descriptor) -> ReadPlan:
+        """Looked at once: how far back this table is known."""
+        if descriptor.table_id not in self._checked:
+            check_kept(table_kept_from(self._snapshot.connection, descriptor.table_id), self.lsn)
+            self._checked.add(descriptor.table_id)
+        return self._snapshot.plan(descriptor)
 
-    def _old(self, descriptor: Descriptor, alias: str = "") -> str:
-        """FROM … WHERE of the images replaced since: in their order, or by their keys."""
-        past = f"{self._snapshot.plan(descriptor).past}{alias}"
-        few = self._few(descriptor)
-        return f"{past} NOT INDEXED WHERE id >= ?" if few else f"{past} WHERE +id >= ?"
+    def _old(self, plan: ReadPlan, alias: str = "") -> str:
+        """FROM … WHERE, looked at once."""
+        table = plan.descriptor.table_id
+        found = self._since.get((table, alias))
+        if found is None:
+            found = old_images(self._snapshot.connection, plan, self._later, alias)
+            self._since[table, alias] = found
+        return found
 
     def _through(
         self,
@@ -161,36 +161,46 @@ class SqlitePast:
         entries that the old images had."""
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} was not public then"
-        plan, entries = self._snapshot.plan(descriptor), EntriesPlan(descriptor, index)
+        plan, entries = self._checked_plan(descriptor), EntriesPlan(descriptor, index)
         entries.install(self._snapshot.connection)
         shown = ", ".join(f"t.{name}" for name in plan.all_names)
         parts = ", ".join(f"x.{name}" for name in entries.columns)
         keys = tuple(f"x.{name}" for name in entries.keys)
         where = "".join(f" AND {name} = ?" for name in keys[: len(equal)])
         where += range_of(keys, low, high)
+        then = entries_then(plan, entries, self._old(plan, " AS t"))
         first = len(plan.all_names) + 1
         order = ", ".join(str(first + n) for n in range(len(entries.columns)))
         text = (
             f"SELECT {shown}, {parts} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t"
             f" ON {match_of(plan)} WHERE t.lsn <= ?{where}"
-            f" UNION ALL SELECT * FROM ({self._entries_then(descriptor, plan, entries)}) AS x"
-            f" WHERE 1{where} ORDER BY {order} LIMIT ?"
+            f" UNION ALL SELECT * FROM ({then}) AS x WHERE 1{where}"
+            f" ORDER BY {order} LIMIT ?"
         )
         bounds = (*entry_key(equal), *entry_key(low or ()), *entry_key(high or ()))
         bindings = (self.lsn, *bounds, self._later, self.lsn, *bounds, rows_max)
         return self._snapshot.rows(plan, text, bindings)
 
-    def _entries_then(self, descriptor: Descriptor, plan: ReadPlan, entries: EntriesPlan) -> str:
-        """Old images, each with the entry it had."""
-        shown = ", ".join(f"t.{name} AS {name}" for name in plan.all_names)
-        made = zip(
-            (*entries.from_row, *entries.primary_of_row),
-            (*entries.keys, *entries.primary),
-            strict=True,
-        )
-        parts = ", ".join(f"{part} AS {name}" for part, name in made)
-        held = f" AND {entries.held}" if entries.held else ""
-        return f"SELECT {shown}, {parts} FROM {self._old(descriptor, ' AS t')} AND t.lsn <= ?{held}"
+
+def old_images(connection: apsw.Connection, plan: ReadPlan, later: int, alias: str) -> str:
+    """FROM … WHERE of a table's images replaced since (`later` is to be bound): in the order in
+    which they were, or, of many, as their keys are asked for."""
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM {plan.past} WHERE id >= ? LIMIT ?)"
+    many = connection.execute(counted, (later, FEW_CHANGES + 1)).get == FEW_CHANGES + 1
+    return f"{plan.past}{alias} " + ("WHERE +id >= ?" if many else "NOT INDEXED WHERE id >= ?")
+
+
+def entries_then(plan: ReadPlan, entries: EntriesPlan, since: str) -> str:
+    """Old images `since` (as `t`) that were there at an LSN, each with the entry it had."""
+    shown = ", ".join(f"t.{name} AS {name}" for name in plan.all_names)
+    made = zip(
+        (*entries.from_row, *entries.primary_of_row),
+        (*entries.keys, *entries.primary),
+        strict=True,
+    )
+    parts = ", ".join(f"{part} AS {name}" for part, name in made)
+    held = f" AND {entries.held}" if entries.held else ""
+    return f"SELECT {shown}, {parts} FROM {since} AND t.lsn <= ?{held}"
 
 
 def range_of(names: tuple[str, ...], low: Key | None, high: Key | None) -> str:

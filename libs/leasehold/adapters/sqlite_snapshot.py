@@ -180,9 +180,13 @@ class SqliteSnapshot:
 
     def descriptor_at(self, table: str, lsn: int) -> Descriptor:
         """As it was current at `lsn`. Raises what History.table_at raises."""
+        floor = history_floor(self.connection)
+        return History(self.all_versions(), floor, self.lsn).table_at(table, lsn)
+
+    def all_versions(self) -> list[tuple[Descriptor, ...]]:
+        """Kept ones of each table, oldest first."""
         kept = self._catalog().versions
-        tables = [kept[table_id] for table_id in sorted(kept)]
-        return History(tables, history_floor(self.connection), self.lsn).table_at(table, lsn)
+        return [kept[table_id] for table_id in sorted(kept)]
 
     def as_of(self, lsn: int) -> SqlitePast | SqliteSnapshot:
         """The same as it was at an earlier LSN; close one of the two. Raises SnapshotTooOld

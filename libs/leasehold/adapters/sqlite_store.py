@@ -32,7 +32,8 @@ from leasehold.adapters.sqlite_outcomes import Outcomes
 from leasehold.adapters.sqlite_plan import WritePlan, entry_key
 from leasehold.adapters.sqlite_removal import Removal
 from leasehold.adapters.sqlite_repair import repair_entry
-from leasehold.adapters.sqlite_row_history import RowHistory
+from leasehold.adapters.sqlite_row_history import RowHistory, kept_from, table_kept_from
+from leasehold.adapters.sqlite_since import gone_from, written_in
 from leasehold.adapters.sqlite_snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
@@ -46,6 +47,7 @@ from leasehold.model.records import (
     Key,
     LogPosition,
     Outcome,
+    ReadRange,
     RowChange,
 )
 from leasehold.schema.descriptor import Column, Descriptor
@@ -391,6 +393,23 @@ class SqliteStore:
     def collect_rows(self, before_us: int, newest_lsn: int) -> None:
         if self._past.keeps and self._past.collect(before_us, newest_lsn):
             self._look_again = self._look_again or self._removal.waits
+
+    def kept_from(self, table_id: int) -> int | None:
+        floor = kept_from(self._connection)
+        return None if floor is None else max(floor, table_kept_from(self._connection, table_id))
+
+    def last_write(self, table_id: int) -> int:
+        return self._past.last_write(table_id)
+
+    def written_in(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        return written_in(self._connection, self._plan(descriptor), index_id, part, lsn)
+
+    def gone_from(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        return gone_from(self._connection, self._plan(descriptor), index_id, part, lsn)
 
     # ------------------------------------------------------------ readers and checks
 

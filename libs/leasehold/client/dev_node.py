@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.clock import boottime_ns, now
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.moment import AsOf, moment_of
 from leasehold.client.replica_reads import Reads
-from leasehold.model.errors import NoMaster
+from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.replication.node import Node
 from leasehold.schema.job import Job
+from leasehold.transaction.isolation import Isolation
 
 if TYPE_CHECKING:
     from leasehold.client.dev import DevDatabase
@@ -40,13 +42,26 @@ class DevNode:
     def coherent(self) -> bool:
         return self._running.lease.holds(boottime_ns())
 
-    def reads(self, label: str) -> Reads:
+    def reads(self, label: str, moment: int | None = None) -> Reads:
         node = self._running
         leases = node.agent.leases if node.agent else None
-        return Reads(self._store, node.lease, leases, self._users_left, label)
+        return Reads(self._store, self._holds, leases, self._users_left, label, moment)
 
     def single_read(self) -> Reads:
-        return Reads(self._store, self._running.lease, None, lambda: None)
+        return Reads(self._store, self._holds, None, lambda: None)
+
+    def _holds(self) -> bool:
+        return self.coherent
+
+    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+        def pass_barrier() -> None:
+            with self._all.held():
+                offset = self._all.cluster.append_barrier()
+            if not self.wait(lambda: self._running.has_committed(offset), timeout_s):
+                raise NotCoherent(f"no barrier of its own was read in {timeout_s:g} s")
+
+        store, holds = self._store, self._holds
+        return moment_of(isolation, as_of, store, holds, pass_barrier, now().wall_us)
 
     def _users_left(self) -> None:
         with self._all.held():

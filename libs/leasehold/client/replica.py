@@ -22,9 +22,10 @@ from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.moment import AsOf
 from leasehold.client.queries import BYTES_MAX, Queries, as_dicts, as_tuples
 from leasehold.client.queries import ROWS_MAX as QUERY_ROWS_MAX
-from leasehold.client.replica_reads import Reads
+from leasehold.client.replica_reads import Reads, public_index
 from leasehold.client.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.client.write_set import WriteSet, named
 from leasehold.model.errors import (
@@ -32,14 +33,14 @@ from leasehold.model.errors import (
     LeaseholdError,
     NotCoherent,
     Refused,
+    SnapshotTooOld,
     StaleVersion,
-    UnknownColumn,
     refused,
 )
-from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.model.records import ChangeRequest, OnConflict
 from leasehold.replication.node import NodeSettings
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.states import READABLE
+from leasehold.transaction.isolation import Sees, chosen
 
 T = TypeVar("T")
 REPLAYS_MAX: Final = 100
@@ -158,8 +159,8 @@ class Replica:
     # ------------------------------------------------------------ reads
 
     @contextmanager
-    def _reads(self, label: str) -> Iterator[Reads]:
-        reads = self.serving.reads(label)
+    def _reads(self, label: str, moment: int | None) -> Iterator[Reads]:
+        reads = self.serving.reads(label, moment)
         try:
             yield reads
         finally:
@@ -204,7 +205,7 @@ class Replica:
         reads = self._single()
         given = values if isinstance(values, tuple) else (values,)
         with reads.snapshot() as snapshot:
-            descriptor, found = _public_index(snapshot.tables(), index)
+            descriptor, found = public_index(snapshot.tables(), index)
             stored = reads.index_key(descriptor, found, given)
             rows = snapshot.get_by(descriptor, found.element_id, stored, rows_max=rows_max)
             for _, row in rows:
@@ -227,7 +228,8 @@ class Replica:
         above `rows_max`.
         """
         limits = Limits(time_s, rows_max, BYTES_MAX)
-        with self._single().snapshot() as snapshot:
+        self._single().check_coherent()
+        with self.store.open_snapshot() as snapshot:
             prepared, rows = self._queries.rows(snapshot, sql, parameters, limits)
             return list((as_tuples if tuples else as_dicts)(prepared, rows))
 
@@ -251,59 +253,60 @@ class Replica:
         self,
         work: Callable[[WriteSet], T],
         *,
+        isolation: str | None = None,
+        as_of: AsOf | None = None,
+        verify_retry: bool = True,
         replays_max: int = REPLAYS_MAX,
         timeout_s: float = 30.0,
         label: str = "",
     ) -> Transacted[T]:
         """Run `work` on a write set, submit it, and run it again after a verify error.
 
-        `label` says what it is, to whoever waits for it (`leasehold jobs`); without one it is the
-        name of `work`. No row values in it, please.
+        `isolation`: a level of `transaction/isolation.py`, or PostgreSQL's name of one; without it
+        read committed. `as_of`, an LSN or a time with its time zone: a snapshot of then.
+        `verify_retry` False, and snapshot in any case: a verify error is raised (40001), nothing
+        runs twice. `label` says what it is, to whoever waits for it (`leasehold jobs`); without one
+        it is the name of `work`. No row values in it, please.
 
-        `work` may run several times: it must have no effects but those on the write set. When it
+        `work` may run several times: it must have no effects but those on the write set. Nothing of
+        it is answered before its end, so a replay contradicts no answer, at any level (T2). When it
         returns, its answer is committed on every coherent node. Raises what `work` raises, GaveUp
-        after `replays_max` replays, the Refused that the master decided, OutcomeUnknown (08007)
-        when no answer came in time: ask with the same work only if it may be applied twice.
+        after `replays_max` replays, the Refused that the master decided, SnapshotTooOld (72000),
+        OutcomeUnknown (08007) when no answer came in time: ask with the same work only if it may be
+        applied twice.
         """
+        level = chosen(isolation, past=as_of is not None)
+        run_again = level.replays and verify_retry
         request_id = new_request_id()
         label = label or f"transaction {getattr(work, '__qualname__', type(work).__name__)}"
         submitted = 0
         for run in range(1, replays_max + 2):
-            self.wait_coherent(timeout_s)
+            if level.sees is not Sees.BARRIER and as_of is None:
+                self.wait_coherent(timeout_s)
             try:
-                value, outcome = self._attempt(work, request_id, submitted + 1, timeout_s, label)
-            except (StaleVersion, NotCoherent):
-                continue  # a schema change or the lease's end passed it by; nothing was sent
-            if outcome is None:
-                return Transacted(value, 0, run)
+                moment = self.serving.moment(level, as_of, timeout_s)
+                with self._reads(label, moment) as reads:
+                    writes = WriteSet(reads, level)
+                    value = work(writes)
+                    on_conflict = OnConflict.REPLAY if run_again else OnConflict.FAIL
+                    request = writes.request(request_id, submitted + 1, on_conflict)
+                    if request is None:
+                        return Transacted(value, 0, run)
+                    outcome = self.serving.submit(request, timeout_s)
+            except (StaleVersion, SnapshotTooOld):
+                if not run_again:
+                    raise
+                continue  # a schema change or the collection passed it by; nothing was sent
+            except NotCoherent:
+                if as_of is not None or level.sees is Sees.BARRIER:
+                    raise
+                continue
             if outcome.lsn:
                 return Transacted(value, outcome.lsn, run)
             if outcome.final:
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted = outcome.attempt
         raise self._give_up(request_id, submitted + 1, timeout_s)
-
-    def _attempt(
-        self,
-        work: Callable[[WriteSet], T],
-        request_id: bytes,
-        attempt: int,
-        timeout_s: float,
-        label: str,
-    ) -> tuple[T, Outcome | None]:
-        with self._reads(label) as reads:
-            writes = WriteSet(reads)
-            value = work(writes)
-            if not writes.operations:
-                return value, None
-            request = ChangeRequest(
-                request_id,
-                tuple(writes.operations),
-                on_conflict=OnConflict.REPLAY,
-                attempt=attempt,
-                used=reads.used(),
-            )
-            return value, self.serving.submit(request, timeout_s)
 
     def _give_up(self, request_id: bytes, attempt: int, timeout_s: float) -> Refused:
         """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
@@ -318,14 +321,3 @@ class Replica:
             f"the transaction was refused {attempt - 1} times by a verify error; others change the"
             " same rows faster than it runs"
         )
-
-
-def _public_index(tables: tuple[Descriptor, ...], name: str) -> tuple[Descriptor, Any]:
-    table, _, index = name.rpartition(".")
-    for descriptor in tables:
-        if descriptor.state not in READABLE or (table and descriptor.name != table):
-            continue  # one that is on its way out, or to take another's place, is nobody's to read
-        found = descriptor.index(index)
-        if found is not None and found.state in READABLE:
-            return descriptor, found
-    raise UnknownColumn(f"index {name!r} does not exist", index=name)

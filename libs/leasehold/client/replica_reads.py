@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leasehold.adapters.clock import boottime_ns
-from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
-from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
-from leasehold.model.errors import MalformedRequest, NotCoherent
-from leasehold.model.ports import Row
+from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn
+from leasehold.model.ports import Row, Snapshots, StoreSnapshot
 from leasehold.model.records import Key
-from leasehold.replication.coherency import CoherencyLease
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.entries import key_types
+from leasehold.schema.states import READABLE
 from leasehold.schema.types import Type, sort_key_of, to_storage
 from leasehold.transaction.binding import binding
 from leasehold.transaction.pinned import check_pinned
@@ -25,20 +23,23 @@ class Reads:
 
     The coherency lease is looked at before every snapshot is taken (C2), and the pinned version
     is compared with `min_version` *inside* that snapshot (D3 ⚠): between a check and a read the
-    store may have moved on by two versions.
+    store may have moved on by two versions. Both are needed for what is newest only: what was there
+    at a `moment` (an LSN) does not change, and is read under the versions of then (D8).
     """
 
     def __init__(
         self,
-        store: SqliteStore,
-        coherency: CoherencyLease,
+        store: Snapshots,
+        coherent: Callable[[], bool],
         leases: HeldLeases | None,
         users_left: Callable[[], None],
         label: str = "",
+        moment: int | None = None,
     ) -> None:
         """`label` names the user to those who wait for a version that it has pinned."""
         self._store = store
-        self._coherency = coherency
+        self._coherent = coherent
+        self.moment = moment
         self._leases = leases
         self._users_left = users_left
         self._use = None if leases is None else Use(label, "", boottime_ns())
@@ -49,14 +50,29 @@ class Reads:
         if self._use is not None:
             self._use.sql = sql
 
-    def snapshot(self) -> SqliteSnapshot:
-        """Raises NotCoherent: this replica may have missed a write that was answered."""
-        if not self._coherency.holds(boottime_ns()):
+    def snapshot(self) -> StoreSnapshot:
+        """Raises NotCoherent: this replica may have missed a write that was answered; as of a
+        moment SnapshotTooOld, when that is no longer kept."""
+        if self.moment is not None:
+            return self._at(self.moment)
+        self.check_coherent()
+        return self._store.open_snapshot()
+
+    def check_coherent(self) -> None:
+        """Before a snapshot of what is newest is taken (C2). Raises NotCoherent."""
+        if not self._coherent():
             raise NotCoherent(
                 "this replica is not coherent now: it has no valid lease from the master; wait"
                 " for it (`wait_coherent`) or read elsewhere"
             )
-        return self._store.open_snapshot()
+
+    def _at(self, moment: int) -> StoreSnapshot:
+        snapshot = self._store.open_snapshot()
+        try:
+            return snapshot.as_of(moment)
+        except BaseException:
+            snapshot.close()
+            raise
 
     def pin(self, table: str) -> Descriptor:
         """The version this transaction uses of `table`. Raises UnknownTable, StaleVersion."""
@@ -69,7 +85,7 @@ class Reads:
             if self._leases is not None and self._use is not None:
                 lease = self._leases.acquire_named(newest.table_id, self._use)
             descriptor = newest
-            if lease is not None and lease.version != newest.version:
+            if self.moment is None and lease is not None and lease.version != newest.version:
                 versions = {d.version: d for d in snapshot.versions(newest.table_id)}
                 # The agent may be a moment behind or ahead of this snapshot; what the snapshot
                 # has decides, and a write is fenced by the master anyway (D5).
@@ -105,17 +121,36 @@ class Reads:
         """Every table of this transaction with its pinned version, those only read included."""
         return {table: descriptor.version for table, (descriptor, _) in self._pinned.items()}
 
+    def index(self, name: str) -> tuple[Descriptor, Index]:
+        """A public index, `table.index` or its name alone, with its table's pinned version. Raises
+        UnknownColumn."""
+        with self.snapshot() as snapshot:
+            found, _ = public_index(snapshot.tables(), name)
+        pinned = self.pin(found.name)
+        return public_index((pinned,), name)
+
+    def _check_pinned(self, descriptor: Descriptor, snapshot: StoreSnapshot) -> None:
+        if self.moment is None:
+            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
         with self.snapshot() as snapshot:
-            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+            self._check_pinned(descriptor, snapshot)
             return snapshot.get(descriptor, key)
 
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         with self.snapshot() as snapshot:
-            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+            self._check_pinned(descriptor, snapshot)
             yield from snapshot.scan(descriptor, low, high, rows_max=rows_max)
+
+    def get_by(
+        self, descriptor: Descriptor, index: Index, values: Key, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        with self.snapshot() as snapshot:
+            self._check_pinned(descriptor, snapshot)
+            yield from snapshot.get_by(descriptor, index.element_id, values, rows_max=rows_max)
 
     def close(self) -> None:
         for _, lease in self._pinned.values():
@@ -130,3 +165,16 @@ def _keyed(kind: Type, value: Any) -> Any:
     """An outside value as an index's entries hold it."""
     stored, key = to_storage(kind)(value), sort_key_of(kind)
     return stored if key is None or stored is None else key(stored)
+
+
+def public_index(tables: Sequence[Descriptor], name: str) -> tuple[Descriptor, Index]:
+    """Raises UnknownColumn: elements that aren't public don't exist for a query."""
+    table, _, index = name.rpartition(".")
+    for descriptor in tables:
+        names = descriptor.names
+        if not names or (table and table not in names):
+            continue  # one that is on its way out, or to take another's place, is nobody's to read
+        found = descriptor.index(index)
+        if found is not None and found.state in READABLE:
+            return descriptor, found
+    raise UnknownColumn(f"index {name!r} does not exist", index=name)

@@ -5,17 +5,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, Protocol
 
 from leasehold.adapters.clock import boottime_ns, now
 from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.barrier import Barriers
+from leasehold.client.barrier_group import BarrierGroup
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.moment import AsOf, moment_of
 from leasehold.client.replica_reads import Reads
 from leasehold.model.errors import NotCoherent
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.schema.job import Job
+from leasehold.transaction.isolation import Isolation
 
 COHERENT_TIMEOUT_S: Final = 60.0
 
@@ -29,8 +34,14 @@ class SqlNode(Protocol):
     @property
     def coherent(self) -> bool: ...
 
-    def reads(self, label: str) -> Reads:
-        """Of one transaction: what it uses is pinned and leased, in the name of `label`."""
+    def reads(self, label: str, moment: int | None = None) -> Reads:
+        """Of one transaction: what it uses is pinned and leased, in the name of `label`. With a
+        `moment` (an LSN) all of it is read as of then."""
+        ...
+
+    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+        """What a transaction at that level, which begins now, reads as of. Raises what `moment_of`
+        raises, and BusUnavailable."""
         ...
 
     def single_read(self) -> Reads:
@@ -67,6 +78,8 @@ class ServingNode:
         self._settings = settings
         self._producer: ChangeProducer | None = None
         self._producer_lock = threading.Lock()
+        self._barriers: Barriers | None = None
+        self._barrier_group = BarrierGroup(self._append_barrier)
         self._turned = threading.Condition()
         node.on_tick = self.turned
 
@@ -78,6 +91,8 @@ class ServingNode:
         with self._producer_lock:
             if self._producer is not None:
                 self._producer.close()
+            if self._barriers is not None:
+                self._barriers.close()
 
     # ------------------------------------------------------------ how far the node is
 
@@ -119,13 +134,29 @@ class ServingNode:
 
     # ------------------------------------------------------------ reads and writes
 
-    def reads(self, label: str) -> Reads:
+    def reads(self, label: str, moment: int | None = None) -> Reads:
         agent = self.node.node.agent
         leases = agent.leases if agent else None
-        return Reads(self.store, self.node.node.lease, leases, self._users_left, label)
+        return Reads(self.store, self._holds, leases, self._users_left, label, moment)
 
     def single_read(self) -> Reads:
-        return Reads(self.store, self.node.node.lease, None, lambda: None)
+        return Reads(self.store, self._holds, None, lambda: None)
+
+    def _holds(self) -> bool:
+        return self.coherent
+
+    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+        def pass_barrier() -> None:
+            passed = partial(self.node.node.has_committed, self._barrier_group.offset())
+            self.wait_for(passed, timeout_s, "to read its own barrier in the log")
+
+        return moment_of(isolation, as_of, self.store, self._holds, pass_barrier, now().wall_us)
+
+    def _append_barrier(self) -> int:
+        with self._producer_lock:
+            if self._barriers is None:
+                self._barriers = Barriers(self._settings)
+        return self._barriers.append()
 
     def _users_left(self) -> None:
         agent = self.node.node.agent

@@ -82,6 +82,7 @@ class SqlTransaction:
             return self._kept
         self._wait_coherent()
         snapshot = self._reads.snapshot()
+        assert isinstance(snapshot, SqliteSnapshot), "of now, on a store of this process"
         if self._block and self.isolation.one_moment:
             self._kept = snapshot
         return snapshot

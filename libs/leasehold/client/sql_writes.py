@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import Limits, run
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_write import RowWrite, Writing, own_rows
 from leasehold.client.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
 from leasehold.model.errors import VerifyError
@@ -46,6 +47,7 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
     limits = Limits(None, ROWS_MAX, BYTES_MAX)
     names = tuple(column.name for column in prepared.columns or ())
     with reads.snapshot() as snapshot:
+        assert isinstance(snapshot, SqliteSnapshot), "of now, on a store of this process"
         for descriptor in prepared.tables.values():
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
         shown = {d.table_id for d in prepared.tables.values()} & tables.keys()

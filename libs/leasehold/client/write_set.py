@@ -5,14 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from leasehold.model.errors import DuplicateKey, FeatureNotSupported, MalformedRequest
+from leasehold.model.errors import (
+    DuplicateKey,
+    FeatureNotSupported,
+    MalformedRequest,
+    Uncommittable,
+)
 from leasehold.model.ports import Row
-from leasehold.model.records import Expression, Genids, Image, Key, Operation, OperationKind
+from leasehold.model.records import (
+    ChangeRequest,
+    Expression,
+    Genids,
+    Image,
+    Key,
+    OnConflict,
+    Operation,
+    OperationKind,
+    ReadRange,
+)
 from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.entries import entry_of
 from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json, to_storage
 from leasehold.transaction.binding import binding
+from leasehold.transaction.isolation import ISOLATION, Isolation, Level
 from leasehold.transaction.locks import Expected, covering, expected_of
+from leasehold.transaction.read_set import ReadsSoFar
 
 if TYPE_CHECKING:
     from leasehold.client.replica_reads import Reads
@@ -26,16 +44,22 @@ _UNDECIDED: Final = object()
 class WriteSet:
     """Handed to the function that `Replica.transact` runs; lives as long as one run of it.
 
-    Reads are coherent, each as of its own statement, and show this transaction's own writes.
-    Every row that is changed is named with the genid that its *first* read here has seen, and
-    verified at commit (T1): between a `get` and the `update` of what was computed from it the row
-    may change. A table's descriptor version is pinned from its first use to the end (D8).
+    Reads see what the isolation level says: what is newest at each statement, or one moment; with
+    or without this transaction's own writes. Every row that is changed is named with the genid that
+    its *first* read here has seen, and verified at commit (T1): between a `get` and the `update` of
+    what was computed from it the row may change. From serializable up everything read is verified,
+    and at any level what was read with `selectv`. A table's descriptor version is pinned from its
+    first use to the end (D8).
     """
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(
+        self, reads: Reads, isolation: Isolation = ISOLATION[Level.READ_COMMITTED]
+    ) -> None:
         self._reads = reads
+        self._isolation = isolation
+        self._so_far = ReadsSoFar()
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
-        self._seen: dict[tuple[int, Key], Genids | None] = {}  # None: no such row
+        self._seen: dict[tuple[int, Key], Genids] = {}
         self._read: dict[tuple[int, Key], set[int]] = {}  # element ids
         self._written: dict[int, Descriptor] = {}
         self.operations: list[Operation] = []
@@ -43,21 +67,28 @@ class WriteSet:
     # ------------------------------------------------------------ reading
 
     def get(
-        self, table: str, key: Any, columns: Sequence[str] | None = None
+        self,
+        table: str,
+        key: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        selectv: bool = False,
     ) -> dict[str, Any] | None:
         """The row by column name, or None. `key`: a value, a tuple in key order, or a mapping.
 
         With `columns` only those: what is changed later in this row is then verified by the locks
         of the columns that were read or are written, so that writers under other locks of the row
-        don't collide with this one.
+        don't collide with this one. With `selectv` the commit is refused if the row has changed.
         """
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
         self._first_seen(name, row)
+        if selectv and row is not None:
+            self._so_far.visited(descriptor, stored, row.genids)
         wanted = None if columns is None else [descriptor.column(c) for c in columns]
         self._has_read(name, descriptor, wanted)
         found: dict[str, Any] | None
-        if name in self._own:
+        if self._shows_own(name):
             own = self._own[name]
             found = None if own is None else dict(own)
         else:
@@ -67,19 +98,26 @@ class WriteSet:
         return None if found is None else _decided(descriptor, found)
 
     def scan(
-        self, table: str, low: Any = None, high: Any = None, *, rows_max: int = 10_000
+        self,
+        table: str,
+        low: Any = None,
+        high: Any = None,
+        *,
+        rows_max: int = 10_000,
+        selectv: bool = False,
     ) -> Iterator[dict[str, Any]]:
-        """Rows with low <= key < high, in key order, own writes included."""
+        """Rows with low <= key < high, in key order. `selectv` as in `get`, for each row; it tells
+        nothing of rows that come into the range."""
         descriptor = self._reads.pin(table)
-        own = {k: v for (t, k), v in self._own.items() if t == descriptor.table_id}
         first = self._reads.bound(descriptor, low)
         last = self._reads.bound(descriptor, high)
+        if self._isolation.verifies_reads:
+            self._so_far.range(descriptor, ReadRange(low=first or (), high=last or ()))
         found = {}
         for key, row in self._reads.scan(descriptor, first, last, rows_max):
-            self._first_seen((descriptor.table_id, key), row)
-            self._has_read((descriptor.table_id, key), descriptor, None)
+            self._seen_by_scan(descriptor, key, row, selectv=selectv)
             found[key] = named(descriptor, row)
-        for key, values in own.items():
+        for key, values in self._own_rows(descriptor).items():
             inside = (first is None or key[: len(first)] >= first) and (
                 last is None or key[: len(last)] < last
             )
@@ -90,13 +128,52 @@ class WriteSet:
         for key in sorted(found)[:rows_max]:
             yield found[key]
 
+    def get_by(
+        self, index: str, values: Any, *, rows_max: int = 10_000, selectv: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Rows whose index key starts with `values`, in index order; see `Replica.get_by`."""
+        descriptor, by = self._reads.index(index)
+        stored = self._reads.index_key(descriptor, by, _tuple_of(values))
+        if self._isolation.verifies_reads:
+            self._so_far.range(descriptor, ReadRange(by.name, stored))
+        made, width = entry_of(descriptor, by), len(by.columns)
+        found: dict[Key, tuple[Key, dict[str, Any]]] = {}
+        for key, row in self._reads.get_by(descriptor, by, stored, rows_max):
+            self._seen_by_scan(descriptor, key, row, selectv=selectv)
+            entry = made(row.values)
+            assert entry is not None, "it was found by its entry"
+            found[key] = entry[:width], named(descriptor, row)
+        for key, own in self._own_rows(descriptor).items():
+            found.pop(key, None)
+            entry = None if own is None else made(_image(descriptor, _decided(descriptor, own)))
+            if own is not None and entry is not None and entry[: len(stored)] == stored:
+                found[key] = entry[:width], own
+        in_order = sorted(found, key=lambda k: (_nulls_last(found[k][0]), k))
+        for key in in_order[:rows_max]:
+            yield found[key][1]
+
+    def _seen_by_scan(self, descriptor: Descriptor, key: Key, row: Row, *, selectv: bool) -> None:
+        self._first_seen((descriptor.table_id, key), row)
+        self._has_read((descriptor.table_id, key), descriptor, None)
+        if selectv:
+            self._so_far.visited(descriptor, key, row.genids)
+
+    def _shows_own(self, name: tuple[int, Key]) -> bool:
+        return self._isolation.own_writes and name in self._own
+
+    def _own_rows(self, descriptor: Descriptor) -> dict[Key, dict[str, Any] | None]:
+        """What reads of a table have to show on top."""
+        if not self._isolation.own_writes:
+            return {}
+        return {k: v for (t, k), v in self._own.items() if t == descriptor.table_id}
+
     # ------------------------------------------------------------ writing
 
     def insert(self, table: str, key: Any, values: Mapping[str, Any]) -> None:
         """Raises DuplicateKey when the row is there already."""
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
-        there = self._own[name] is not None if name in self._own else row is not None
+        there = self._own[name] is not None if self._shows_own(name) else row is not None
         if there:
             raise DuplicateKey(
                 f"duplicate key in table {table!r}: {stored!r} exists",
@@ -112,14 +189,17 @@ class WriteSet:
         read here is never written over a newer one."""
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
-        if name in self._own:
+        changed = [descriptor.column(column).element_id for column in values]
+        expect: Expected | None = None
+        if self._shows_own(name):
             before = self._own[name]
-            expect: Expected | None = None
         else:
-            seen = self._first_seen(name, row)
-            before = None if row is None or seen is None else named(descriptor, row)
-            changed = [descriptor.column(column).element_id for column in values]
-            expect = self._expected(name, descriptor, descriptor.changed_with(changed))
+            self._first_seen(name, row)
+            before = None if row is None else named(descriptor, row)
+            if before is not None:
+                self._check_own(table, name)
+            if before is not None and name not in self._own:
+                expect = self._expected(name, descriptor, descriptor.changed_with(changed))
         if before is None:
             return False
         if any(isinstance(value, Expression) for value in values.values()):
@@ -135,14 +215,17 @@ class WriteSet:
         """False when there is no such row."""
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
-        if name in self._own:
+        expect: Expected | None = None
+        if self._shows_own(name):
             if self._own[name] is None:
                 return False
-            expect: Expected | None = None
         else:
-            if row is None or self._first_seen(name, row) is None:
+            self._first_seen(name, row)
+            if row is None:
                 return False
-            expect = self._expected(name, descriptor, descriptor.public_ids)
+            self._check_own(table, name)
+            if name not in self._own:
+                expect = self._expected(name, descriptor, descriptor.public_ids)
         self._add(OperationKind.DELETE, descriptor, stored, {}, expect)
         self._own[name] = None
         return True
@@ -151,7 +234,16 @@ class WriteSet:
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Executed:
         """One SELECT, INSERT, UPDATE or DELETE, which sees this transaction's own writes. What it
-        changes is verified and committed with the rest."""
+        changes is verified and committed with the rest.
+
+        Raises FeatureNotSupported at another isolation level than read committed: it reads what is
+        newest, and what it has read is not verified.
+        """
+        if self._isolation.level is not Level.READ_COMMITTED:
+            raise FeatureNotSupported(
+                f"SQL inside `transact` at isolation level {self._isolation.level.value} is not"
+                " supported yet: use get, scan and get_by, or read committed"
+            )
         from leasehold.client.sql_writes import execute  # it stands on this module
 
         return execute(self, self._reads, sql, parameters)
@@ -169,22 +261,51 @@ class WriteSet:
             descriptor = self._written[table_id]
             image: Image | None = None
             if values is not None:
-                row = _decided(descriptor, values)
-                columns = descriptor.by_name.items()
-                image = {c.element_id: to_storage(c.type)(row[n]) for n, c in columns}
+                image = _image(descriptor, _decided(descriptor, values))
             found.setdefault(table_id, (descriptor, {}))[1][key] = image
         return found
 
+    # ------------------------------------------------------------ its end
+
+    def request(
+        self, request_id: bytes, attempt: int, on_conflict: OnConflict
+    ) -> ChangeRequest | None:
+        """What is to be committed; None: nothing was written, and it ends here (T1)."""
+        if not self.operations:
+            return None
+        return ChangeRequest(
+            request_id,
+            tuple(self.operations),
+            on_conflict=on_conflict,
+            attempt=attempt,
+            used=self._reads.used(),
+            reads=self._so_far.read_set(self._reads.moment or 0),
+        )
+
     # ------------------------------------------------------------ inside
+
+    def _check_own(self, table: str, name: tuple[int, Key]) -> None:
+        """T2: who doesn't see his own writes may change a row that he has deleted."""
+        if name in self._own and self._own[name] is None:
+            raise Uncommittable(
+                f"row {name[1]!r} of table {table!r} was deleted by this very transaction, which"
+                " does not see its own writes: this can never be committed",
+                table=table,
+                key=list(name[1]),
+            )
 
     def _row(self, table: str, key: Any) -> tuple[Descriptor, Key, Row | None]:
         descriptor = self._reads.pin(table)
         stored = self._reads.key(descriptor, key)
+        if self._isolation.verifies_reads:
+            self._so_far.key(descriptor, stored)
         return descriptor, stored, self._reads.row(descriptor, stored)
 
-    def _first_seen(self, name: tuple[int, Key], row: Row | None) -> Genids | None:
-        """The genids of the first read of this row; `row` is what this one has found."""
-        return self._seen.setdefault(name, None if row is None else row.genids)
+    def _first_seen(self, name: tuple[int, Key], row: Row | None) -> None:
+        """Keep the genids of the first read that has shown this row; `row` is what this one has
+        found. A read that found none has no genid that could be verified."""
+        if row is not None:
+            self._seen.setdefault(name, row.genids)
 
     def _has_read(
         self, name: tuple[int, Key], descriptor: Descriptor, columns: list[Column] | None
@@ -194,11 +315,9 @@ class WriteSet:
 
     def _expected(
         self, name: tuple[int, Key], descriptor: Descriptor, changed: Iterable[int]
-    ) -> Expected | None:
+    ) -> Expected:
         """The genids of the locks over the columns that were read or are changed (T1)."""
         seen = self._seen[name]
-        if seen is None:
-            return None
         concerned = {*changed, *self._read.get(name, ())}
         return expected_of(descriptor, seen, covering(descriptor, concerned))
 
@@ -234,6 +353,18 @@ class WriteSet:
         for column, value in zip(descriptor.key_columns, key, strict=True):
             row[column.name] = from_storage(column.type, value)
         return _with_generated(descriptor, row)
+
+
+def _tuple_of(values: Any) -> tuple[Any, ...]:
+    return values if isinstance(values, tuple) else (values,)
+
+
+def _nulls_last(key: Key) -> Key:
+    return tuple((value is None, value) for value in key)
+
+
+def _image(descriptor: Descriptor, row: Mapping[str, Any]) -> Image:
+    return {c.element_id: to_storage(c.type)(row[c.name]) for c in descriptor.by_name.values()}
 
 
 def _with_generated(descriptor: Descriptor, row: dict[str, Any]) -> dict[str, Any]:

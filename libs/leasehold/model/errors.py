@@ -22,6 +22,7 @@
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
+    │   ├── Uncommittable         40000 (final: it would be refused each time)
     │   └── GaveUp                40001 (final: attempts are used up)
     ├── NotCoherent               57P03: this replicant may not answer reads now
     ├── NoMaster                  57P03: nobody decides at the moment
@@ -374,6 +375,13 @@ class VerifyError(Refused):
 
     sqlstate = "40001"
     replayable = True
+
+
+class Uncommittable(Refused):
+    """It changes a row that it has deleted or changed itself, and expects it as before (T2): no
+    replay can help, so it has no code that clients answer with one."""
+
+    sqlstate = "40000"
 
 
 class StaleVersion(Refused):

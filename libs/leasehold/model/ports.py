@@ -21,6 +21,7 @@ from leasehold.model.records import (
     LogPosition,
     LogRecord,
     Outcome,
+    ReadRange,
     RowChange,
 )
 
@@ -146,6 +147,24 @@ class StoreWriter(Protocol):
         every node says so at the same log position. `newest_lsn`: of all that is applied."""
         ...
 
+    def kept_from(self, table_id: int) -> int | None:
+        """The LSN from which on it is known what a table's rows were, None when nothing is."""
+        ...
+
+    def last_write(self, table_id: int) -> int:
+        """LSN of the last write of any row of a table, 0 where it lies before what is kept. This
+        and the next two see uncommitted changes; a backfill's fill is no write."""
+        ...
+
+    def written_in(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
+        """A row in that range now, of the primary key (index id 0) or an index, that was written
+        after `lsn`."""
+        ...
+
+    def gone_from(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
+        """A row that was in that range at `lsn` and was written, or deleted, since."""
+        ...
+
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None: ...
     def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
         """Forget a version of the past, which was current until just before `until_lsn`: nothing
@@ -190,9 +209,24 @@ class StoreSnapshot(Protocol):
     """One read snapshot: rows, descriptors and position of a single LSN. Close it soon: an open
     snapshot keeps the WAL from being reset."""
 
+    def __enter__(self) -> StoreSnapshot: ...
+    def __exit__(self, *_: object) -> None: ...
+    @property
+    def lsn(self) -> int:
+        """As of which everything is answered."""
+        ...
+
     def position(self) -> LogPosition: ...
     def min_version(self, table_id: int) -> int: ...
     def newest(self, table: str) -> Any: ...
+    def tables(self) -> Sequence[Any]:
+        """The newest version of every table that is not absent, by table id."""
+        ...
+
+    def versions(self, table_id: int) -> Sequence[Any]:
+        """Kept versions of a table, oldest first; () when there is none."""
+        ...
+
     def descriptor_at(self, table: str, lsn: int) -> Any:
         """The version of the table called `table` at `lsn` that was current then. Raises what
         `schema.history.History.table_at` raises."""
@@ -235,6 +269,12 @@ class StoreSnapshot(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Snapshots(Protocol):
+    """A store as its readers see it, from any thread."""
+
+    def open_snapshot(self) -> StoreSnapshot: ...
 
 
 class Codec(Protocol):

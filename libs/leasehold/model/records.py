@@ -71,6 +71,42 @@ class OnConflict(StrEnum):
     REPLAY = "replay"  # the requester replays itself under the same id, attempt + 1
 
 
+class ReadRange(NamedTuple):
+    """Rows whose key begins with `equal` and goes on with low <= … < high (both prefixes, () = no
+    bound): the primary key, or `by` an index its key. Values as they stand in the key."""
+
+    by: str = ""
+    equal: Key = ()
+    low: Key = ()
+    high: Key = ()
+
+
+class Visited(NamedTuple):
+    """A row as SELECTV has shown it: (lock id, genid) of all its locks."""
+
+    key: Key
+    genids: tuple[tuple[int, int], ...]
+
+
+class TableReads(NamedTuple):
+    """What a transaction has read of a table, whose names belong to `version`: rows by primary key
+    (there or not), ranges, or all of it."""
+
+    table: str
+    version: int
+    keys: tuple[Key, ...] = ()
+    ranges: tuple[ReadRange, ...] = ()
+    whole: bool = False
+    visited: tuple[Visited, ...] = ()
+
+
+class ReadSet(NamedTuple):
+    """What a transaction has read, all but `visited` as of `lsn` (T1)."""
+
+    lsn: int
+    tables: tuple[TableReads, ...]
+
+
 class ChangeRequest(NamedTuple):
     """A validated change request: rows, or DDL, or both, or job control alone.
 
@@ -79,6 +115,7 @@ class ChangeRequest(NamedTuple):
     `attempt` counts from 1 (L5). `give_up` asks to record the final refusal of this attempt.
     `reply_to` is a partition of the results topic, -1 = nobody waits.
     `used` are descriptor versions the transaction used beyond those of its operations (D5).
+    `reads` must not have been written since.
     """
 
     id: bytes
@@ -90,6 +127,7 @@ class ChangeRequest(NamedTuple):
     give_up: bool = False
     reply_to: int = -1
     used: Mapping[str, int] = {}
+    reads: ReadSet | None = None
 
 
 class JobControl(NamedTuple):

@@ -214,6 +214,7 @@ class Batch:
                 self._rules,
                 self._holders_but(made.empty),
                 self._moment(),
+                self._store,
             )
         except Refused as error:
             self._refuse(message, request, error, self._disposition(request, error))

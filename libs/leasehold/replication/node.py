@@ -153,6 +153,12 @@ class Node:
             return "master"
         return "standby" if self._settings.candidate else "replicant"
 
+    def has_committed(self, offset: int) -> bool:
+        """Is that record of the log, with all before it, applied and visible to readers? May be
+        asked by any thread: the position passes an offset only when `_open` says so of what stands
+        before it."""
+        return self.position.offset > offset and not self._open
+
     def start(self) -> list[Effect]:
         """A candidate reads from `answered_through` on: should it become master, it gives again
         what its predecessor may not have given (L7). What it applied before is passed over."""

@@ -64,6 +64,12 @@ def current_at(versions: Sequence[Descriptor], lsn: int) -> Descriptor | None:
     return then[-1] if then else None
 
 
+def tables_at(tables: Iterable[Sequence[Descriptor]], lsn: int) -> tuple[Descriptor, ...]:
+    """Of each table the version that was current then, where the table could be named."""
+    found = (current_at(versions, lsn) for versions in tables)
+    return tuple(then for then in found if then is not None and then.names)
+
+
 class Ended(NamedTuple):
     """A version that was current for the last time just before `until_lsn`."""
 

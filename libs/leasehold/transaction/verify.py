@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from leasehold.model.errors import DuplicateKey, MalformedRequest, VerifyError
-from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid
+from leasehold.model.errors import DuplicateKey, MalformedRequest, Uncommittable, VerifyError
+from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid, genid_lsn
 from leasehold.model.ports import Row
 from leasehold.model.records import (
     ChangeKind,
@@ -30,6 +30,7 @@ from leasehold.schema.elements import Moment
 from leasehold.schema.key_values import compose
 from leasehold.transaction.binding import Binding, binding
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
+from leasehold.transaction.read_set import Past, ReadRules, check_reads
 from leasehold.transaction.references import check_references, concerns
 from leasehold.transaction.twins import Followed, Touched, followed
 from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
@@ -38,7 +39,7 @@ RowReader = Callable[[Descriptor, Key], Row | None]
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyRules:
+class VerifyRules(ReadRules):
     """⚠ rules for models to switch off."""
 
     master_composes: bool = True  # T0: after-images come from the master's own row
@@ -47,6 +48,7 @@ class VerifyRules:
     pinned_is_checked: bool = True  # D3: a statement reads rows two versions ahead of its own
     fill_leaves_genids: bool = True  # ⚠ chunks: a schema change gives writers verify errors
     twin_follows: bool = True  # a write goes to both tables while a primary key changes
+    uncommittable_is_recognised: bool = True  # T2: what can never commit is replayed for ever
 
 
 RULES: Final = VerifyRules()
@@ -66,11 +68,14 @@ class Decided(NamedTuple):
 
 
 class RowRefused(VerifyError):
-    """A verify error together with the row that refused the request."""
+    """A verify error together with the row that refused the request, and the locks concerned."""
 
-    def __init__(self, message: str, image: RowImage | None, **detail: object) -> None:
+    def __init__(
+        self, message: str, image: RowImage | None, locks: tuple[int, ...], **detail: object
+    ) -> None:
         super().__init__(message, **detail)
         self.image = image
+        self.locks = locks
 
 
 def verify(
@@ -81,16 +86,21 @@ def verify(
     rules: VerifyRules = RULES,
     holders: HolderReader | None = None,
     moment: Moment | None = None,
+    past: Past | None = None,
 ) -> Decided:
     """Decide the row operations of `request` as commit `lsn`; `holders` finds rows by their entry
     and is needed where tables have unique indexes, `moment` where defaults change from call to
-    call.
+    call, `past` where the request says what it has read.
 
     Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
     type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
-    ForeignKeyViolation, RowRefused (T1).
+    ForeignKeyViolation, RowRefused and VerifyError (T1), Uncommittable (T2).
     """
     versions: dict[int, int] = {}
+    if request.reads is not None:
+        assert past is not None, "read sets need a reader of what was written since"
+        fenced = rules.min_version_fences
+        versions = check_reads(request.reads, catalog, past, rules, fenced=fenced)
     for table, version in request.used.items():
         descriptor = catalog.resolve(table, version, fenced=rules.min_version_fences)
         versions[descriptor.table_id] = descriptor.version
@@ -186,7 +196,13 @@ def _verify_many(
         key = binding(descriptor).key(operation.key)
         name = (descriptor.table_id, key)
         row = overlay[name] if name in overlay else rows(descriptor, key)
-        change = _decide(operation, descriptor, key, row, rules, moment)
+        try:
+            change = _decide(operation, descriptor, key, row, rules, moment)
+        except RowRefused as error:
+            stale = row is None or any(genid_lsn(row.genids.get(k, 0)) == lsn for k in error.locks)
+            if name in overlay and stale and rules.uncommittable_is_recognised:
+                raise _uncommittable(number, descriptor, key) from error
+            raise
         if change is None:
             continue
         overlay[name] = _after(change, row, lsn, len(changes))
@@ -248,7 +264,7 @@ def _decide(
         locks = covering(descriptor, descriptor.changed_with(changed))
     seen = operation.expect if rules.genids_are_verified else None
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
-        raise _verify_error(operation, descriptor, key, row)
+        raise _verify_error(operation, descriptor, key, row, locks)
     if row is None:
         return None
     if kind is OperationKind.DELETE:
@@ -304,7 +320,11 @@ def _insert(
 
 
 def _verify_error(
-    operation: Operation, descriptor: Descriptor, key: Key, row: Row | None
+    operation: Operation,
+    descriptor: Descriptor,
+    key: Key,
+    row: Row | None,
+    locks: tuple[int, ...],
 ) -> RowRefused:
     image = None
     if row is not None:
@@ -316,9 +336,21 @@ def _verify_error(
         f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} was seen with genid"
         f" {operation.expect}, but {now}",
         image,
+        locks,
         table=descriptor.name,
         key=list(key),
         expected=operation.expect,
+    )
+
+
+def _uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittable:
+    """T2: what it expects, it has itself changed before: that is so in each replay."""
+    return Uncommittable(
+        f"operation {number} expects {_words(descriptor, key)} of table {descriptor.name!r} as it"
+        " was seen, and an earlier operation of the same transaction has changed or deleted it:"
+        " this can never be committed",
+        table=descriptor.name,
+        key=list(key),
     )
 
 

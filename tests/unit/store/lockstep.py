@@ -20,6 +20,7 @@ from leasehold.model.records import (
     Key,
     LogPosition,
     Outcome,
+    ReadRange,
     RowChange,
 )
 from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
@@ -330,3 +331,29 @@ class Lockstep:
         self.past.floor = self.memory.contents.rows_lsn or 0
         for store in self.stores:
             self.past.compare(store, self.lsn)
+        first = max(self.lsn - 4, self.memory.kept_from(TABLE) or 0)
+        for lsn in range(first, self.lsn + 1):
+            self._compare_since(lsn)
+
+    def _compare_since(self, lsn: int) -> None:
+        """What was written, and what is gone, since an LSN: of all, by key, and by index."""
+        held, reader = self.memory.contents, self.versions[self.newest() - 1]
+        there = {key for table, key in (*held.exists, *held.old) if table == TABLE}
+        parts = [(0, ReadRange())] + [(0, ReadRange(equal=key)) for key in sorted(there)]
+        parts += [(0, ReadRange(low=key, high=(*key[:-1], key[-1] + 2))) for key in sorted(there)]
+        for index in reader.indexes:
+            if index.state in READABLE:
+                number, width = index.element_id, len(index.columns)
+                keys = {entry[:width] for _, i, entry, _ in held.entries if i == number}
+                equal = [ReadRange(index.name, key) for key in keys]
+                parts += [(number, part) for part in (ReadRange(index.name), *equal)]
+        for number, part in parts:
+            written = self.memory.written_in(reader, number, part, lsn)
+            gone = self.memory.gone_from(reader, number, part, lsn)
+            for store in (self.master, self.follower):
+                found = store.written_in(reader, number, part, lsn)
+                assert (found is None) == (written is None), (number, part, lsn)
+                found = store.gone_from(reader, number, part, lsn)
+                assert (found is None) == (gone is None), (number, part, lsn)
+                assert store.last_write(TABLE) == self.memory.last_write(TABLE)
+                assert store.kept_from(TABLE) == self.memory.kept_from(TABLE)

@@ -1,0 +1,79 @@
+"""T2 ⚠: a replay commits only if every answer already sent comes out the same.
+
+A client may have taken another path after an answer, and can't take it back. What has not been
+answered yet (a single statement, one round trip, a function that runs inside a replica) replays
+freely: it has no answers here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from leasehold.transaction.isolation import Isolation
+
+
+class Told(StrEnum):
+    """What an answer told."""
+
+    COUNT = "row count"
+    RETURNED = "rows returned"
+    FETCHED = "rows fetched"
+    SELECTED = "rows selected"
+    VISITED = "rows visited"  # SELECTV, SELECT … FOR UPDATE
+    ERROR = "error"
+
+
+class Answer(NamedTuple):
+    """One statement's, as it was sent. `value`: a count, rows, or an SQLSTATE. Without `ordered`
+    (no ORDER BY) rows are compared as a multiset."""
+
+    told: Told
+    value: Any
+    ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRules:
+    """⚠ rules for models to switch off."""
+
+    answers_are_compared: bool = True  # T2
+
+
+RULES: Final = ReplayRules()
+
+
+def contradiction(
+    isolation: Isolation,
+    sent: Sequence[Answer],
+    again: Sequence[Answer],
+    rules: ReplayRules = RULES,
+) -> str:
+    """Why a replay whose answers are `again` may not commit after `sent`; "" if it may.
+
+    Rows of plain SELECTs count from serializable up: below, each statement may see other rows
+    anyway.
+    """
+    if not rules.answers_are_compared:
+        return ""
+    for number, (before, now) in enumerate(zip(sent, again, strict=False), 1):
+        if before.told is now.told is Told.SELECTED and not isolation.verifies_reads:
+            continue
+        if _comparable(before) != _comparable(now):
+            return (
+                f"statement {number} was answered already, and would be answered otherwise in a"
+                f" replay ({before.told.value})"
+            )
+    if len(again) < len(sent):
+        return f"statement {len(again) + 1} was answered already, and a replay does not reach it"
+    return ""
+
+
+def _comparable(answer: Answer) -> object:
+    rows = answer.told in (Told.RETURNED, Told.FETCHED, Told.SELECTED, Told.VISITED)
+    if rows and not answer.ordered:
+        return answer.told, Counter(map(repr, answer.value))
+    return answer.told, repr(answer.value)

@@ -1,0 +1,69 @@
+"""What keeps transactions apart, one rule at a time: without it the harm is there to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from leasehold.replication.rules import RULES, ReplicationRules
+from leasehold.transaction.replayed import RULES as REPLAY_RULES
+from leasehold.transaction.replayed import ReplayRules
+from leasehold.transaction.verify import VerifyRules
+from tests.isolation.broken_rules import (
+    a_row_goes_after_it_was_counted,
+    a_row_is_deleted_twice,
+    a_visited_row_changes,
+    the_last_money_is_spent_twice,
+    two_find_a_range_empty_and_each_fills_it,
+    two_look_at_both_rows_and_each_writes_one,
+)
+from tests.models.summary import AddLine, ModelLine
+from tests.models.switches import switches_off
+from tests.simulation.harm import Harm
+from tests.simulation.stage import Stage
+
+Story = Callable[[ReplicationRules, ReplayRules], None]
+
+
+class Case(NamedTuple):
+    invariant: str
+    story: Story
+    rules: ReplicationRules
+    replay_rules: ReplayRules = REPLAY_RULES
+
+
+def verify(**off: Any) -> ReplicationRules:
+    return replace(RULES, verify=VerifyRules(**off))
+
+
+OFF: Final = [
+    Case("T1", two_look_at_both_rows_and_each_writes_one, verify(reads_are_validated=False)),
+    Case("T1", two_find_a_range_empty_and_each_fills_it, verify(ranges_are_validated=False)),
+    Case("T1", a_row_goes_after_it_was_counted, verify(what_is_gone_counts=False)),
+    Case("T1", a_visited_row_changes, verify(visited_rows_are_validated=False)),
+    Case("T2", a_row_is_deleted_twice, verify(uncommittable_is_recognised=False)),
+    Case("T2", the_last_money_is_spent_twice, RULES, ReplayRules(answers_are_compared=False)),
+]
+
+
+def words(case: Case) -> str:
+    return switches_off(case.rules) or switches_off(case.replay_rules)
+
+
+@pytest.mark.parametrize("case", OFF, ids=words)
+def test_harm_with_the_rule_off(case: Case, model_line: AddLine) -> None:
+    with pytest.raises(Harm, match=f"^{case.invariant}") as harm:
+        case.story(case.rules, case.replay_rules)
+    name = case.story.__name__.replace("_", " ")
+    told = f"stories of transactions: harm shown, {str(harm.value)[:60]}"
+    events = Stage.events_of_last
+    line = ModelLine(case.invariant, f"{words(case)} off: {name}", events, events, False, told)
+    model_line(line)
+
+
+@pytest.mark.parametrize("case", OFF, ids=lambda c: c.story.__name__)
+def test_no_harm_with_every_rule(case: Case) -> None:
+    case.story(RULES, REPLAY_RULES)
