@@ -14,8 +14,7 @@ import pytest
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.replica import _public_index
-from leasehold.client.replica_reads import Reads
+from leasehold.client.replica_reads import Reads, public_index
 from leasehold.lease.commands import Lease
 from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
 from leasehold.model.errors import (
@@ -148,6 +147,6 @@ def test_an_index_is_looked_for_in_tables_that_may_be_read() -> None:
     left = Descriptor(1, "t", 7, (column,), (1,), (index,), state=State.DELETE_ONLY)
     taken = replace(left, table_id=2, state=State.PUBLIC, former=1)
     for name in ("t_a", "t.t_a"):
-        assert _public_index((left, taken), name) == (taken, index)
+        assert public_index((left, taken), name) == (taken, index)
     with pytest.raises(UnknownColumn, match="'t_a' does not exist"):
-        _public_index((left,), "t_a")
+        public_index((left,), "t_a")
