@@ -6,10 +6,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -184,10 +183,11 @@ class Rows:
             self._watch = object()
             connection.set_progress_handler(self._looker(), STEPS_BETWEEN_LOOKS, id=self._watch)
         try:
-            with _said():
-                self._cursor.execute(text, bindings)
-        except BaseException:
+            self._cursor.execute(text, bindings)
+        except BaseException as error:
             self.close()
+            if isinstance(error, apsw.Error):
+                raise _said(error) from error
             raise
 
     def _looker(self) -> Callable[[], bool]:
@@ -207,16 +207,13 @@ class Rows:
             return found
         if self._cursor is None:
             return []
-        rows: list[tuple[Any, ...]] = []
         try:
-            with _said():
-                for row in self._cursor:
-                    rows.append(row)
-                    if len(rows) >= rows_max:
-                        break
+            rows = list(islice(self._cursor, rows_max))
             self._count(rows)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, apsw.Error):
+                raise _said(error) from error
             raise
         if len(rows) < rows_max:
             self.close()
@@ -228,11 +225,11 @@ class Rows:
         if limits.rows_max is not None and self._rows > limits.rows_max:
             raise RequestTooLarge(f"the result has more than {limits.rows_max} rows: add a LIMIT")
         if limits.bytes_max is not None:
-            self._bytes += sum(
-                _VALUE_BYTES + (len(v) if isinstance(v, str | bytes) else 0)
-                for row in rows
-                for v in row
-            )
+            for row in rows:
+                self._bytes += _VALUE_BYTES * len(row)
+                for value in row:
+                    if type(value) is str or type(value) is bytes:
+                        self._bytes += len(value)
             if self._bytes > limits.bytes_max:
                 raise RequestTooLarge(
                     f"the result has more than {limits.bytes_max} bytes: add a LIMIT"
@@ -255,26 +252,21 @@ class Rows:
             cursor.close(force=True)
 
 
-@contextmanager
-def _said() -> Iterator[None]:
-    """SQLite's errors as this project's."""
-    try:
-        yield
-    except apsw.InterruptError as error:
-        raise QueryCanceled(
-            "the statement was ended: it took too long, or was cancelled"
-        ) from error
-    except apsw.TooBigError as error:
-        raise RequestTooLarge("a value, or the statement itself, is too large") from error
-    except apsw.SQLError as error:
-        text = str(error)
+def _said(error: apsw.Error) -> Exception:
+    """SQLite's error as this project's; itself where it is a defect."""
+    if isinstance(error, apsw.InterruptError):
+        return QueryCanceled("the statement was ended: it took too long, or was cancelled")
+    if isinstance(error, apsw.TooBigError):
+        return RequestTooLarge("a value, or the statement itself, is too large")
+    text = str(error)
+    if isinstance(error, apsw.SQLError):
         if "integer overflow" in text:
-            raise OutOfRange("bigint out of range") from error
+            return OutOfRange("bigint out of range")
         if text.startswith("frame "):
-            raise InvalidFrame("a frame's offset must not be null or negative") from error
+            return InvalidFrame("a frame's offset must not be null or negative")
         if any(words in text for words in _TOO_COMPLEX):
-            raise TooComplex(f"the statement is too complex: {text}") from error
-        raise
+            return TooComplex(f"the statement is too complex: {text}")
+    return error
 
 
 # -------------------------------------------------------------- functions of our own

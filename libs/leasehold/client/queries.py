@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.clock import random_bytes, unix_us
@@ -14,6 +15,7 @@ from leasehold.schema.types import STORED_AS_THEY_ARE, from_storage, to_storage
 from leasehold.sql.query_plan import Plans, Prepared
 
 ROWS_MAX: Final = 100_000
+_NO_MOMENT: Final = Moment(0, b"")
 BYTES_MAX: Final = 256 << 20
 
 
@@ -37,7 +39,9 @@ class Queries:
                 " hands to its function"
             )
         values = stored(prepared, parameters)
-        moment = Moment(unix_us(), random_bytes(16))
+        moment = _NO_MOMENT
+        if prepared.emitted.depends_on_moment:
+            moment = Moment(unix_us(), random_bytes(16))
         return prepared, run(snapshot.connection, prepared, values, moment=moment, limits=limits)
 
 
@@ -57,14 +61,30 @@ def python_rows(prepared: Prepared, rows: list[tuple[Any, ...]]) -> list[tuple[A
     return [tuple(from_storage(k, v) for k, v in zip(kinds, row, strict=True)) for row in rows]
 
 
+_CHANGES: dict[int, tuple[Prepared, list[tuple[int, Callable[[Any], Any]]]]] = {}
+_CHANGES_MAX: Final = 4_000
+
+
+def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
+    """(place, storage value → Python value) of the columns where they differ. By identity, which is
+    one look-up; the statement is kept, so no id comes twice."""
+    found = _CHANGES.get(id(prepared))
+    if found is None:
+        if len(_CHANGES) >= _CHANGES_MAX:
+            _CHANGES.clear()
+        kinds = [column.kind for column in prepared.columns or ()]
+        changes: list[tuple[int, Callable[[Any], Any]]] = [
+            (place, partial(from_storage, kind))
+            for place, kind in enumerate(kinds)
+            if kind.name not in STORED_AS_THEY_ARE
+        ]
+        found = _CHANGES[id(prepared)] = (prepared, changes)
+    return found[1]
+
+
 def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
     """Rows as tuples of Python values, a batch at a time."""
-    kinds = [column.kind for column in prepared.columns or ()]
-    changed: list[tuple[int, Callable[[Any], Any]]] = [
-        (place, lambda value, kind=kind: from_storage(kind, value))  # type: ignore[misc]
-        for place, kind in enumerate(kinds)
-        if kind.name not in STORED_AS_THEY_ARE
-    ]
+    changed = _changes(prepared)
     try:
         while batch := rows.fetch(BATCH_ROWS):
             for row in batch:

@@ -157,7 +157,7 @@ class Expressions:
         if node.sign == "+":
             return part
         try:
-            function = function_for("-", (opened(kind),))
+            function = function_for(node.sign, (opened(kind),))
         except Refused as error:
             raise placed(error, node.at) from error
         return self.typing.called(function, [part], node.at)
@@ -295,7 +295,9 @@ class Expressions:
                 conditions.append(typing.compared("=", subject, self.bind(test), test.at))
         results = [self.bind(result) for _, result in node.branches]
         results.append(Value(OPEN, None) if node.default is None else self.bind(node.default))
-        kind, results = typing.unified(results, node.at, "CASE")
+        places = [result.at for _, result in node.branches]
+        places.append(node.at if node.default is None else node.default.at)
+        kind, results = typing.unified(results, node.at, "CASE", places)
         parts: list[Bound] = []
         for condition, result in zip(conditions, results, strict=False):
             parts += (condition, result)
@@ -592,6 +594,8 @@ def sortable(part: Bound, at: int) -> Bound:
 def type_of(name: tree.TypeName) -> Type:
     """Raises FeatureNotSupported naming the known types."""
     text = name.name
+    if text == "interval" and not name.modifiers:
+        return Type("interval")  # of expressions, never of a column
     if name.modifiers:
         text += f"({','.join(map(str, name.modifiers))})"
     try:

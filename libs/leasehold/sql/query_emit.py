@@ -83,7 +83,13 @@ class Emitted:
         self.aggregates: dict[str, tuple[aggregates.Aggregate, bool]] = {}
         self.now_at: int | None = None
         self.highest = 0
+        self.calls_change = False
         self._numbers: dict[tuple[type, Any], int] = {}
+
+    @property
+    def depends_on_moment(self) -> bool:
+        """Does what it gives change from call to call?"""
+        return self.now_at is not None or self.calls_change
 
     def constant(self, value: Any) -> str:
         name = (type(value), repr(value) if isinstance(value, float) else value)
@@ -426,6 +432,7 @@ class Emitter:
     def _apply(self, part: Apply) -> str:
         name = called_as(part.function)
         self.made.functions[name] = part.function
+        self.made.calls_change |= part.function.volatility != "immutable"
         return f"{name}({', '.join(map(self.expression, part.arguments))})"
 
     def _native(self, part: Native) -> str:

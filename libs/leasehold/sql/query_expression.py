@@ -67,6 +67,7 @@ WITHOUT_PARENTHESES: Final = frozenset(
         *("current_schema",),
     }
 )
+_BEFORE_OPERANDS: Final = frozenset({"~", "@", "|/", "||/"})
 _TYPE_WORDS: Final = {
     "double": ("precision",),
     "character": ("varying",),
@@ -250,6 +251,9 @@ class Expressions:
         if found.kind == SIGN and found.text not in ("(", "*") and found.text not in _SIGNS:
             if found.text in (")", ",", ";", "]", ".", ":", "::", "["):
                 raise words.unexpected()
+            if found.text in _BEFORE_OPERANDS:
+                words.advance()
+                return Unary(at, found.text, self.expression(OTHER + 1))
             words.refuse(f"the operator {found.text} before an operand")
         return self._postfix(self._primary())
 

@@ -124,11 +124,15 @@ class Typing:
         kinds = [kind for part in parts if (kind := self.kind_of(part)) != OPEN]
         return common_type(kinds, at, what)
 
-    def unified(self, parts: list[Bound], at: int, what: str) -> tuple[Type, list[Bound]]:
+    def unified(
+        self, parts: list[Bound], at: int, what: str, places: list[int] | None = None
+    ) -> tuple[Type, list[Bound]]:
+        """`places`: where each stands, for what is wrong with one alone."""
         kind = self.common(parts, at, what)
         if kind == OPEN:
             kind = TEXT
-        return kind, [self.brought(part, kind, at) for part in parts]
+        found = zip(parts, places or [at] * len(parts), strict=True)
+        return kind, [self.brought(part, kind, place) for part, place in found]
 
     # ---------------------------------------------------------- operators
 

@@ -10,11 +10,13 @@ from typing import Any, cast
 
 import pytest
 
+from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.replica_reads import Reads
 from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import Refused
-from leasehold.model.records import OperationKind
-from tests.unit.query.asked import filled
+from leasehold.model.ids import genid
+from leasehold.model.records import ChangeKind, LogPosition, OperationKind, RowChange
+from tests.unit.query.asked import FLIGHTS, filled
 
 
 class AlwaysCoherent:
@@ -138,6 +140,38 @@ def test_a_change_names_the_genid_that_was_seen(tx: WriteSet) -> None:
     assert (operation.table, operation.key, operation.values) == ("flights", (1,), {"seats": 15})
     assert operation.expect
     assert operation.schema_version == 1
+
+
+class ThenChanged:
+    """Between the statement's snapshot and the next one somebody writes to flight 1."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._snapshots = 0
+
+    def holds(self, now_ns: int) -> bool:
+        self._snapshots += 1
+        if self._snapshots == 3:
+            lsn = self._store.position().lsn + 1
+            image = {1: 1, 2: "AA", 3: 99}
+            before = {0: genid(1, 0)}
+            self._store.begin()
+            change = RowChange(ChangeKind.UPDATE, 1, 1, (1,), image, before, (0,))
+            self._store.change(FLIGHTS, change, lsn, 0, None)
+            self._store.commit(LogPosition(4, lsn=lsn))
+        return True
+
+
+def test_a_row_that_changes_meanwhile_is_named_as_it_was_found(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    reads = Reads(store, cast("Any", ThenChanged(store)), None, lambda: None)
+    tx = WriteSet(reads)
+    tx.execute("UPDATE flights SET seats = seats + 1 WHERE id = 1")
+    (operation,) = tx.operations
+    assert operation.values == {"seats": 11}
+    assert operation.expect == genid(1, 0)  # so the master refuses it: 11 was made of 10
+    reads.close()
+    store.close()
 
 
 def test_own_writes_are_seen(tx: WriteSet) -> None:
