@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,15 +19,10 @@ from leasehold.model.records import ChangeKind, LogPosition, OperationKind, RowC
 from tests.unit.query.asked import FLIGHTS, filled
 
 
-class AlwaysCoherent:
-    def holds(self, now_ns: int) -> bool:
-        return True
-
-
 @pytest.fixture
 def tx(tmp_path: Path) -> Iterator[WriteSet]:
     store = filled(tmp_path)
-    reads = Reads(store, cast("Any", AlwaysCoherent()), None, lambda: None)
+    reads = Reads(store, lambda: True, None, lambda: None)
     yield WriteSet(reads)
     reads.close()
     store.close()
@@ -149,7 +144,7 @@ class ThenChanged:
         self._store = store
         self._snapshots = 0
 
-    def holds(self, now_ns: int) -> bool:
+    def __call__(self) -> bool:
         self._snapshots += 1
         if self._snapshots == 3:
             lsn = self._store.position().lsn + 1
@@ -164,7 +159,7 @@ class ThenChanged:
 
 def test_a_row_that_changes_meanwhile_is_named_as_it_was_found(tmp_path: Path) -> None:
     store = filled(tmp_path)
-    reads = Reads(store, cast("Any", ThenChanged(store)), None, lambda: None)
+    reads = Reads(store, ThenChanged(store), None, lambda: None)
     tx = WriteSet(reads)
     tx.execute("UPDATE flights SET seats = seats + 1 WHERE id = 1")
     (operation,) = tx.operations
