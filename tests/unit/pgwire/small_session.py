@@ -97,8 +97,10 @@ class Shared:
     path: str = ""
     release: Event = field(default_factory=Event)
     waiting: Event = field(default_factory=Event)
+    gone: Event = field(default_factory=Event)
     opened: int = 0
     closed: int = 0
+    fetched: int = 0
     version: int = 1
     time_limits: TimeLimits = TimeLimits()
 
@@ -126,10 +128,15 @@ class SmallPrepared:
 
 class SmallPortal:
     def __init__(
-        self, prepared: SmallPrepared, values: Sequence[Any], open_portals: set[int]
+        self,
+        prepared: SmallPrepared,
+        values: Sequence[Any],
+        open_portals: set[int],
+        shared: Shared,
     ) -> None:
-        self._prepared, self._values = prepared, values
+        self._prepared, self._values, self._shared = prepared, values, shared
         self._rows: Iterator[Sequence[Any]] | None = None
+        self._ahead: list[Sequence[Any]] = []  # one, to know the end as soon as it is there
         self._tag = ""
         self._open = open_portals
         open_portals.add(id(self))
@@ -141,8 +148,10 @@ class SmallPortal:
     def fetch(self, rows_max: int) -> Fetched:
         if self._rows is None:
             self._rows, self._tag = self._prepared.run(self._values)
-        rows = list(islice(self._rows, rows_max))
-        return Fetched(rows, None if len(rows) == rows_max else self._tag)
+        rows = [*self._ahead, *islice(self._rows, rows_max + 1 - len(self._ahead))]
+        self._ahead = rows[rows_max:]
+        self._shared.fetched += len(rows)
+        return Fetched(rows[:rows_max], None if self._ahead else self._tag)
 
     def close(self) -> None:
         self._open.discard(id(self))
@@ -213,7 +222,7 @@ class SmallSession:
         self.recheck(prepared)
         if prepared.text == "select 1/0":  # which is found out while it is planned
             raise DivisionByZero("division by zero")
-        return SmallPortal(prepared, values, self.open_portals)
+        return SmallPortal(prepared, values, self.open_portals, self.shared)
 
     def recheck(self, prepared: SmallPrepared) -> None:
         if "changing" in prepared.text and prepared.version != self.shared.version:
@@ -244,6 +253,7 @@ class SmallSession:
         assert not self.open_portals, "every portal is closed before its session"
         self._db.close()
         self.shared.closed += 1
+        self.shared.gone.set()
 
     # --- statements of its own ---------------------------------------------------------------
 
@@ -281,6 +291,8 @@ class SmallSession:
             return self._echo(text, items, types)
         if lower == "select 1/(select 0)":
             return SmallPrepared(text, (), [Column("?column?", INT)], _divide)
+        if lower == "select defect($1)":
+            return SmallPrepared(text, [TEXT], [Column("defect", TEXT)], _defect)
         if lower == "select notice":
             return SmallPrepared(text, (), [Column("?column?", INT)], lambda values: self._notice())
         if lower.startswith(("select pg_catalog.version", "select version")):
@@ -487,3 +499,7 @@ def _declared(kind: str | None) -> WireType:
 
 def _divide(values: Sequence[Any]) -> tuple[Iterator[Any], str]:
     raise DivisionByZero("division by zero")
+
+
+def _defect(values: Sequence[Any]) -> tuple[Iterator[Any], str]:
+    raise RuntimeError(f"the values are {values}")

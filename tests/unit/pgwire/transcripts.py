@@ -129,6 +129,15 @@ TRANSCRIPTS = (
         85,
     ),
     Transcript(
+        "portals end with a transaction that fails, in a simple query too",
+        (
+            *(parse(SERIES, "s"), bind(name="s", portal="p"), query(BROKEN)),
+            *(execute("p"), SYNC),
+        ),
+        "1 2 T(?column?) E(22012) Z(I) E(34000) Z(I)",
+        85,
+    ),
+    Transcript(
         "portals live on in a block, through Sync",
         (
             query("begin"),
