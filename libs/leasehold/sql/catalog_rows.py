@@ -1,0 +1,434 @@
+"""Descriptors → rows of pg_catalog and information_schema, and what functions tell of them.
+
+Only what is public exists here. A row is given by the columns that say something; the others have
+PostgreSQL's usual value: NULL where that may stand, else zero, false or an empty text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from leasehold.pgwire.wire_types import NUMBERS, ArrayOf, modifier_of, oid_of, size_of
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import EXPRESSION, Index
+from leasehold.schema.names import PRIMARY_KEY_SUFFIX
+from leasehold.schema.states import READABLE
+from leasehold.schema.types import Type
+from leasehold.sql import catalog_oids as oids
+from leasehold.sql import catalog_text as text
+from leasehold.sql.catalog_information import information_rows
+from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS, Relation
+
+Row = Mapping[str, Any]
+
+_CATEGORIES: Final[Mapping[str, str]] = {
+    "boolean": "B",
+    '"char"': "Z",
+    **dict.fromkeys(("bigint", "smallint", "integer", "double precision", "numeric", "oid"), "N"),
+    **dict.fromkeys(("text", "varchar", "char", "name"), "S"),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
+    "interval": "T",
+    "void": "P",
+}
+_PREFERRED: Final = frozenset(
+    {"boolean", "text", "oid", "double precision", "timestamptz", "interval"}
+)
+_COLLATED: Final = frozenset({"text", "varchar", "char"})
+
+
+class IndexEntry(NamedTuple):
+    """An index that a query may know of; `element` None: the primary key's."""
+
+    table: Descriptor
+    element: Index | None
+    name: str
+    oid: int
+
+
+class ConstraintEntry(NamedTuple):
+    """`kind`: p, u, c or f. `rests_on`: the oid of an index, or 0."""
+
+    table: Descriptor
+    name: str
+    oid: int
+    kind: str
+    columns: tuple[int, ...]
+    definition: str
+    rests_on: int = 0
+    parent: Descriptor | None = None
+    parent_columns: tuple[int, ...] = ()
+    expression: str | None = None
+
+
+class SystemCatalog:
+    """What a database looks like to its clients, at one version of each of its tables."""
+
+    def __init__(self, tables: Iterable[Descriptor], database: str, user: str) -> None:
+        self.database, self.user = database, user
+        self.tables = sorted(
+            (table for table in tables if table.state in READABLE), key=lambda table: table.name
+        )
+
+    def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
+        """Rows of one of RELATIONS, values for all of its columns."""
+        relation = RELATIONS[schema, name]
+        return [_whole(relation, row) for row in self._rows_of(schema, name)]
+
+    # --- functions ---------------------------------------------------------------------------
+
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """By name; NULL is None. Each takes the arguments that PostgreSQL's takes."""
+        return {
+            "format_type": text.format_type,
+            "pg_table_is_visible": lambda oid: oid in self._names,
+            "pg_type_is_visible": lambda oid: True,
+            "pg_collation_is_visible": lambda oid: True,
+            "pg_get_userbyid": lambda oid: self.user if oid == oids.OWNER else f"unknown ({oid})",
+            "pg_get_expr": lambda expression, relation, pretty=False: expression,
+            "pg_get_indexdef": self._index_text,
+            "pg_get_constraintdef": lambda oid, pretty=False: self._definitions.get(oid),
+            "pg_relation_is_publishable": lambda oid: False,
+            "pg_encoding_to_char": lambda number: "UTF8" if number == _UTF8 else "",
+            "pg_get_triggerdef": lambda oid, pretty=False: None,
+            "pg_get_statisticsobjdef_columns": lambda oid: None,
+            "obj_description": lambda oid, relation=None: None,
+            "col_description": lambda oid, number: None,
+            "shobj_description": lambda oid, relation: None,
+            "pg_get_serial_sequence": lambda table, column: None,
+            "to_regclass": self.relation_oid,
+            "to_regtype": self.type_oid,
+        }
+
+    def relation_oid(self, name: str) -> int | None:
+        """Of a table or an index, with or without its schema; None: there is none."""
+        plain = name.removeprefix("public.").removeprefix(f"{PG_CATALOG}.").strip('"')
+        return next((oid for oid, known in self._names.items() if known == plain), None)
+
+    def relation_name(self, oid: int) -> str:
+        """What regclass shows."""
+        return text.quoted(self._names[oid]) if oid in self._names else str(oid)
+
+    def type_oid(self, name: str) -> int | None:
+        plain = name.strip().lower().removeprefix(f"{PG_CATALOG}.")
+        for row in self._types():
+            if plain in (row["typname"], text.format_type(row["oid"], None)):
+                return int(row["oid"])
+        return None
+
+    # --- what there is -----------------------------------------------------------------------
+
+    @cached_property
+    def indexes(self) -> list[IndexEntry]:
+        found = []
+        for table in self.tables:
+            name = table.name + PRIMARY_KEY_SUFFIX
+            oid = oids.element_oid(table.table_id, oids.PRIMARY_KEY)
+            found.append(IndexEntry(table, None, name, oid))
+            for index in table.indexes:
+                if index.state in READABLE:
+                    oid = oids.element_oid(table.table_id, index.element_id)
+                    found.append(IndexEntry(table, index, index.name, oid))
+        return found
+
+    @cached_property
+    def constraints(self) -> list[ConstraintEntry]:
+        return [entry for table in self.tables for entry in self._constraints_of(table)]
+
+    @cached_property
+    def _by_id(self) -> dict[int, Descriptor]:
+        return {table.table_id: table for table in self.tables}
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        names = {oids.table_oid(table.table_id): table.name for table in self.tables}
+        return names | {entry.oid: entry.name for entry in self.indexes}
+
+    @cached_property
+    def _definitions(self) -> dict[int, str]:
+        return {entry.oid: entry.definition for entry in self.constraints}
+
+    def _index_text(self, oid: int, column: int = 0, pretty: bool = False) -> str | None:
+        for table, index, name, found in self.indexes:
+            if found == oid:
+                keys = text.index_keys(table, index)
+                if not column:
+                    return text.index_text(table, index, name)
+                return keys[column - 1] if column <= len(keys) else ""
+        return None
+
+    def _constraints_of(self, table: Descriptor) -> Iterator[ConstraintEntry]:
+        for _, index, name, oid in self.indexes_of(table):
+            if index is None:
+                key, definition = table.primary_key, text.primary_key_text(table)
+                # An index and its constraint are two things with two numbers.
+                yield ConstraintEntry(table, name, ~oid & _MASK, "p", key, definition, oid)
+            elif index.constraint and index.unique:
+                definition = text.unique_text(table, index)
+                number = ~oid & _MASK
+                yield ConstraintEntry(table, name, number, "u", index.columns, definition, oid)
+        for check in table.checks:
+            if check.state in READABLE:
+                oid = oids.element_oid(table.table_id, check.element_id)
+                definition = text.check_text(check)
+                yield ConstraintEntry(
+                    *(table, check.name, oid, "c", check.columns, definition),
+                    expression=check.expression,
+                )
+        for key_ in table.foreign_keys:
+            parent = self._by_id.get(key_.parent)
+            if key_.state in READABLE and parent is not None:
+                oid = oids.element_oid(table.table_id, key_.element_id)
+                under = oids.element_oid(parent.table_id, key_.parent_index or oids.PRIMARY_KEY)
+                definition = text.foreign_key_text(table, key_, parent)
+                yield ConstraintEntry(
+                    *(table, key_.name, oid, "f", key_.columns, definition, under),
+                    parent=parent,
+                    parent_columns=key_.parent_columns,
+                )
+
+    def indexes_of(self, table: Descriptor) -> list[IndexEntry]:
+        return [entry for entry in self.indexes if entry.table is table]
+
+    # --- rows --------------------------------------------------------------------------------
+
+    def _rows_of(self, schema: str, name: str) -> Iterable[Row]:
+        if schema == INFORMATION_SCHEMA:
+            return information_rows(self, name)
+        made: Mapping[str, Callable[[], Iterable[Row]]] = {
+            "pg_namespace": _namespaces,
+            "pg_class": self._classes,
+            "pg_attribute": self._attributes,
+            "pg_attrdef": self._defaults,
+            "pg_index": self._indexes,
+            "pg_constraint": self._constraint_rows,
+            "pg_type": self._types,
+            "pg_am": _access_methods,
+            "pg_collation": lambda: [_COLLATION],
+            "pg_database": lambda: [{**_DATABASE, "datname": self.database}],
+            "pg_roles": lambda: [{**_ROLE, "rolname": self.user}],
+        }
+        return made[name]() if name in made else ()
+
+    def _classes(self) -> Iterator[Row]:
+        common: dict[str, Any] = {"relnamespace": oids.PUBLIC_NAMESPACE, "relowner": oids.OWNER}
+        common |= {"relpersistence": "p", "relispopulated": 1, "reltuples": -1.0}
+        for table in self.tables:
+            oid = oids.table_oid(table.table_id)
+            concerned = [c for c in self.constraints if c.table is table or c.parent is table]
+            yield {
+                **common,
+                "oid": oid,
+                "relname": table.name,
+                "relfilenode": oid,
+                "relam": oids.HEAP,
+                "relkind": "r",
+                "relhasindex": 1,
+                "relreplident": "d",
+                "relnatts": len(text.columns_of(table)),
+                "relchecks": sum(c.kind == "c" and c.table is table for c in concerned),
+                "relhastriggers": int(any(c.kind == "f" for c in concerned)),
+            }
+        for table, index, name, oid in self.indexes:
+            yield {
+                **common,
+                "oid": oid,
+                "relname": name,
+                "relfilenode": oid,
+                "relam": oids.BTREE,
+                "relkind": "i",
+                "relreplident": "n",
+                "relnatts": len(_index_columns(table, index)),
+            }
+
+    def _attributes(self) -> Iterator[Row]:
+        for table in self.tables:
+            oid = oids.table_oid(table.table_id)
+            for number, column in enumerate(text.columns_of(table), 1):
+                yield {
+                    **_attribute(oid, number, column.name, column.type),
+                    "attnotnull": int(not column.nullable),
+                    "atthasdef": int(text.default_text(column) is not None),
+                    "attgenerated": "s" if column.generated else "",
+                }
+        for table, index, _, oid in self.indexes:
+            for number, element in enumerate(_index_columns(table, index), 1):
+                if element == EXPRESSION:
+                    yield _attribute(oid, number, "expr", Type("text"))
+                else:
+                    column = table.by_id[element]
+                    yield _attribute(oid, number, column.name, column.type)
+
+    def _defaults(self) -> Iterator[Row]:
+        for table in self.tables:
+            for number, column in enumerate(text.columns_of(table), 1):
+                default = text.default_text(column)
+                if default is not None:
+                    oid = oids.element_oid(table.table_id, column.element_id)
+                    relation = oids.table_oid(table.table_id)
+                    yield {"oid": oid, "adrelid": relation, "adnum": number, "adbin": default}
+
+    def _indexes(self) -> Iterator[Row]:
+        for table, index, _, oid in self.indexes:
+            columns = _index_columns(table, index)
+            keys = table.primary_key if index is None else index.columns
+            yield {
+                "indexrelid": oid,
+                "indrelid": oids.table_oid(table.table_id),
+                "indnatts": len(columns),
+                "indnkeyatts": len(keys),
+                "indisunique": int(index is None or index.unique),
+                "indisprimary": int(index is None),
+                **dict.fromkeys(("indimmediate", "indisvalid", "indisready", "indislive"), 1),
+                "indkey": numbers_of(table, columns),
+                **{name: (0,) * len(keys) for name in ("indcollation", "indclass", "indoption")},
+                "indexprs": ", ".join(index.expressions) or None if index is not None else None,
+                "indpred": index.predicate or None if index is not None else None,
+            }
+
+    def _constraint_rows(self) -> Iterator[Row]:
+        for entry in self.constraints:
+            parent = entry.parent
+            row: dict[str, Any] = {
+                "oid": entry.oid,
+                "conname": entry.name,
+                "contype": entry.kind,
+                "connamespace": oids.PUBLIC_NAMESPACE,
+                "convalidated": 1,
+                "conislocal": 1,
+                "conrelid": oids.table_oid(entry.table.table_id),
+                "conindid": entry.rests_on,
+                "connoinherit": int(entry.kind != "c"),
+                "conkey": numbers_of(entry.table, entry.columns),
+                "conbin": entry.expression,
+            }
+            if parent is not None:
+                row |= {"confrelid": oids.table_oid(parent.table_id), "confupdtype": "a"}
+                row |= {"confdeltype": "a", "confmatchtype": "s"}
+                row["confkey"] = numbers_of(parent, entry.parent_columns)
+            yield row
+
+    def _types(self) -> Iterator[Row]:
+        common = {"typnamespace": oids.CATALOG_NAMESPACE, "typowner": oids.OWNER}
+        common |= {"typisdefined": 1, "typtypmod": -1}
+        for name, numbers in NUMBERS.items():
+            called = text.PG_NAMES.get(name, name)
+            collation = oids.DEFAULT_COLLATION if name in _COLLATED else 0
+            yield {
+                **common,
+                "oid": numbers.oid,
+                "typname": called,
+                "typlen": numbers.size,
+                "typtype": "p" if name == "void" else "b",
+                "typdelim": ",",
+                "typbyval": int(0 < numbers.size <= 8),
+                "typcategory": _CATEGORIES.get(name, "U"),
+                "typispreferred": int(name in _PREFERRED),
+                "typarray": numbers.array_oid,
+                "typcollation": collation,
+                "typelem": NUMBERS['"char"'].oid if name == "name" else 0,
+                "typinput": f"{called}in",
+                "typoutput": f"{called}out",
+            }
+            if numbers.array_oid:
+                yield {
+                    **common,
+                    "oid": numbers.array_oid,
+                    "typname": f"_{called}",
+                    "typlen": -1,
+                    "typtype": "b",
+                    "typdelim": ",",
+                    "typcategory": "A",
+                    "typelem": numbers.oid,
+                    "typcollation": collation,
+                    "typinput": "array_in",
+                    "typoutput": "array_out",
+                }
+
+
+def numbers_of(table: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]:
+    """attnum of columns; 0 of an expression."""
+    numbers = {column.element_id: n for n, column in enumerate(text.columns_of(table), 1)}
+    return tuple(numbers.get(element, 0) for element in element_ids)
+
+
+def _index_columns(table: Descriptor, index: Index | None) -> tuple[int, ...]:
+    return table.primary_key if index is None else (*index.columns, *index.included)
+
+
+def _attribute(relation: int, number: int, name: str, kind: Type) -> dict[str, Any]:
+    return {
+        "attrelid": relation,
+        "attname": name,
+        "attnum": number,
+        "atttypid": oid_of(kind),
+        "atttypmod": modifier_of(kind),
+        "attlen": size_of(kind),
+        "attstattarget": -1,
+        "attcacheoff": -1,
+        "attislocal": 1,
+        "attbyval": int(0 < size_of(kind) <= 8),
+        "attcollation": oids.DEFAULT_COLLATION if kind.name in _COLLATED else 0,
+    }
+
+
+def _namespaces() -> Iterator[Row]:
+    for oid, name in (
+        (oids.CATALOG_NAMESPACE, PG_CATALOG),
+        (oids.PUBLIC_NAMESPACE, "public"),
+        (oids.INFORMATION_NAMESPACE, INFORMATION_SCHEMA),
+    ):
+        yield {"oid": oid, "nspname": name, "nspowner": oids.OWNER}
+
+
+def _access_methods() -> Iterator[Row]:
+    yield {"oid": oids.HEAP, "amname": "heap", "amtype": "t", "amhandler": "heap_tableam_handler"}
+    yield {"oid": oids.BTREE, "amname": "btree", "amtype": "i", "amhandler": "bthandler"}
+
+
+_MASK: Final = 0xFFFF_FFFF
+_UTF8: Final = 6
+_COLLATION: Final[Row] = {
+    "oid": oids.DEFAULT_COLLATION,
+    "collname": "default",
+    "collowner": oids.OWNER,
+    "collnamespace": oids.CATALOG_NAMESPACE,
+    "collprovider": "d",
+    "collencoding": -1,
+    "collisdeterministic": 1,
+}
+_DATABASE: Final[Row] = {
+    "oid": oids.DATABASE,
+    "datdba": oids.OWNER,
+    "encoding": _UTF8,
+    "datlocprovider": "c",
+    "datallowconn": 1,
+    "datconnlimit": -1,
+    "datcollate": "C.UTF-8",
+    "datctype": "C.UTF-8",
+}
+_ROLE: Final[Row] = {
+    "oid": oids.OWNER,
+    "rolsuper": 1,
+    "rolinherit": 1,
+    "rolcreatedb": 1,
+    "rolcanlogin": 1,
+    "rolconnlimit": -1,
+}
+_NOTHING: Final[Mapping[str, Any]] = {"text": "", "name": "", '"char"': ""}
+
+
+def _whole(relation: Relation, row: Row) -> tuple[Any, ...]:
+    unknown = row.keys() - {column.name for column in relation.columns}
+    assert not unknown, f"{relation.name} has no {sorted(unknown)}"
+    return tuple(
+        row[column.name]
+        if column.name in row
+        else None
+        if column.name in relation.nullable
+        else ()
+        if isinstance(column.type, ArrayOf)
+        else _NOTHING.get(column.type.name, 0)
+        for column in relation.columns
+    )

@@ -1,0 +1,152 @@
+"""Types, columns, indexes and constraints written as PostgreSQL writes them for its clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of, type_of_oid
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import EXPRESSION, Check, Column, ForeignKey, Index
+from leasehold.schema.states import READABLE
+from leasehold.schema.types import Type
+from leasehold.sql.text_form import to_text
+
+WRITTEN: Final[Mapping[str, str]] = {
+    "varchar": "character varying",
+    "char": "character",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+}
+"""Types that PostgreSQL writes in words of its own."""
+PG_NAMES: Final[Mapping[str, str]] = {
+    "boolean": "bool",
+    '"char"': "char",
+    "bigint": "int8",
+    "smallint": "int2",
+    "integer": "int4",
+    "double precision": "float8",
+    "char": "bpchar",
+}
+"""typname of types that are called otherwise here."""
+_PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
+_BARE: Final = frozenset({"smallint", "integer", "boolean"})
+_RESERVED: Final = frozenset(
+    {
+        *("all", "and", "any", "array", "as", "asc", "both", "case", "cast", "check", "collate"),
+        *("column", "constraint", "create", "default", "desc", "distinct", "do", "else", "end"),
+        *("except", "false", "for", "foreign", "from", "grant", "group", "having", "in", "into"),
+        *("limit", "not", "null", "offset", "on", "only", "or", "order", "primary", "references"),
+        *("select", "some", "table", "then", "to", "true", "union", "unique", "user", "using"),
+        *("when", "where", "window", "with"),
+    }
+)
+_HEADER: Final = 4
+
+
+def columns_of(table: Descriptor) -> list[Column]:
+    """Those that a query may name, in the order of their numbers (attnum)."""
+    return [column for column in table.columns if column.state in READABLE]
+
+
+def quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name) and name not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def format_type(oid: int | None, modifier: int | None) -> str | None:
+    """`character varying(5)`, `numeric(10,2)`, `integer[]`; ??? for what nobody knows."""
+    if oid is None:
+        return None
+    kind = type_of_oid(oid)
+    if kind is None:
+        return "???" if oid else "-"
+    if isinstance(kind, ArrayOf):
+        return _with_modifier(kind.element.name, modifier) + "[]"
+    return _with_modifier(kind.name, modifier)
+
+
+def type_text(kind: WireType) -> str:
+    """The same without a modifier."""
+    return str(format_type(oid_of(kind), None))
+
+
+def default_text(column: Column) -> str | None:
+    """What stands behind DEFAULT, or a generated column's expression; None: neither."""
+    if column.generated and column.derived is not None:
+        return column.derived.expression
+    if column.default_expression:
+        return column.default_expression
+    if column.default is None:
+        return None
+    return literal(column.type, column.default)
+
+
+def literal(kind: Type, value: Any) -> str:
+    text = to_text(kind, value)
+    if kind.name in _BARE and not text.startswith("-"):
+        return text
+    return "'" + text.replace("'", "''") + "'::" + type_text(kind)
+
+
+def index_text(table: Descriptor, index: Index | None, name: str) -> str:
+    """CREATE INDEX …; `index` None: of the primary key."""
+    unique = "UNIQUE " if index is None or index.unique else ""
+    keys = ", ".join(index_keys(table, index))
+    text = (
+        f"CREATE {unique}INDEX {quoted(name)} ON public.{quoted(table.name)} USING btree ({keys})"
+    )
+    if index is not None and index.included:
+        text += f" INCLUDE ({', '.join(_names(table, index.included))})"
+    return text + (f" WHERE ({index.predicate})" if index is not None and index.predicate else "")
+
+
+def index_keys(table: Descriptor, index: Index | None) -> list[str]:
+    """Columns and expressions in the order of the key."""
+    if index is None:
+        return _names(table, table.primary_key)
+    expressions = iter(index.expressions)
+    return [
+        _expression(next(expressions)) if one == EXPRESSION else quoted(table.by_id[one].name)
+        for one in index.columns
+    ]
+
+
+def check_text(check: Check) -> str:
+    return f"CHECK ({check.expression})"
+
+
+def unique_text(table: Descriptor, index: Index) -> str:
+    return f"UNIQUE ({', '.join(index_keys(table, index))})"
+
+
+def primary_key_text(table: Descriptor) -> str:
+    return f"PRIMARY KEY ({', '.join(_names(table, table.primary_key))})"
+
+
+def foreign_key_text(table: Descriptor, key: ForeignKey, parent: Descriptor) -> str:
+    columns = ", ".join(_names(table, key.columns))
+    referred = ", ".join(_names(parent, key.parent_columns))
+    return f"FOREIGN KEY ({columns}) REFERENCES {quoted(parent.name)}({referred})"
+
+
+def _names(table: Descriptor, element_ids: Iterable[int]) -> list[str]:
+    return [quoted(table.by_id[one].name) for one in element_ids]
+
+
+def _expression(text: str) -> str:
+    """A call stands as it is, anything else in parentheses."""
+    return text if re.fullmatch(r"\w+\([^()]*\)", text) else f"({text})"
+
+
+def _with_modifier(name: str, modifier: int | None) -> str:
+    written = WRITTEN.get(name, name)
+    if modifier is None or modifier < _HEADER:
+        return written
+    size = modifier - _HEADER
+    if name == "numeric":
+        scale = ((size & 0x7FF) ^ 1024) - 1024
+        return f"{written}({size >> 16},{scale})"
+    return f"{written}({size})" if name in ("varchar", "char") else written
