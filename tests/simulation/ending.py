@@ -97,9 +97,8 @@ def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
             for m in bus.read(topics.versions_history.name)
             if m.key == b"%d" % table and m.value is not None
         ]
-        first = 1
-        if descriptor.former:  # it goes on from another's numbers
-            first = sim.reference.catalog.versions(table)[0].version
+        # One with another key goes on from its former table's numbers, which may be collected.
+        first = published[0] if descriptor.former else 1
         dense = list(range(first, descriptor.version + 1))
         demand(published == dense, "D2", f"{descriptor.name}: versions {published}")
 

@@ -26,7 +26,7 @@ ROOMY_BYTES: Final = 100_000
 # What a statement may be refused with: names come and go beside it, one job at a time per table.
 BY_NAME: Final = {"42P01", "42P07", "42701", "42703", "42704", "2BP01", "42P16", "55006", "0A000"}
 OF_GENERATED: Final = "42P17"
-BY_VALUE: Final = {"23502", "22P02", "22003", "22001", "42804"}
+BY_VALUE: Final = {"23502", "22P02", "22003", "22001", "42804", "42883"}
 DDL_CODES: Final = BY_NAME | BY_VALUE | {"42830", OF_GENERATED}
 ROW_CODES: Final = {
     "42P01",
