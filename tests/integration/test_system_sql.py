@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold import ChangeProducer
-from tests.integration.system_cluster import running, settings_of
+from tests.integration.system_cluster import running
 
 NODES = ("m1", "r1", "r2", "changefeed")
 
@@ -25,17 +26,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         yield made
 
 
+ADDED = 15
+
+
+def environment(cluster: LocalCluster, place: int) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(cluster.ports.sql[place]),
+        "PGUSER": "leasehold",
+        "PGDATABASE": cluster.cluster_settings.database,
+    }
+
+
 def psql(cluster: LocalCluster, place: int, text: str) -> str:
     """What psql prints, tuples only."""
     done = subprocess.run(
         ["psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", text],
-        env={
-            **os.environ,
-            "PGHOST": "127.0.0.1",
-            "PGPORT": str(cluster.ports.sql[place]),
-            "PGUSER": "leasehold",
-            "PGDATABASE": cluster.cluster_settings.database,
-        },
+        env=environment(cluster, place),
         capture_output=True,
         text=True,
         timeout=60,
@@ -56,11 +64,7 @@ def connect(cluster: LocalCluster, place: int) -> psycopg.Connection[tuple[objec
 
 def test_what_a_new_user_tries(cluster: LocalCluster) -> None:
     psql(cluster, 0, "CREATE TABLE seats (flight int PRIMARY KEY, free int NOT NULL)")
-    with ChangeProducer(settings_of(cluster, "setup")) as producer:
-        for flight in range(1, 6):
-            row = {"table": "seats", "op": "insert", "key": {"flight": flight}}
-            values = {"values": {"free": flight * 10}}
-            assert producer.submit({**row, **values}).result(30).lsn
+    psql(cluster, 1, "INSERT INTO seats SELECT f, f * 10 FROM generate_series(1, 5) f")
     for place in (0, 1):  # answered commits are on every coherent node
         assert psql(cluster, place, "SELECT count(*), sum(free) FROM seats") == "5|150"
     assert psql(cluster, 1, "SELECT version()").startswith("PostgreSQL 15")
@@ -85,6 +89,57 @@ def test_psycopg_reads_in_a_block_with_parameters_and_prepared(cluster: LocalClu
             cursors = [connection.execute("SELECT %s::int + 1", (n,)) for n in range(3)]
         assert [c.fetchone() for c in cursors] == [(1,), (2,), (3,)]
         assert connection.info.server_version == 150000
+
+
+def test_no_increment_is_lost_between_writers_on_two_replicants(cluster: LocalCluster) -> None:
+    """Each in a block of two statements; after a verify error the replicant runs them again."""
+
+    def add(place: int) -> int:
+        with connect(cluster, place) as connection:
+            for _ in range(ADDED):
+                with connection.transaction():
+                    connection.execute("UPDATE seats SET free = free + 1 WHERE flight = 1")
+                    connection.execute("UPDATE seats SET free = free - 1 WHERE flight = 2")
+        return place
+
+    psql(cluster, 0, "UPDATE seats SET free = 0 WHERE flight IN (1, 2)")
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(add, (0, 0, 1, 1))) == [0, 0, 1, 1]
+    for place in (0, 1):
+        told = psql(cluster, place, "SELECT free FROM seats WHERE flight <= 2 ORDER BY flight")
+        assert told.split() == [str(4 * ADDED), str(-4 * ADDED)]
+
+
+def test_copy_and_rows_given_back(cluster: LocalCluster) -> None:
+    with connect(cluster, 0) as connection, connection.cursor() as cursor:
+        with cursor.copy("COPY seats (flight, free) FROM STDIN") as copy:
+            for flight in range(1_000, 1_100):
+                copy.write_row((flight, 1))
+        assert cursor.rowcount == 100
+        cursor.execute("DELETE FROM seats WHERE flight >= %s RETURNING flight", (1_098,))
+        assert sorted(cursor.fetchall()) == [(1_098,), (1_099,)]
+        connection.commit()
+    assert psql(cluster, 1, "SELECT count(*) FROM seats WHERE flight >= 1000") == "98"
+
+
+def test_pgbench_reads_and_updates(cluster: LocalCluster, tmp_path: Path) -> None:
+    script = tmp_path / "update.sql"
+    script.write_text(
+        "\\set f random(1000, 1097)\n"
+        "UPDATE seats SET free = free + 1 WHERE flight = :f;\n"
+        "SELECT free FROM seats WHERE flight = :f;\n"
+    )
+    for mode in ("simple", "extended", "prepared"):
+        done = subprocess.run(
+            ["pgbench", "-n", "-M", mode, "-c", "2", "-t", "20", "-f", str(script)],
+            env=environment(cluster, 0),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert not done.returncode, done.stderr
+        assert "number of failed transactions: 0" in done.stdout, done.stdout
 
 
 def test_a_replicant_that_stops_says_so_and_gives_its_leases_back(cluster: LocalCluster) -> None:

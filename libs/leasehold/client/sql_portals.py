@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
-from leasehold.client.sql_transaction import SqlTransaction, Types
+from leasehold.client.sql_transaction import Asked, SqlTransaction, Types
 from leasehold.pgwire.session import Column, CopyTarget, Fetched
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.pgwire.wire_types import WireType
@@ -38,8 +38,11 @@ class RunsOne(Protocol):
 
     def limits(self) -> Limits: ...
 
-    def run(self, statement: SessionStatement, work: Callable[[], T]) -> T:
-        """As the one statement that runs now: it can be cancelled, and its errors are placed."""
+    def run(
+        self, statement: SessionStatement, work: Callable[[], T], asked: Asked | None = None
+    ) -> T:
+        """As the one statement that runs now: it can be cancelled, its errors are placed, and what
+        was `asked` is remembered as failed."""
         ...
 
 
@@ -62,10 +65,10 @@ class PreparedStatement:
         return self.statement.leaves_failed_block
 
 
-def columns_of(plan: Plan) -> tuple[Column, ...]:
-    """As clients are told of them."""
-    if plan.explain:
-        return (Column("QUERY PLAN", Type("text")),)
+def columns_of(plan: Plan) -> tuple[Column, ...] | None:
+    """As clients are told of them; None: no rows come."""
+    if plan.columns is None:
+        return None
     places = {d.table_id: _places(d) for d in plan.tables.values()}
     found = []
     for name, kind, origin, _ in map(_parts, plan.columns or ()):
@@ -90,7 +93,7 @@ def check_same(prepared: PreparedStatement, plan: Plan) -> None:
     """Raises CachedResultChanged: what the client was told of no longer holds."""
     if tuple(plan.parameters) != tuple(prepared.parameters) or [
         (c.name, c.type) for c in prepared.columns or ()
-    ] != [(c.name, c.type) for c in columns_of(plan)]:
+    ] != [(c.name, c.type) for c in columns_of(plan) or ()]:
         raise CachedResultChanged("cached plan must not change result type")
 
 
@@ -133,7 +136,9 @@ class QueryPortal:
         self._tag = "SELECT"
 
     def fetch(self, rows_max: int) -> Fetched:
-        return self._session.run(self._prepared.statement, lambda: self._fetch(rows_max))
+        prepared = self._prepared
+        asked = Asked(prepared.statement.text, prepared.types, tuple(self._values))
+        return self._session.run(prepared.statement, lambda: self._fetch(rows_max), asked)
 
     def _fetch(self, rows_max: int) -> Fetched:
         if self._rows is None:

@@ -12,8 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.client.serving_node import SqlNode
+from leasehold.client.sql_commit import commit
+from leasehold.client.sql_copy import CopyPortal, copied, format_of
 from leasehold.client.sql_portals import (
     Answer,
     CommandPortal,
@@ -29,12 +32,14 @@ from leasehold.client.sql_schema import (
     submit_change,
     tag_of,
 )
-from leasehold.client.sql_transaction import SqlTransaction, plan_types
+from leasehold.client.sql_transaction import Asked, SqlTransaction, Step, plan_types
 from leasehold.model.errors import (
     FeatureNotSupported,
+    LeaseholdError,
     NotCoherent,
     QueryCanceled,
     Refused,
+    VerifyError,
 )
 from leasehold.pgwire.session import (
     Column,
@@ -49,8 +54,9 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction
 from leasehold.pgwire.wire_types import WireType
+from leasehold.schema.elements import Moment
 from leasehold.schema.types import Type
-from leasehold.sql.functions_session import Caller
+from leasehold.sql.functions_session import Caller, CallersMoment
 from leasehold.sql.moment_text import zone_of
 from leasehold.sql.query_plan import Plans
 from leasehold.sql.session_grammar import read_text, shifted
@@ -76,18 +82,24 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
-from leasehold.transaction.block import Block, Standing, TransactionActive
+from leasehold.transaction.block import (
+    Block,
+    ReadOnlyTransaction,
+    Standing,
+    TransactionActive,
+)
 from leasehold.transaction.isolation import Isolation, Level, isolation_of
 
 T = TypeVar("T")
 MS: Final = 1_000
+SEED_BYTES: Final = 16
+STATEMENT_TRIES_MAX: Final = 20
 _TEXT: Final = Type("text")
 _STATUS: Final = {
     Standing.IDLE: Status.IDLE,
     Standing.OPEN: Status.BLOCK,
     Standing.FAILED: Status.FAILED,
 }
-_WRITES: Final = frozenset({"insert", "update", "delete"})
 
 
 class SqlSession:
@@ -166,9 +178,10 @@ class SqlSession:
         meaning = statement.meaning
         known = plan_types(types)
         if isinstance(meaning, RowStatement):
-            return self.run(statement, lambda: self._prepare_rows(statement, known))
+            asked = Asked(statement.text, known, ())
+            return self.run(statement, lambda: self._prepare_rows(statement, known), asked)
         if isinstance(meaning, CopyIn):
-            raise FeatureNotSupported("COPY … FROM STDIN is not supported yet: INSERT the rows")
+            return self.run(statement, lambda: self._prepare_copy(statement, meaning))
         if isinstance(meaning, SchemaStatement):
             columns = (Column("QUERY PLAN", _TEXT),) if meaning.explains else None
             return PreparedStatement(statement, known, (), columns, self._open_change)
@@ -214,8 +227,11 @@ class SqlSession:
 
     # ------------------------------------------------------------ one statement
 
-    def run(self, statement: SessionStatement, work: Callable[[], T]) -> T:
-        """As the one thing that runs now: it can be cancelled, and its errors are placed."""
+    def run(
+        self, statement: SessionStatement, work: Callable[[], T], asked: Asked | None = None
+    ) -> T:
+        """As the one thing that runs now: it can be cancelled, its errors are placed, and what was
+        `asked` is remembered as failed."""
         limit_s = self.time_limits.statement_s
         self._deadline_s = time.monotonic() + limit_s if limit_s else None
         with self._lock:
@@ -223,12 +239,22 @@ class SqlSession:
         try:
             return work()
         except QueryCanceled as error:
+            self._remember_failure(asked, error)
             raise self._why_stopped() or error from None
-        except Refused as error:
+        except LeaseholdError as error:
+            self._remember_failure(asked, error)
+            if not isinstance(error, Refused):
+                raise
             raise shifted(error, statement.offset) from error
         finally:
             with self._lock:
                 self._running = False
+
+    def _remember_failure(self, asked: Asked | None, error: LeaseholdError) -> None:
+        """A client may take another path after it: a replay has to fail likewise (T2)."""
+        in_block = self._block.standing is Standing.OPEN
+        if asked is not None and in_block and self._transaction is not None:
+            self._transaction.did(Step(asked, sqlstate=error.sqlstate))
 
     def _stopped(self) -> bool:
         return self._cancelled is not None or (
@@ -250,16 +276,18 @@ class SqlSession:
             in_block = self._block.standing is not Standing.IDLE
             isolation = (in_block and self._block.isolation) or self._default_isolation()
             self._settings.begin()
-            self._transaction = SqlTransaction(
-                self._node,
-                self._plans,
-                isolation,
-                self._caller,
-                self._label if in_block else None,
-                self._wait_coherent,
-            )
+            moment = CallersMoment.of(unix_us(), random_bytes(SEED_BYTES), self._caller)
+            self._transaction = self._fresh(isolation, moment, block=in_block)
             self._block.used = in_block
         return self._transaction
+
+    def _fresh(self, isolation: Isolation, moment: Moment, *, block: bool) -> SqlTransaction:
+        """A block is known by name to those who wait for it."""
+        node = self._node
+        reads = node.reads(self._label) if block else node.single_read()
+        return SqlTransaction(
+            reads, self._plans, isolation, moment, self._wait_coherent, block=block
+        )
 
     def _wait_coherent(self) -> None:
         """As long as the session asks for. Raises NotCoherent, or why it was stopped."""
@@ -279,7 +307,32 @@ class SqlSession:
     def _end(self, *, committed: bool) -> None:
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
-            transaction.close()
+            try:
+                if committed:
+                    self._commit_writes(transaction)
+            except BaseException:
+                self._settings_end(committed=False)
+                raise
+            finally:
+                transaction.close()
+        self._settings_end(committed=committed)
+
+    def _commit_writes(self, transaction: SqlTransaction) -> None:
+        """Raises what COMMIT can fail with."""
+        in_block = self._block.standing is not Standing.IDLE
+        settings = self._settings
+        replays_max = 0
+        if settings.on("leasehold.verifyretry"):
+            replays_max = int(settings["leasehold.replays_max"])
+        commit(
+            transaction,
+            self._node,
+            lambda: self._fresh(transaction.isolation, transaction.moment, block=in_block),
+            replays_max=replays_max,
+            limits=self.limits(),
+        )
+
+    def _settings_end(self, *, committed: bool) -> None:
         changed = self._settings.end(committed=committed)
         self._reports += [SettingChanged(name, value) for name, value in changed.items()]
         if changed:
@@ -294,19 +347,82 @@ class SqlSession:
     def _prepare_rows(
         self, statement: SessionStatement, types: tuple[Type | None, ...]
     ) -> PreparedStatement:
-        assert isinstance(statement.meaning, RowStatement)
-        if statement.meaning.verb in _WRITES:
-            raise FeatureNotSupported(
-                f"{statement.meaning.verb.upper()} is not supported yet: send changes as requests"
-                " (leasehold submit)"
-            )
         plan = self.transaction().plan(statement.text, types)
-        return PreparedStatement(
-            statement, types, plan.parameters, columns_of(plan), self._open_query
-        )
+        writes = plan.write is not None and not plan.explain
+        opened = self._open_write if writes else self._open_query
+        return PreparedStatement(statement, types, plan.parameters, columns_of(plan), opened)
 
     def _open_query(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
         return QueryPortal(self, prepared, values)
+
+    def _open_write(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+        asked = Asked(prepared.statement.text, prepared.types, tuple(values))
+
+        def work() -> Answer:
+            return self.run(prepared.statement, lambda: self._write(prepared, asked), asked)
+
+        return CommandPortal(work)
+
+    def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
+        self._check_may_write()
+        transaction = self.transaction()
+        transaction.says(asked.text)
+        for left in range(STATEMENT_TRIES_MAX, 0, -1):
+            try:
+                return self._written(transaction, prepared, asked)
+            except VerifyError:
+                if left == 1 or not transaction.isolation.replays:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _written(
+        self, transaction: SqlTransaction, prepared: PreparedStatement, asked: Asked
+    ) -> Answer:
+        snapshot, plan = transaction.planned(asked.text, asked.types)
+        try:
+            check_same(prepared, plan)
+            written = transaction.write(plan, snapshot, asked.values, self.limits())
+        finally:
+            transaction.let_go(snapshot)
+        transaction.did(Step(asked, written.count, tuple(written.rows)))
+        zero = "0 " if plan.tag == "INSERT" else ""
+        return Answer(f"{plan.tag} {zero}{written.count}", written.rows)
+
+    def _prepare_copy(self, statement: SessionStatement, said: CopyIn) -> PreparedStatement:
+        """COPY is an INSERT for each of its rows."""
+        transaction = self.transaction()
+        text, columns = copied(said, transaction.descriptor(said.table))
+        form = format_of(said)
+        types = plan_types([column.type for column in columns])
+
+        def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+            self._check_may_write()
+            return CopyPortal(said.table, columns, form, take)
+
+        def take(row: Sequence[Any]) -> None:
+            asked = Asked(text, types, tuple(row))
+            self.run(statement, lambda: self._insert(asked), asked)
+
+        return PreparedStatement(statement, types, (), None, opened)
+
+    def _insert(self, asked: Asked) -> None:
+        transaction = self.transaction()
+        snapshot, plan = transaction.planned(asked.text, asked.types)
+        try:
+            written = transaction.write(plan, snapshot, asked.values, self.limits())
+        finally:
+            transaction.let_go(snapshot)
+        transaction.did(Step(asked, written.count))
+
+    def _check_may_write(self) -> None:
+        read_only = self._settings.on("transaction_read_only")
+        if self._block.standing is Standing.IDLE:
+            read_only = self._settings.on("default_transaction_read_only")
+        if read_only:
+            raise ReadOnlyTransaction("cannot write in a read-only transaction")
+        isolation = self.transaction().isolation
+        if isolation.verifies_reads:
+            self._check_level(isolation, read_only=False)
 
     # ------------------------------------------------------------ schema changes
 
@@ -378,7 +494,7 @@ class SqlSession:
         """The transaction's, as SHOW tells them while it lasts."""
         isolation = self._block.isolation
         assert isolation is not None
-        spoken = _SPOKEN.get(isolation.level, isolation.level.value)
+        spoken = _SPOKEN.get(isolation.level, "read committed")
         self._settings.set("transaction_isolation", spoken, local=True)
         only = "on" if self._block.read_only else "off"
         self._settings.set("transaction_read_only", only, local=True)
@@ -410,7 +526,7 @@ class SqlSession:
             self._show_modes()
 
     def _savepoint(self, said: Savepoint) -> Answer:
-        self._block.savepoint(said.name, 0)
+        self._block.savepoint(said.name, self.transaction().savepoint())
         return Answer("SAVEPOINT")
 
     def _release(self, said: Release) -> Answer:
@@ -418,7 +534,7 @@ class SqlSession:
         return Answer("RELEASE")
 
     def _roll_back_to(self, said: RollbackTo) -> Answer:
-        self._block.roll_back_to(said.name)
+        self.transaction().roll_back_to(self._block.roll_back_to(said.name))
         return Answer("ROLLBACK")
 
     def _set_modes(self, said: SetModes) -> Answer:

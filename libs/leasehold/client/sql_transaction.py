@@ -1,26 +1,57 @@
-"""One transaction of a SQL session: what it has pinned, which moment it sees, what it reads."""
+"""One transaction of a SQL session: what it has pinned, which moment it sees, what it reads and
+writes, and what of that was answered, in case it has to run again (T2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import Limits, Rows, run
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.adapters.sqlite_write import Writing, Written, own_rows
 from leasehold.client.replica_reads import Reads
-from leasehold.client.serving_node import SqlNode
+from leasehold.client.sql_writes import apply
+from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
+from leasehold.model.errors import RequestTooLarge, StaleVersion
+from leasehold.model.records import ChangeRequest, Image, Key, OnConflict
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Moment
 from leasehold.schema.types import KNOWN, Type
-from leasehold.sql.functions_session import Caller, CallersMoment
 from leasehold.sql.query_plan import Plans, Prepared
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
 
-SEED_BYTES: Final = 16
+STEPS_MAX: Final = 10_000
 Types = tuple[Type | None, ...]
 CoherentWait = Callable[[], None]
+OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
+
+
+class Asked(NamedTuple):
+    """A statement as it was run."""
+
+    text: str
+    types: Types
+    values: tuple[Any, ...]
+
+
+class Step(NamedTuple):
+    """What a replay does again, and what was answered: `rowcount` and `rows` of a write, or the
+    SQLSTATE it failed with. `back`: a ROLLBACK TO the state before step number `back`."""
+
+    asked: Asked | None
+    rowcount: int = 0
+    rows: tuple[Any, ...] = ()
+    sqlstate: str = ""
+    back: int = -1
+
+
+class Savepoint(NamedTuple):
+    """How far a transaction was: its writes, and its steps."""
+
+    writes: Mark
+    step: int
 
 
 class SqlTransaction:
@@ -29,19 +60,21 @@ class SqlTransaction:
 
     def __init__(
         self,
-        node: SqlNode,
+        reads: Reads,
         plans: Plans,
         isolation: Isolation,
-        caller: Caller,
-        label: str | None,
+        moment: Moment,
         wait_coherent: CoherentWait,
+        *,
+        block: bool,
     ) -> None:
-        """`label` names a block to those who wait for it; None: no block."""
         self.isolation = isolation
-        self.moment = CallersMoment.of(unix_us(), random_bytes(SEED_BYTES), caller)
+        self.moment = moment
+        self.steps: list[Step] = []
         self._plans = plans
-        self._block = label is not None
-        self._reads: Reads = node.single_read() if label is None else node.reads(label)
+        self._block = block
+        self._reads = reads
+        self._writes = WriteSet(reads)
         self._wait_coherent = wait_coherent
         self._kept: SqliteSnapshot | None = None
 
@@ -57,15 +90,24 @@ class SqlTransaction:
         self.let_go(snapshot)
         return plan
 
+    def descriptor(self, table: str) -> Descriptor:
+        """As this transaction sees it. Raises UnknownTable."""
+        snapshot = self.snapshot()
+        try:
+            return snapshot.newest(table) if self._kept or not self._block else self._pin(table)
+        finally:
+            self.let_go(snapshot)
+
     def planned(self, text: str, types: Types) -> tuple[SqliteSnapshot, Prepared]:
         """Of a block the versions first, which are pinned, then the snapshot: it then holds them,
         or is too new for them, which `read` finds out."""
+        shadowed = frozenset(self._own_tables())
         if self._block and not self.isolation.one_moment:
-            plan = self._plans.get(text, self._pin, types)
+            plan = self._plans.get(text, self._pin, types, shadowed)
             return self.snapshot(), plan
         snapshot = self.snapshot()
         try:
-            return snapshot, self._plans.get(text, snapshot.newest, types)
+            return snapshot, self._plans.get(text, snapshot.newest, types, shadowed)
         except BaseException:
             self.let_go(snapshot)
             raise
@@ -94,10 +136,92 @@ class SqlTransaction:
     def read(
         self, plan: Prepared, snapshot: SqliteSnapshot, values: Sequence[Any], limits: Limits
     ) -> Rows:
-        if self._block:
-            for descriptor in plan.tables.values():
-                check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
-        return run(snapshot.connection, plan, values, moment=self.moment, limits=limits)
+        """Rows of a query as they are wanted; where own rows are among them, all at once."""
+        self._check(plan, snapshot)
+        connection = snapshot.connection
+        own = self._own_of(plan)
+        if not own:
+            return run(connection, plan, values, moment=self.moment, limits=limits)
+        with own_rows(connection, own):
+            found = run(connection, plan, values, moment=self.moment, limits=limits).all()
+        return Rows(connection, "", (), ready=found)
+
+    def _check(self, plan: Prepared, snapshot: SqliteSnapshot) -> None:
+        for descriptor in plan.tables.values() if self._block else ():
+            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+
+    def _own_tables(self) -> OwnTables:
+        if not self.isolation.own_writes or not self._writes.operations:
+            return {}
+        return self._writes.own_images()
+
+    def _own_of(self, plan: Prepared) -> OwnTables:
+        used = {descriptor.table_id for descriptor in plan.tables.values()}
+        return {table: own for table, own in self._own_tables().items() if table in used}
+
+    # ------------------------------------------------------------ writing
+
+    def write(
+        self, plan: Prepared, snapshot: SqliteSnapshot, values: Sequence[Any], limits: Limits
+    ) -> Written:
+        """What the statement writes is in the write set then. Raises RequestTooLarge (54000),
+        StaleVersion, what the statement raises."""
+        assert plan.write is not None
+        self._check(plan, snapshot)
+        descriptor = plan.write.bound.descriptor
+        pinned = self._pin(descriptor.name)
+        if pinned.version != descriptor.version:
+            raise StaleVersion(
+                f"table {descriptor.name!r} was changed since this transaction has begun; run it"
+                " again",
+                table=descriptor.name,
+            )
+        with own_rows(snapshot.connection, self._own_of(plan)):
+            writing = Writing(snapshot.connection, plan, values, self.moment, limits)
+            written = writing.run()
+        if len(self._writes.operations) + len(written.writes) > OPERATIONS_MAX:
+            raise RequestTooLarge(
+                f"a transaction writes at most {OPERATIONS_MAX} rows: COMMIT more often"
+            )
+        mark = self._writes.mark() if len(written.writes) > 1 else None
+        try:
+            for each in written.writes:
+                apply(self._writes, descriptor, each)
+        except BaseException:
+            if mark is not None:
+                self._writes.back_to(mark)
+            raise
+        return written
+
+    @property
+    def has_written(self) -> bool:
+        return bool(self._writes.operations)
+
+    def savepoint(self) -> Savepoint:
+        return Savepoint(self._writes.mark(), len(self.steps))
+
+    def roll_back_to(self, savepoint: Savepoint) -> None:
+        self._writes.back_to(savepoint.writes)
+        self.did(Step(None, back=savepoint.step))
+
+    def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
+        return ChangeRequest(
+            request_id,
+            tuple(self._writes.operations),
+            on_conflict=on_conflict,
+            attempt=attempt,
+            used=self._reads.used(),
+        )
+
+    # ------------------------------------------------------------ running again
+
+    def did(self, step: Step) -> None:
+        """Raises RequestTooLarge."""
+        if len(self.steps) >= STEPS_MAX:
+            raise RequestTooLarge(
+                f"a transaction has at most {STEPS_MAX} statements that write: COMMIT more often"
+            )
+        self.steps.append(step)
 
     def close(self) -> None:
         if self._kept is not None:

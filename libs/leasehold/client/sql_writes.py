@@ -59,11 +59,13 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
             writing = Writing(snapshot.connection, prepared, values, moment, limits)
             written = writing.run()
     for write in written.writes:
-        _apply(writes, prepared.write.bound.descriptor, write)
+        apply(writes, prepared.write.bound.descriptor, write)
     return Executed(written.count, python_rows(prepared, written.rows), names)
 
 
-def _apply(writes: WriteSet, descriptor: Descriptor, write: RowWrite) -> None:
+def apply(writes: WriteSet, descriptor: Descriptor, write: RowWrite) -> None:
+    """What a statement does to one row becomes an operation. Raises what the write set raises, and
+    VerifyError when the row has gone meanwhile."""
     key = tuple(
         from_storage(column.type, value)
         for column, value in zip(descriptor.key_columns, write.key, strict=True)

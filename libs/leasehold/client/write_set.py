@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.model.errors import (
     DuplicateKey,
@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 OPERATIONS_MAX: Final = 10_000
 _UNDECIDED: Final = object()
 """In an own row: the default of a column that only the master can compute."""
+
+
+class Mark(NamedTuple):
+    """Of a write set: a savepoint."""
+
+    operations: int
+    own: Mapping[tuple[int, Key], dict[str, Any] | None]
 
 
 class WriteSet:
@@ -252,6 +259,15 @@ class WriteSet:
         """A row that a statement has found by itself: as if `get` had read it."""
         self._first_seen((descriptor.table_id, key), row)
         self._has_read((descriptor.table_id, key), descriptor, None)
+
+    def mark(self) -> Mark:
+        """How far it is, for `back_to`."""
+        return Mark(len(self.operations), dict(self._own))
+
+    def back_to(self, mark: Mark) -> None:
+        """What was written since the mark is forgotten; what was read since stays verified."""
+        del self.operations[mark.operations :]
+        self._own = dict(mark.own)
 
     def own_images(self) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
         """Rows that this transaction has written, by table id; None: deleted. Raises

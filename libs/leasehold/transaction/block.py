@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from leasehold.model.errors import Refused
 from leasehold.transaction.isolation import Isolation
@@ -42,13 +43,13 @@ class Standing(Enum):
 
 @dataclass
 class Block:
-    """`savepoints`: name and mark, oldest first; a mark says how much had been written."""
+    """`savepoints`: name and mark, oldest first; what a mark is, whoever runs statements knows."""
 
     standing: Standing = Standing.IDLE
     isolation: Isolation | None = None
     read_only: bool = False
     used: bool = False
-    savepoints: list[tuple[str, int]] = field(default_factory=list)
+    savepoints: list[tuple[str, Any]] = field(default_factory=list)
 
     def begin(self, isolation: Isolation, *, read_only: bool) -> bool:
         """False: there is one already, and nothing changes."""
@@ -80,7 +81,7 @@ class Block:
 
     # ------------------------------------------------------------ savepoints
 
-    def savepoint(self, name: str, mark: int) -> None:
+    def savepoint(self, name: str, mark: object) -> None:
         self._need_block("SAVEPOINT")
         self.savepoints.append((name, mark))
 
@@ -88,7 +89,7 @@ class Block:
         self._need_block("RELEASE SAVEPOINT")
         del self.savepoints[self._place(name) :]
 
-    def roll_back_to(self, name: str) -> int:
+    def roll_back_to(self, name: str) -> Any:
         """→ its mark. It stays, those after it go; a failed block is open again."""
         self._need_block("ROLLBACK TO SAVEPOINT")
         place = self._place(name)
