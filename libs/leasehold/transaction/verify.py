@@ -119,8 +119,11 @@ def verify(
         change = _decide(operation, descriptor, key, row, rules, moment)
         if change is None:
             return Decided((), (), versions, 0)
+        looked_at = _looked_at_the_end(descriptor, catalog)
+        if not looked_at and not descriptor.twin:
+            return Decided((change,), (row,), versions, 1)
         final = {}
-        if _looked_at_the_end(descriptor, catalog):
+        if looked_at:
             final[descriptor.table_id, key] = FinalRow(descriptor, row, change.image)
         touched = []
         if descriptor.twin:
