@@ -38,6 +38,8 @@ def found() -> Iterator[Mutation]:
         yield Mutation(frozenset({Switch("order", order.words)}), "model of the schema changes")
     for twin_rules in test_primary_key.RULES.values():
         yield Mutation(off(twin_rules), "model of another primary key")
+    for order_of_key in test_primary_key.UNSAFE:
+        yield Mutation(frozenset({Switch("order", order_of_key)}), "model of the primary key")
     for name in test_locks.OFF:
         yield Mutation(frozenset({Switch("locks", name)}), "model of the locks")
     for _, _, _, rules in simulation.OFF:

@@ -171,6 +171,18 @@ CODE: Final = (
         of("order", "CHECK does not wait for its column", "UNIQUE does not wait for its column")
         | of("order", "the column is hidden before its UNIQUE is let go"),
     ),
+    Rule(
+        "twins",
+        "while a primary key changes every write goes to both tables, in which a row has the same"
+        " genids; in delete-only it takes the row away, whatever it writes",
+        of("transaction", "twin_follows")
+        | of("order", "absent, then written", "the old table keeps rows when its writers leave it"),
+    ),
+    Rule(
+        "twins",
+        "two rows never meet in one of the other table: the new key is unique and not NULL first",
+        of("order", "the key is not unique first", "the key may be NULL"),
+    ),
 )
 """Rules that the documents do not have: found by the models."""
 
