@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from leasehold.schema.elements import Column
 from leasehold.schema.job import Status
+from leasehold.schema.numeric import decimal_of
 from tests.matrix.definition import Definition, Write
 from tests.matrix.world import World
 from tests.simulation.harm import demand
@@ -40,7 +43,7 @@ def demand_rows(world: World) -> None:
         demand(len(set(values)) == len(values), "rows", f"column {column}: {values}")
     demand(shown.keys() == expected.keys(), "rows", f"rows {sorted(shown)}, not {sorted(expected)}")
     for key, row in shown.items():
-        known = {name: expected[key].get(name) for name in row}
+        known = {name: _like(value, expected[key].get(name)) for name, value in row.items()}
         demand(row == known, "rows", f"row {key} is {row}, it should be {known}")
 
 
@@ -49,11 +52,23 @@ def _shown(world: World) -> Rows:
     snapshot = world.reference.store.open_snapshot()
     newest = snapshot.newest(world.newest.name)
     rows = {}
-    shown = [(name, column.element_id) for name, column in newest.by_name.items()]
+    shown = newest.by_name.items()
     for _, row in snapshot.scan(newest, None, None, rows_max=ROWS_MAX):
-        columns: dict[str, Any] = {name: row.values.get(e) for name, e in shown}
+        columns: dict[str, Any] = {
+            name: _compared(column, row.values.get(column.element_id)) for name, column in shown
+        }
         rows[int(columns.pop("id"))] = columns
     return rows
+
+
+def _compared(column: Column, value: Any) -> Any:
+    """Numbers are equal as numbers; of other types the storage value is what was given."""
+    return decimal_of(value) if column.type.name == "numeric" and value is not None else value
+
+
+def _like(found: Any, given: Any) -> Any:
+    """What a write gave, as a number where the column has numbers."""
+    return Decimal(given) if isinstance(found, Decimal) and given is not None else given
 
 
 def _accepted(world: World) -> Iterator[Accepted]:

@@ -41,7 +41,7 @@ from leasehold.schema.derived import relied_on, unlike, value_of
 from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
 from leasehold.schema.elements import ALL_ROWS
 from leasehold.schema.entries import breaks as breaks_entry
-from leasehold.schema.entries import exact_entry, key_words
+from leasehold.schema.entries import exact_entry, key_shown, key_words
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
 from leasehold.schema.verification import as_if_public
@@ -349,7 +349,7 @@ class TableCheck:
         names = ", ".join(key_words(self._newest, index))
 
         def words(values: Key) -> str:
-            shown = ", ".join(repr(value)[:80] for value in values)
+            shown = key_shown(self._newest, index, values)
             return f"unique index {index.name!r}: ({names}) = ({shown}) is in another row, too"
 
         # By value, so that the rows of a duplicate are listed together.

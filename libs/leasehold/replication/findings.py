@@ -16,7 +16,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.checking import breaks, condition_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import Check, ForeignKey, Index
-from leasehold.schema.entries import entry_of, key_of, key_words
+from leasehold.schema.entries import entry_of, key_of, key_shown, key_words
 from leasehold.schema.job import Job
 from leasehold.schema.job_moves import FINDINGS_MAX
 from leasehold.schema.job_rules import RULES, JobRules
@@ -107,7 +107,7 @@ def _judge_unique(descriptor: Descriptor, index: Index, store: Reader) -> Judge:
         other = next((tuple(o) for o in found if tuple(o) != key), None)
         if other is None:
             return ""
-        shown = ", ".join(repr(value)[:80] for value in values)
+        shown = key_shown(descriptor, index, values)
         return f"unique index {index.name!r}: ({names}) = ({shown}) is also in row {other!r:.200}"
 
     return judge

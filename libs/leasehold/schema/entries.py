@@ -17,7 +17,7 @@ from leasehold.model.records import Image, Key
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.states import DELETED
-from leasehold.schema.types import Type, sort_key_of
+from leasehold.schema.types import Type, sort_key_of, words_of
 from leasehold.sql.expression import compile_condition, compile_expression, type_of_expression
 
 Entry: TypeAlias = Key
@@ -123,6 +123,12 @@ def key_types(descriptor: Descriptor, index: Index) -> tuple[Type, ...]:
         else descriptor.by_id[column].type
         for column in index.columns
     )
+
+
+def key_shown(descriptor: Descriptor, index: Index, key: Key) -> str:
+    """The values of a key for people."""
+    kinds = key_types(descriptor, index)
+    return ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
 
 
 def key_words(descriptor: Descriptor, index: Index) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ def value_of(text: str) -> Any:
 
     Raises InvalidText (22P02), UntranslatableCharacter (22P05), OutOfRange, TooLong.
     """
+    if not isinstance(text, str):  # a damaged store may hold it
+        raise InvalidText(f"{text!r:.80} is no JSON")
     if len(text) > TEXT_CHARACTERS_MAX:
         raise TooLong(f"{len(text)} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
     try:

@@ -97,7 +97,15 @@ def stored_form(value: Decimal) -> str:
 
 
 def decimal_of(stored: str) -> Decimal:
-    """The number; a finite one has the exponent −scale, so its digits are those shown."""
+    """The number; a finite one has the exponent −scale, so its digits are those shown. Raises
+    InvalidText for what is no stored form, which a damaged store may hold."""
+    try:
+        return _decimal_of(stored)
+    except (TypeError, LookupError, ValueError, DecimalException) as error:
+        raise InvalidText(f"{stored!r:.80} is no stored numeric") from error
+
+
+def _decimal_of(stored: str) -> Decimal:
     sign, scale = stored[0], ord(stored[-1]) - _SCALE_ZERO
     if sign == "D":
         body = stored[1:-2]
@@ -115,13 +123,25 @@ def decimal_of(stored: str) -> Decimal:
     return Decimal(f"{'-' if sign == 'B' else ''}{digits}{'0' * zeros}E-{scale}")
 
 
+def words_of(key: str) -> str:
+    """A sort key, or a stored numeric, as people read it; a key has no scale."""
+    if key[-1:] not in (" ", "~") and key not in ("A", "C", "E", "F"):
+        return text_of(key)
+    body = key[1:-1] if key[0] == "D" else key[1:-1].translate(_MIRROR)
+    if not body:
+        return text_of(key + "0")
+    exponent = (
+        int(body[1:7]) - _EXPONENT_SHIFT if body[0] in "!~" else ord(body[0]) - _EXPONENT_ZERO
+    )
+    digits = len(body) - (7 if body[0] in "!~" else 1)
+    return text_of(key + chr(_SCALE_ZERO + max(digits - exponent, 0)))
+
+
 def is_stored_form(value: object) -> bool:
     """Is it what `stored_form` makes? For checks of what lies in a store."""
-    if not isinstance(value, str) or len(value) < 2:
-        return False
     try:
-        return stored_form(decimal_of(value)) == value
-    except (ValueError, KeyError, IndexError, DecimalException, OutOfRange, OverflowError):
+        return isinstance(value, str) and stored_form(decimal_of(value)) == value
+    except (InvalidText, OutOfRange):
         return False
 
 

@@ -146,6 +146,12 @@ def type_from_wire(body: Mapping[str, Any]) -> Type:
     return Type(body["type"], body["length"], body.get("precision"), body.get("scale"))
 
 
+def words_of(kind: Type, value: Any) -> str:
+    """A storage value, or the sort key of one, as a refusal shows it."""
+    shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)
+    return shown[:80]
+
+
 def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
     """What stands for a value (not NULL) in equality, order and index entries; None: itself. Of
     jsonb in equality alone."""

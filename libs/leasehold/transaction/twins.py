@@ -20,6 +20,7 @@ from leasehold.model.records import ChangeKind, Image, Key, RowChange
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.states import WRITTEN, State
+from leasehold.schema.types import words_of
 
 RowReader: TypeAlias = Callable[[Descriptor, Key], Row | None]
 
@@ -123,7 +124,8 @@ def new_genids(change: RowChange, twin: Descriptor) -> RowChange:
 
 def _taken(descriptor: Descriptor, twin: Descriptor, key: Key) -> StaleVersion:
     names = ", ".join(column.name for column in twin.key_columns)
-    shown = ", ".join(repr(value)[:80] for value in key)
+    kinds = (column.type for column in twin.key_columns)
+    shown = ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
     return StaleVersion(
         f"table {descriptor.name!r} is changing its primary key, and ({names}) = ({shown}) is"
         " another row's, which some still find it by: try again",

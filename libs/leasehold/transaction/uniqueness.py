@@ -13,7 +13,7 @@ from leasehold.model.errors import DuplicateKey
 from leasehold.model.ports import Row
 from leasehold.model.records import Image, Key
 from leasehold.schema.descriptor import Descriptor, Index
-from leasehold.schema.entries import entries_kept, key_of, key_words
+from leasehold.schema.entries import entries_kept, key_of, key_shown, key_words
 
 HolderReader = Callable[[Descriptor, int, Key, int], Sequence[Key]]
 """(descriptor, index id, key, at most so many) → primary keys of rows whose entry has that key."""
@@ -72,7 +72,7 @@ def _still(
 
 def _duplicate(table: Descriptor, index: Index, values: Key, other: Key) -> DuplicateKey:
     names = ", ".join(key_words(table, index))
-    shown = ", ".join(repr(value)[:80] for value in values)
+    shown = key_shown(table, index, values)
     return DuplicateKey(
         f"duplicate key in table {table.name!r}: ({names}) = ({shown}) is in row {other!r:.200}"
         f" already (constraint {index.name!r})",

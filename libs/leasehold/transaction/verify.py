@@ -28,6 +28,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.key_values import compose
+from leasehold.schema.types import words_of
 from leasehold.transaction.binding import Binding, binding
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
 from leasehold.transaction.read_set import Past, ReadRules, check_reads
@@ -366,5 +367,6 @@ def _genid_words(operation: Operation, descriptor: Descriptor, row: Row) -> str:
 
 def _words(descriptor: Descriptor, key: Key) -> str:
     names = ", ".join(column.name for column in descriptor.key_columns)
-    values = ", ".join(repr(value)[:80] for value in key)
+    kinds = (column.type for column in descriptor.key_columns)
+    values = ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
     return f"({names}) = ({values})"

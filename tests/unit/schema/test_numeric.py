@@ -25,6 +25,7 @@ from leasehold.schema.numeric import (
     sort_key,
     stored_form,
     text_of,
+    words_of,
 )
 from leasehold.schema.types import Type, parse_type, to_storage
 
@@ -145,6 +146,12 @@ def test_other_values_are_refused() -> None:
 @pytest.mark.parametrize("bad", ["", "1", "C", "DQ15 ", "DQ150 2", "DQ015 2", "DQ15 0", "XQ1 0", 5])
 def test_a_damaged_form_is_found(bad: Any) -> None:
     assert not is_stored_form(bad)
+
+
+@pytest.mark.parametrize("text", ["0", "7", "700", "-12.5", "0.001", "1e50", "-1e-60", "NaN"])
+def test_words_of_a_key(text: str) -> None:
+    stored = stored_form(decimal_of_text(text))
+    assert words_of(sort_key(stored)) == text_of(stored) == words_of(stored)
 
 
 def test_fitted_without_a_precision_changes_nothing() -> None:
