@@ -9,6 +9,7 @@ import contextlib
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -372,6 +373,25 @@ def test_dates_and_uuids_are_encoded_as_text() -> None:
         "day": "2013-01-01",
         "u": "00000000-0000-0000-0000-000000000001",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.1", 0.1),
+        ("123456789.12345678", 123456789.12345678),
+        ("0.12345678901234567891", Decimal("0.12345678901234567891")),
+        ("1e22", 1e22),
+        ("12345678901234567890.5", Decimal("12345678901234567890.5")),
+    ],
+)
+def test_a_number_that_no_double_is_keeps_its_digits(text: str, value: Any) -> None:
+    body = f'{{"id": "{ID_TEXT}", "table": "t", "op": "insert", "values": {{"a": {text}}}}}'
+    (operation,) = decode_request("application/json", body.encode()).operations
+    found = operation.values["a"]
+    assert (found, type(found)) == (value, type(value))
+    again = decode_request(*encode_request(ChangeRequest(ID, (operation,)))).operations[0]
+    assert again.values["a"] == (str(value) if isinstance(value, Decimal) else value)
 
 
 def test_a_value_without_a_wire_form_is_refused_when_encoding() -> None:

@@ -123,6 +123,7 @@ def test_what_keys_are_compared_as() -> None:
         ("create index i on t ((a + b))", "42883", 23),
         ("create index i on t (lower(a))", "42883", 22),
         ("create index i on t (raw)", "0A000", 22),
+        ("create index i on t (('{}'::jsonb))", "0A000", 23),
         ("create index i on t ((coalesce(raw, raw)))", "0A000", 23),
         ("create index i on t (md6(b))", "42883", 22),
         ("create index i on t ((select 1))", "42601", 23),

@@ -18,7 +18,7 @@ from leasehold.sql.statements import Explain
 
 TABLES = (
     "CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE, v int, w text)",
-    "CREATE TABLE c (id int PRIMARY KEY, a int, b bigint, t text)",
+    "CREATE TABLE c (id int PRIMARY KEY, a int, b bigint, t text, n numeric(9,2))",
 )
 
 
@@ -114,6 +114,7 @@ REFUSED = [
     ("ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p (v)", "42830"),
     ("ALTER TABLE c ADD FOREIGN KEY (a, b) REFERENCES p", "42830"),
     ("ALTER TABLE c ADD FOREIGN KEY (t) REFERENCES p", "42804"),
+    ("ALTER TABLE c ADD FOREIGN KEY (n) REFERENCES p", "0A000"),
     ("ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p ON DELETE CASCADE", "0A000"),
 ]
 

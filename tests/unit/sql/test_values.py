@@ -7,15 +7,17 @@ a call in each line, and its answer as `value:<type>|<text>` or the SQLSTATE.
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from leasehold.model.errors import AmbiguousFunction, UnknownFunction
 from leasehold.schema.types import Type
+from leasehold.sql.arithmetic import quotient
 from leasehold.sql.catalogue import aggregate_for, cast_for, common_type, function_for, operator_for
 from leasehold.sql.function import unchanged
-from tests.unit.sql.value_expressions import case_of, ours
+from tests.unit.sql.value_expressions import Argument, Case, case_of, ours
 
 LINES = (Path(__file__).parent / "value_cases.jsonl").read_text().splitlines()
 INTEGER, BIGINT, NUMERIC, DOUBLE = map(Type, ("integer", "bigint", "numeric", "double precision"))
@@ -67,6 +69,53 @@ def test_none_or_more_than_one() -> None:
         operator_for("+", None, None)
     with pytest.raises(UnknownFunction):
         aggregate_for("sum", (TEXT,))
+
+
+def shown(name: str, *arguments: tuple[str | None, str], is_operator: bool = False) -> str:
+    given = tuple(Argument(None if k is None else Type(k), text) for k, text in arguments)
+    return ours(Case(name, given, is_operator)).partition("|")[2]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "between"),
+    [
+        ("2020-03-01", "2020-01-31", "1 mon 1 day"),
+        ("2020-01-31", "2020-03-01", "-1 mons -1 days"),
+        ("2019-03-15", "2020-02-29", "-11 mons -14 days"),
+        ("2020-01-01", "2019-12-31 23:59:59.5", "00:00:00.5"),
+    ],
+)
+def test_age(left: str, right: str, between: str) -> None:
+    assert shown("age", ("timestamp", left), ("timestamp", right)) == between
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "answer"),
+    [
+        *(("abcb", "a%c%b", "true"), ("aXbXc", "%b%c", "true"), ("ab", "a%b%b", "false")),
+        *(("abb", "a%b%b", "true"), ("a%c", "a\\%c", "true"), ("abc", "a\\%c", "false")),
+        *(("abc", "_%_%_", "true"), ("ab", "_%_%_", "false"), ("a\nb", "a_b", "true")),
+        *(("x" * 200, "%x" * 60 + "y", "false"), ("", "%", "true"), ("", "_", "false")),
+    ],
+)
+def test_like(text: str, pattern: str, answer: str) -> None:
+    """Those of many % would take for ever, were every place tried for each."""
+    assert shown("~~", ("text", text), ("text", pattern), is_operator=True) == answer
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "scale", "made"),
+    [("1", "8", 2, "0.13"), ("-1", "8", 2, "-0.13"), ("1", "3", 3, "0.333"), ("2", "3", 0, "1")],
+)
+def test_half_is_rounded_away_from_zero(left: str, right: str, scale: int, made: str) -> None:
+    assert str(quotient(Decimal(left), Decimal(right), scale)) == made
+
+
+def test_clocks_that_are_put_forward_or_back() -> None:
+    zone = (None, "Europe/Berlin")
+    twice = shown("timezone", zone, ("timestamp", "2020-10-25 02:30"))
+    never = shown("timezone", zone, ("timestamp", "2020-03-29 02:30"))
+    assert (twice, never) == ("2020-10-25 01:30:00+00", "2020-03-29 01:30:00+00")
 
 
 def test_a_types_name_is_a_cast() -> None:
