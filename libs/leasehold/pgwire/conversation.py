@@ -167,7 +167,7 @@ class Conversation:
             case Action.RUN:
                 return self._run(kind, body)
             case Action.COPY:
-                return self._guarded(lambda: self._copy_part(kind, body))
+                return self._attempt(self._copy_part, kind, body)
             case Action.BREAK_COPY:
                 self._failed(
                     ProtocolViolation(
@@ -190,17 +190,20 @@ class Conversation:
     def _run(self, kind: int, body: bytes) -> Outcome:
         if kind in _SIMPLE:
             self._simple = True
-            return self._guarded(lambda: self._query(kind, body))
+            return self._attempt(self._query, kind, body)
         self._simple = False
         if kind == _SYNC:
             self._sync()
             return Outcome.DONE
-        return self._guarded(lambda: self._extended[kind](READERS[kind](body, self._limits)))
+        return self._attempt(self._message, kind, body)
 
-    def _guarded(self, work: Callable[[], Outcome]) -> Outcome:
+    def _message(self, kind: int, body: bytes) -> Outcome:
+        return self._extended[kind](READERS[kind](body, self._limits))
+
+    def _attempt(self, work: Callable[[int, bytes], Outcome], kind: int, body: bytes) -> Outcome:
         """An error is answered, its transaction fails, and the rest of its batch is dropped."""
         try:
-            return work()
+            return work(kind, body)
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer

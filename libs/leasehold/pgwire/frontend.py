@@ -123,21 +123,24 @@ class Body:
 
     def text(self) -> str:
         """A text that ends in a zero byte."""
-        end = self._data.find(b"\0", self._at)
-        if end < 0:
-            raise ProtocolViolation("invalid string in message: it has no end")
-        piece = self._data[self._at : end]
-        self._at = end + 1
-        return as_text(piece)
+        return as_text(self._zero_ended())
 
     def name(self, limits: Limits) -> str:
-        name = self.text()
-        if len(name.encode()) > limits.name_bytes_max:
+        piece = self._zero_ended()
+        if len(piece) > limits.name_bytes_max:
             raise LimitExceeded(
                 f"a name of a statement or portal may have {limits.name_bytes_max} bytes; "
-                f"this one has {len(name.encode())}"
+                f"this one has {len(piece)}"
             )
-        return name
+        return as_text(piece)
+
+    def _zero_ended(self) -> bytes:
+        start = self._at
+        end = self._data.find(0, start)
+        if end < 0:
+            raise ProtocolViolation("invalid string in message: it has no end")
+        self._at = end + 1
+        return self._data[start:end]
 
     def byte(self) -> bytes:
         return self.take(1)
@@ -164,12 +167,29 @@ class Body:
 
     def value(self) -> bytes | None:
         """A length and so many bytes; length -1: NULL."""
-        length = self.signed()
-        if length == -1:
-            return None
-        if length < 0:
-            raise ProtocolViolation(f"a value's length is {length}")
-        return self.take(length)
+        return self.values(1)[0]
+
+    def values(self, count: int) -> list[bytes | None]:
+        """So many of them. In one loop: this is where a Bind spends its time."""
+        data, at, size = self._data, self._at, len(self._data)
+        found: list[bytes | None] = []
+        for _ in range(count):
+            start = at + 4
+            if start > size:
+                raise ProtocolViolation("insufficient data left in message")
+            (length,) = _SIGNED.unpack_from(data, at)
+            if length == -1:
+                found.append(None)
+                at = start
+                continue
+            at = start + length
+            if length < 0:
+                raise ProtocolViolation(f"a value's length is {length}")
+            if at > size:
+                raise ProtocolViolation("insufficient data left in message")
+            found.append(data[start:at])
+        self._at = at
+        return found
 
     def take(self, count: int) -> bytes:
         end = self._at + count
@@ -218,7 +238,7 @@ def _bind(data: bytes, limits: Limits) -> Bind:
     body = Body(data)
     portal, statement = body.name(limits), body.name(limits)
     formats = body.shorts(limits, "parameter formats")
-    values = tuple([body.value() for _ in range(body.count(limits, "parameters"))])
+    values = tuple(body.values(body.count(limits, "parameters")))
     result_formats = body.shorts(limits, "result formats")
     body.end()
     return Bind(portal, statement, formats, values, result_formats)

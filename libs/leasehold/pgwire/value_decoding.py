@@ -192,7 +192,7 @@ def _array_binary(kind: ArrayOf, zone: ZoneInfo) -> Decoder:
         count, lower = body.signed(), body.signed()
         if lower != 1 or not 0 <= count <= ELEMENTS_MAX:
             raise FeatureNotSupported(f"an array may have {ELEMENTS_MAX} elements, from 1 on")
-        pieces = [body.value() for _ in range(count)]
+        pieces = body.values(count)
         body.end()
         return tuple([None if piece is None else element(piece) for piece in pieces])
 
