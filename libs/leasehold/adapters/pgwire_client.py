@@ -143,11 +143,11 @@ class PgwireClient(asyncio.Protocol):
         """Ends or cancels what takes longer than it may."""
         if self._closing_s is not None:
             if now_s - self._closing_s > CLOSING_S_MAX:
-                self._abort()  # it does not read its last answer
+                self.abort()  # it does not read its last answer
             return
         if self._greeting is not None:
             if now_s - self._since_s > self._server.settings.greeting_timeout_s:
-                self._abort()
+                self.abort()
             return
         conversation, session = self._conversation, self._session
         if conversation is None or session is None:
@@ -173,7 +173,7 @@ class PgwireClient(asyncio.Protocol):
     def end(self, error: LeaseholdError) -> None:
         """The connection ends with these last words, as soon as nothing runs on it."""
         if self._greeting is not None:
-            self._abort()
+            self.abort()
             return
         with self._state:
             self._last_words = self._last_words or error
@@ -259,7 +259,7 @@ class PgwireClient(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
         assert self._transport is not None
         self._greeting = None
         self._transport.abort()
@@ -280,13 +280,12 @@ class PgwireClient(asyncio.Protocol):
                 raise TooManyConnections("sorry, too many clients already")
             self._session = self._server.open_session(self._admission)
         except Exception as error:  # noqa: BLE001 - the client must hear of it, whatever it is
-            self._defect(error)
+            if not isinstance(error, LeaseholdError):
+                log_defect(error)
             self._turn_away(error)
             return
         self.key = self._server.new_key(self._minor)
-        self._conversation = Conversation(
-            self._session, self._say, self._server.limits, self._defect
-        )
+        self._conversation = Conversation(self._session, self._say, self._server.limits, log_defect)
         with contextlib.suppress(ClientGone):
             self._conversation.begin(self.process, self.key)
         self._work()
@@ -324,7 +323,7 @@ class PgwireClient(asyncio.Protocol):
         except ClientGone:
             pass
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
-            self._defect(error)
+            log_defect(error)
         conversation.close()
         self._finished()
 
@@ -339,7 +338,7 @@ class PgwireClient(asyncio.Protocol):
                 self._state.wait_for(self._may_say, self._server.settings.write_timeout_s)
                 if not self._may_say():
                     LOG.info("a client that did not read for too long is cut off")
-                    self._server.soon(self._abort)
+                    self._server.soon(self.abort)
                     raise ClientGone
             if self._gone:
                 raise ClientGone
@@ -349,11 +348,11 @@ class PgwireClient(asyncio.Protocol):
     def _may_say(self) -> bool:
         return self._gone or not (self._paused or self._handed_bytes > HANDED_BYTES_MAX)
 
-    def _defect(self, error: Exception) -> None:
-        """Only where, never what: the words of an exception may hold values of rows."""
-        if not isinstance(error, LeaseholdError):
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            LOG.error("a defect was met (%s):\n%s", type(error).__name__, frames)
+
+def log_defect(error: Exception) -> None:
+    """Only where, never what: the words of an exception may hold values of rows."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    LOG.error("a defect was met (%s):\n%s", type(error).__name__, frames)
 
 
 def _over(passed_s: float, limit_s: float) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import uvloop
 
-from leasehold.adapters.pgwire_client import LOG, PgwireClient, SessionFactory
+from leasehold.adapters.pgwire_client import LOG, PgwireClient, SessionFactory, log_defect
 from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.adapters.worker_threads import WorkerThreads
 from leasehold.model.errors import ConfigurationError
@@ -65,6 +65,7 @@ class PgwireServer:
     def start(self) -> None:
         """Raises ConfigurationError if the port can't be had."""
         self.loop = uvloop.new_event_loop()
+        self.loop.set_exception_handler(_told_of_a_defect)
         try:
             listener = self.loop.run_until_complete(self._listen())
         except OSError as error:
@@ -82,6 +83,8 @@ class PgwireServer:
         self.soon(self._shut)
         if not self._empty.wait(grace_s):
             LOG.warning("%d clients did not end within %.1f s", len(self._clients), grace_s)
+            self.soon(self._abort_all)  # a statement that waits for its reader ends by that
+            self._empty.wait(grace_s)
         if not self.workers.stop(grace_s):
             LOG.warning("a statement did not end within %.1f s of its cancellation", grace_s)
         self.soon(self.loop.stop)
@@ -166,3 +169,16 @@ class PgwireServer:
             client.cancel(reason)
         if not self._clients:
             self._empty.set()
+
+    def _abort_all(self) -> None:
+        for client in list(self._clients.values()):
+            client.abort()
+
+
+def _told_of_a_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Instead of the loop's own words, which show the arguments of calls: what was to be sent."""
+    error = context.get("exception")
+    if isinstance(error, OSError):  # a handshake that failed, a connection that broke
+        LOG.info("a connection ended: %s", type(error).__name__)
+    elif isinstance(error, Exception):
+        log_defect(error)

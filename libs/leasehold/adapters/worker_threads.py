@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
+from time import monotonic
 
 Work = Callable[[], None]
 
@@ -36,13 +37,15 @@ class WorkerThreads:
         self._queue.put(work)
 
     def stop(self, timeout_s: float) -> bool:
-        """Ends the threads once they have done what was submitted; False: some still work."""
+        """Ends the threads once they have done what was submitted; False: some still work after
+        `timeout_s`, all in all."""
         with self._lock:
             threads = list(self._threads)
         for _ in threads:
             self._queue.put(None)
+        end_s = monotonic() + timeout_s
         for thread in threads:
-            thread.join(timeout_s)
+            thread.join(max(end_s - monotonic(), 0.0))
         return not any(thread.is_alive() for thread in threads)
 
     def _run(self) -> None:

@@ -17,7 +17,11 @@ from tests.unit.pgwire.small_session import Shared, SmallSession
 
 @contextmanager
 def listening(
-    shared: Shared | None = None, limits: Limits | None = None, **settings: Any
+    shared: Shared | None = None,
+    limits: Limits | None = None,
+    *,
+    grace_s: float = 5.0,
+    **settings: Any,
 ) -> Iterator[PgwireServer]:
     shared = shared or Shared()
 
@@ -34,5 +38,5 @@ def listening(
         yield server
     finally:
         shared.release.set()
-        server.stop()
+        server.stop(grace_s)
         assert shared.opened == shared.closed, "a session was left open"

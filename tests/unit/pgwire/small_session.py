@@ -98,6 +98,7 @@ class Shared:
     release: Event = field(default_factory=Event)
     waiting: Event = field(default_factory=Event)
     gone: Event = field(default_factory=Event)
+    fetching: Event = field(default_factory=Event)
     opened: int = 0
     closed: int = 0
     fetched: int = 0
@@ -151,6 +152,7 @@ class SmallPortal:
         rows = [*self._ahead, *islice(self._rows, rows_max + 1 - len(self._ahead))]
         self._ahead = rows[rows_max:]
         self._shared.fetched += len(rows)
+        self._shared.fetching.set()
         return Fetched(rows[:rows_max], None if self._ahead else self._tag)
 
     def close(self) -> None:

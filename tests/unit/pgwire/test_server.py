@@ -225,6 +225,19 @@ def test_a_reader_that_reads_nothing_is_cut_off_in_the_end() -> None:
     assert 0 < shared.fetched < rows // 2, "rows were fetched that nobody had room for"
 
 
+def test_stopping_does_not_wait_for_a_reader_that_reads_nothing() -> None:
+    before = set(threading.enumerate())
+    shared = Shared()
+    with listening(shared, grace_s=0.2) as server:
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.connect(("127.0.0.1", server.port))
+        slow.sendall(startup(user="leasehold") + query("select generate_series(1, 3000000)"))
+        assert shared.fetching.wait(WAIT_S)
+    slow.close()
+    assert set(threading.enumerate()) <= before
+
+
 def test_passwords() -> None:
     users = {"me": verifier_of_password("pencil", b"salt" * 4)}
     with listening(users=users) as server:
@@ -268,6 +281,20 @@ def test_no_tls_behind_the_request_ends_it(tmp_path: Path) -> None:
         assert client.recv(1) == b"S"
         client.sendall(b"no handshake at all, just words and more words")
         assert len(to_the_end(client)) < 100
+
+
+def test_the_loop_tells_nothing_of_what_it_was_to_send(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    def broken(data: bytes) -> None:
+        raise RuntimeError(data)
+
+    with listening() as server:
+        server.soon(broken, b"4711")
+        with connect(server) as client:
+            assert client.execute("select 1").fetchone() == (1,)
+    assert "a defect was met (RuntimeError)" in caplog.text
+    assert "4711" not in caplog.text
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
