@@ -26,6 +26,7 @@ from leasehold.model.errors import (
     TooManyRows,
 )
 from leasehold.schema.elements import Moment
+from leasehold.schema.numeric import sort_key
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
 from leasehold.sql.query_emit import Emitted
@@ -277,14 +278,21 @@ def _install_own(connection: apsw.Connection) -> None:
         "lh_limit": _limit,
         "lh_offset": _offset,
         "lh_positive": _positive,
-        "lh_greatest": lambda *values: max((v for v in values if v is not None), default=None),
-        "lh_least": lambda *values: min((v for v in values if v is not None), default=None),
+        "lh_greatest": partial(_extreme, max, None),
+        "lh_least": partial(_extreme, min, None),
+        "lh_greatest_by_key": partial(_extreme, max, sort_key),
+        "lh_least_by_key": partial(_extreme, min, sort_key),
         "lh_day": lambda now: now // _DAY_US,
     }
     for name, function in functions.items():
         connection.create_scalar_function(name, function, deterministic=True)
     connection.create_scalar_function("lh_too_many_rows", _too_many_rows, numargs=0)
     sqlite_series.install(connection)
+
+
+def _extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None, *values: Any) -> Any:
+    """Of what is not NULL; of equal ones the first, as in PostgreSQL."""
+    return choose((v for v in values if v is not None), key=key, default=None)
 
 
 def _limit(value: int | None) -> int:

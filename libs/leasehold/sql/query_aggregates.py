@@ -52,7 +52,7 @@ def _native(name: str, found: aggregates.Aggregate) -> str:
         return _BOOLEANS[name]
     if first is None:
         return ""
-    if name in ("min", "max") and (first.name in PLAIN or first.name == "numeric"):
+    if name in ("min", "max") and first.name in PLAIN:
         return name
     if name == "sum" and first.name in ("smallint", "integer"):
         return "sum"

@@ -392,7 +392,8 @@ class Expressions:
             raise UnknownFunction(
                 f"could not identify a comparison function for type {kind}", position=at
             )
-        return Native(name, tuple(parts), kind)
+        word = f"{name} by key" if kind.name in KEYED else name
+        return Native(word, tuple(parts), kind)
 
     def _aggregate(self, node: tree.Call) -> Bound:
         name, at = node.name, node.at

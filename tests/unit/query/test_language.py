@@ -28,6 +28,10 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
         "SELECT coalesce(NULL, 2), nullif(1, 1), greatest(1, NULL, 3), least(2, 1)",
         [(2, None, 3, 1)],
     ),
+    (
+        "SELECT greatest(0.0, 0.00), least(1.50, 1.5), max(x) FROM (VALUES (2.0), (2)) v(x)",
+        [(D("0.0"), D("1.50"), D("2"))],
+    ),
     ("SELECT (1, 2) < (1, 3), (1, NULL) = (2, 1), (1, NULL) = (1, 1)", [(True, False, None)]),
     ("SELECT count(*), count(seats), sum(seats), min(carrier) FROM flights", [(5, 4, 330, "AA")]),
     ("SELECT count(*) FROM flights WHERE false", [(0,)]),
