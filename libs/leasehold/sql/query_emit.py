@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import count
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported
@@ -64,6 +65,8 @@ _TESTS: Final = {
     "is false": "IS FALSE",
     "is not false": "IS NOT FALSE",
 }
+_NAMES: dict[Function | aggregates.Aggregate, str] = {}
+_NUMBERS: Final = count(1)
 _HOLE: Final = re.compile(r"\?([0-9]+)")
 
 
@@ -542,13 +545,14 @@ def emit(query: BoundQuery, parameters: int, shadowed: frozenset[int] = frozense
 
 
 def called_as(function: Function | aggregates.Aggregate) -> str:
-    """The name in SQLite of a function of the catalogue: one for each name and types."""
-    words = [function.name, *(str(kind) for kind in (*function.arguments, function.result))]
-    kind = "lha_" if isinstance(function, aggregates.Aggregate) else "lh_"
-    return kind + "__".join(
-        "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}" for c in word)
-        for word in words
-    )
+    """The name in SQLite of a function of the catalogue: another one for each, since two casts to
+    varchar(3) may differ (one cuts, one refuses)."""
+    name = _NAMES.get(function)
+    if name is None:
+        words = [function.name, *(str(kind) for kind in (*function.arguments, function.result))]
+        said = "_".join("".join(c for c in word if c.isascii() and c.isalnum()) for word in words)
+        name = _NAMES.setdefault(function, f"lh_{said:.80}_{next(_NUMBERS)}")
+    return name
 
 
 def inner_sources(source: BoundSource) -> list[BoundSource]:

@@ -10,6 +10,9 @@ import pytest
 from leasehold.adapters.sqlite_query import Limits, run
 from leasehold.model.errors import QueryCanceled, Refused, RequestTooLarge
 from leasehold.schema.elements import Moment
+from leasehold.schema.types import Type
+from leasehold.sql.catalogue import cast_for
+from leasehold.sql.query_emit import called_as
 from leasehold.sql.query_plan import Plans
 from tests.unit.query.asked import FLIGHTS, Asked
 from tests.unit.query.test_language import REFUSALS, ROWS
@@ -60,6 +63,18 @@ def test_a_statement_is_prepared_once_for_its_versions(asked: Asked) -> None:
     for other in ("SELECT 1", "SELECT 2"):
         plans.get(other, current.__getitem__)
     assert len(plans._kept) == 2
+
+
+def test_functions_of_one_name_and_types_are_told_apart() -> None:
+    three = Type("varchar", 3)
+    cuts, refuses = (
+        cast_for(Type("text"), three, "explicit"),
+        cast_for(Type("text"), three, "assignment"),
+    )
+    assert cuts is not None
+    assert refuses is not None
+    assert called_as(cuts) == called_as(cuts)
+    assert called_as(cuts) != called_as(refuses)
 
 
 def test_no_text_ends_in_anything_but_rows_or_a_refusal(asked: Asked) -> None:
