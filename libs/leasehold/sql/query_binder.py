@@ -93,7 +93,7 @@ class Binder:
     def bind_open(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
         """Constants of the result may still be open."""
         outer = Scope(parent)
-        ctes = self._bind_ctes(query.ctes, outer)
+        ctes = self.bind_ctes(query.ctes, outer)
         body = query.body
         if isinstance(body, tree.Select):
             found = _Select(self, body, query, outer).bound()
@@ -249,7 +249,7 @@ class Binder:
 
     # ---------------------------------------------------------- WITH
 
-    def _bind_ctes(self, ctes: tree.With | None, scope: Scope) -> tuple[BoundCte, ...]:
+    def bind_ctes(self, ctes: tree.With | None, scope: Scope) -> tuple[BoundCte, ...]:
         made: list[BoundCte] = []
         for cte in ctes.ctes if ctes else ():
             if cte.name in scope.ctes:

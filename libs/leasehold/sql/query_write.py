@@ -9,7 +9,7 @@ queries of their own, which get the row's values as further parameters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from leasehold.model.errors import (
@@ -36,6 +36,7 @@ from leasehold.sql.query_bound import (
     BoundQuery,
     BoundSelect,
     BoundValues,
+    CteSource,
     Field,
     JoinSource,
     Native,
@@ -91,19 +92,25 @@ class WriteBinder:
         self._binder = binder
         self._typing: Typing = binder.typing
         self._numbered = numbered
+        self._outer = Scope()  # what WITH names
 
     def bind(self, statement: tree.Insert | tree.Update | tree.Delete) -> BoundWrite:
-        if statement.ctes is not None:
-            raise FeatureNotSupported(
-                "WITH before a statement that writes is not supported", position=statement.ctes.at
-            )
+        ctes = self._binder.bind_ctes(statement.ctes, self._outer)
         match statement:
             case tree.Insert():
-                return self._insert(statement)
+                made = self._insert(statement)
             case tree.Update():
-                return self._changed(statement, statement.assignments, statement.source)
+                made = self._changed(statement, statement.assignments, statement.source)
             case tree.Delete():
-                return self._changed(statement, (), statement.source)
+                made = self._changed(statement, (), statement.source)
+        conflict = None if made.conflict is None else made.conflict.update
+        for later in (made.returning, conflict):
+            if later is not None and any(isinstance(n, CteSource) for n in walk(later)):
+                raise FeatureNotSupported(
+                    "a query of WITH inside RETURNING or ON CONFLICT is not supported",
+                    position=statement.at,
+                )
+        return replace(made, find=replace(made.find, ctes=ctes))
 
     # ---------------------------------------------------------- UPDATE and DELETE
 
@@ -121,7 +128,7 @@ class WriteBinder:
         alias = table.alias or table.name
         names = Names([(alias, list(fields))], list(fields))
         target = TableSource(relation, descriptor, alias)
-        scope = Scope(names=names)
+        scope = Scope(names=names, ctes=self._outer.ctes)
         source: TableSource | JoinSource = target
         if other is not None:
             bound, more = binder.bind_source(other, scope, Names())
@@ -214,7 +221,8 @@ class WriteBinder:
         relation = binder.new_relation()
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
-        scope = Scope(names=Names([(alias, list(fields))], list(fields)))
+        names = Names([(alias, list(fields))], list(fields))
+        scope = Scope(names=names, ctes=self._outer.ctes)
         slots = self._slots(relation, columns, self._numbered)
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
         assert not extras, "an INSERT has no other tables"
@@ -253,7 +261,7 @@ class WriteBinder:
                 query.body, descriptor, named, explicit=statement.columns is not None
             )
         else:
-            found = self._binder.bind_open(query, None)
+            found = self._binder.bind_open(query, self._outer)
             self._check_width(len(found.columns), named, query.at, statement.columns is not None)
             for column, _ in zip(named, found.columns, strict=False):
                 _refuse_generated(column, query.at)
@@ -273,7 +281,7 @@ class WriteBinder:
         *,
         explicit: bool,
     ) -> BoundQuery:
-        expressions = Expressions(self._binder, Scope())
+        expressions = Expressions(self._binder, Scope(ctes=self._outer.ctes))
         expressions.place = "VALUES"
         width = len(body.rows[0])
         rows: list[tuple[Bound, ...]] = []
@@ -316,7 +324,8 @@ class WriteBinder:
             return BoundConflict(arbiters, (), None)
         there, excluded = self._binder.new_relation(), self._binder.new_relation()
         mine, theirs = table_fields(descriptor, there), table_fields(descriptor, excluded)
-        scope = Scope(names=Names([(alias, list(mine)), ("excluded", list(theirs))], list(mine)))
+        names = Names([(alias, list(mine)), ("excluded", list(theirs))], list(mine))
+        scope = Scope(names=names, ctes=self._outer.ctes)
         expressions = Expressions(self._binder, scope)
         expressions.place = "ON CONFLICT DO UPDATE"
         assigned, values = self._assigned(descriptor, conflict.updates, expressions)

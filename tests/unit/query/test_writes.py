@@ -85,6 +85,16 @@ CHANGES: list[tuple[str, int, list[tuple[Any, ...]]]] = [
         [("9F", "aa")],
     ),
     ("DELETE FROM bookings", 4, []),
+    ("WITH w AS (SELECT 2 AS x) DELETE FROM bookings USING w WHERE flight = x", 1, []),
+    ("WITH w AS (SELECT 5 AS x) INSERT INTO bookings SELECT x, 'a' FROM w", 1, []),
+    (
+        (
+            "WITH w AS (SELECT 5 AS x) UPDATE flights SET seats = (SELECT x FROM w)"
+            " WHERE id IN (TABLE w) RETURNING seats"
+        ),
+        1,
+        [(5,)],
+    ),
 ]
 REFUSED = [
     ("INSERT INTO bookings VALUES (NULL, 'a', 'b')", "23502"),
@@ -109,7 +119,7 @@ REFUSED = [
         ),
         "21000",
     ),
-    ("WITH w AS (SELECT 1) DELETE FROM bookings", "0A000"),
+    ("WITH w AS (SELECT 1) DELETE FROM bookings RETURNING (SELECT 1 FROM w)", "0A000"),
 ]
 
 
