@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from leasehold.client.agent import Agent
     from leasehold.client.change_producer import ChangeProducer
     from leasehold.client.client_settings import ClientSettings
+    from leasehold.client.dbapi import connect
     from leasehold.client.replica import Replica, open_replica
     from leasehold.client.subscriber import Subscriber
 
@@ -19,6 +20,7 @@ __all__ = [
     "Replica",
     "Subscriber",
     "__version__",
+    "connect",
     "open_replica",
 ]
 
@@ -30,6 +32,7 @@ _HOMES: Final = {
     "ClientSettings": "leasehold.client.client_settings",
     "Replica": "leasehold.client.replica",
     "Subscriber": "leasehold.client.subscriber",
+    "connect": "leasehold.client.dbapi",
     "open_replica": "leasehold.client.replica",
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,8 @@ import psycopg
 import pytest
 
 from infra.local_cluster import LocalCluster
-from tests.integration.system_cluster import running
+from leasehold import connect as connect_embedded
+from tests.integration.system_cluster import running, settings_of
 
 NODES = ("m1", "r1", "r2", "changefeed")
 
@@ -140,6 +142,18 @@ def test_pgbench_reads_and_updates(cluster: LocalCluster, tmp_path: Path) -> Non
         )
         assert not done.returncode, done.stderr
         assert "number of failed transactions: 0" in done.stdout, done.stdout
+
+
+def test_an_embedded_replica_is_shared_and_leaves_no_thread(cluster: LocalCluster) -> None:
+    before = set(threading.enumerate())
+    settings = settings_of(cluster, "embedded")
+    with connect_embedded(settings) as one, connect_embedded(settings, autocommit=True) as other:
+        one.execute("INSERT INTO seats (flight, free) VALUES (%s, %s)", (5_000, 1))
+        assert other.execute("SELECT free FROM seats WHERE flight = 5000").fetchone() is None
+        one.commit()
+        assert other.execute("SELECT free FROM seats WHERE flight = 5000").fetchone() == (1,)
+        assert psql(cluster, 1, "SELECT free FROM seats WHERE flight = 5000") == "1"
+    assert set(threading.enumerate()) == before
 
 
 def test_a_replicant_that_stops_says_so_and_gives_its_leases_back(cluster: LocalCluster) -> None:
