@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from leasehold.model.errors import UnknownFunction, WrongType
+from leasehold.model.errors import FeatureNotSupported, UnknownFunction, WrongType
 from leasehold.schema.types import KNOWN, SYNONYMS, Type
 from leasehold.sql import (
     arithmetic,
@@ -28,6 +28,7 @@ from leasehold.sql import (
     functions_text,
     moment_arithmetic,
     moment_fields,
+    not_built,
 )
 from leasehold.sql.aggregates import Aggregate, aggregate_of
 from leasehold.sql.casts import Context, made_cast
@@ -105,6 +106,11 @@ def _function(name: str, kinds: Kinds) -> Function:
         if cast is not None:
             return cast
     signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
+    sentence = not_built.FUNCTIONS.get(name)
+    if name == "to_char" and kinds and kinds[0] is not None and category(kinds[0]) == "number":
+        sentence = not_built.TO_CHAR
+    if sentence is not None:
+        raise FeatureNotSupported(f"function {signature}: {sentence}")
     if name not in FUNCTION_NAMES:
         raise UnknownFunction(f"function {signature} does not exist")
     raise UnknownFunction(
@@ -128,6 +134,8 @@ def _operator(sign: str, kinds: Kinds) -> Function:
     found = resolved(functions, kinds)
     if found is not None:
         return found
+    if sign in not_built.OPERATORS and len(kinds) == 2:
+        raise FeatureNotSupported(f"operator {sign}: {not_built.OPERATORS[sign]}")
     words = f" {sign} ".join(shown(kind) for kind in kinds)
     words = f"{sign} {words}" if len(kinds) == 1 else words
     raise UnknownFunction(

@@ -40,6 +40,7 @@ from leasehold.sql.closures import (
 )
 from leasehold.sql.function import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC
 from leasehold.sql.functions_bytes import random_uuid
+from leasehold.sql.not_built import FUNCTIONS as NOT_BUILT
 from leasehold.sql.parse import name_of, only, position_of, type_of
 from leasehold.sql.text_form import from_text
 from leasehold.sql.typed import Typed, brought, called, common, converted
@@ -100,7 +101,7 @@ _NO_FUNCTION_OF_ONE_ROW: Final = frozenset(
     {
         *("count", "sum", "avg", "min", "max", "array_agg", "string_agg", "bool_and", "bool_or"),
         *("jsonb_agg", "row_number", "rank", "lag", "lead", "generate_series", "unnest", "nextval"),
-        *("row", "random", "regexp_replace", "regexp_match", "regexp_matches", "exists"),
+        *("row", "random", "exists"),
     }
 )
 
@@ -120,7 +121,12 @@ def check_functions(tree: exp.Expression) -> None:
                 f"function {name!r} is not supported in an expression over one row",
                 position=position_of(node),
             )
-        if name not in FUNCTION_NAMES and name not in _WITH_RULES and not is_type_name(name):
+        known = name in FUNCTION_NAMES or name in _WITH_RULES or is_type_name(name)
+        if not known and name in NOT_BUILT:
+            raise FeatureNotSupported(
+                f"function {name}: {NOT_BUILT[name]}", position=position_of(node)
+            )
+        if not known:
             raise UnknownFunction(
                 f"function {name!r:.80} does not exist", position=position_of(node)
             )

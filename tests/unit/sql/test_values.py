@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model.errors import AmbiguousFunction, UnknownFunction
+from leasehold.model.errors import AmbiguousFunction, FeatureNotSupported, UnknownFunction
 from leasehold.schema.types import Type
 from leasehold.sql.arithmetic import quotient
 from leasehold.sql.catalogue import aggregate_for, cast_for, common_type, function_for, operator_for
@@ -143,6 +143,17 @@ def test_which_casts_are_made_where(source: Type, target: Type, contexts: tuple[
         if cast_for(source, target, context) is not None
     ]
     assert tuple(made) == contexts
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("regexp_replace", [None] * 3), ("to_char", [INTEGER, None]), ("array_length", [None, None])],
+)
+def test_what_postgresql_has_and_is_not_here(name: str, kinds: list[Type | None]) -> None:
+    with pytest.raises(FeatureNotSupported):
+        function_for(name, kinds)
+    with pytest.raises(FeatureNotSupported):
+        operator_for("~", TEXT, None)
 
 
 def test_a_cast_that_changes_nothing_says_so() -> None:
