@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.bench import commit, lock, rate, read, renewal, sessions, step, takeover
+from tests.bench import commit, levels, lock, rate, read, renewal, sessions, step, takeover
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure
 from tests.bench.index import (
@@ -57,6 +57,11 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "blocked_change",
     ),
     "renewal": ("renewal_10", "renewal_1000"),
+    "levels": (
+        "row_history_off",
+        "row_history_on",
+        *(f"level_p50_{name}" for name in levels.SHORT.values()),
+    ),
     "lock": ("lock_rate_shared", "lock_collisions_shared", "lock_rate_own", "lock_collisions_own"),
     "read": ("held_lease", "point_read"),
     "takeover": ("takeover",),
@@ -72,6 +77,7 @@ _ALONE: Final = {
     "takeover": takeover.measure,
     "sessions": sessions.measure,
     "renewal": renewal.measure,
+    "levels": levels.measure,
     "lock": lock.measure,
 }
 _ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}

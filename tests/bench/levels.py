@@ -1,0 +1,108 @@
+"""Group levels: what each isolation level costs against default, and what rows of the past cost.
+
+One replica in this process, one transaction at a time: it reads a row, and five more by a range,
+and changes one. What a node pays for old images is measured on a store alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.replica import Replica, open_replica
+from leasehold.client.write_set import WriteSet
+from leasehold.model.ids import genid
+from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.types import Type
+from leasehold.transaction.isolation import Level
+from tests.bench.bench_settings import BenchSettings
+from tests.bench.figure import Figure, percentile
+from tests.bench.stand import say, stand
+
+TRANSACTIONS: Final = 300
+ROUNDS: Final = 3
+ROWS: Final = 1_000
+CHANGES: Final = 50_000
+CHANGES_A_COMMIT: Final = 500
+SHORT: Final = {level: level.value.replace(" ", "_") for level in Level}
+T: Final = Descriptor(
+    1, "t", 1, (Column(1, "id", Type("bigint")), Column(2, "n", Type("bigint"))), (1,)
+)
+
+
+def measure(settings: BenchSettings) -> Iterator[Figure]:
+    del settings
+    yield from _history()
+    with stand(["m1", "r1", "changefeed"]) as where:
+        where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
+        for key in range(ROWS):
+            row = {"table": "t", "op": "insert", "key": [key], "values": {"n": key}}
+            where.producer.submit(row)
+        where.producer.wait(60)
+        with open_replica(where.named("bench-replica")) as replica:
+            say(f"{ROUNDS} × {TRANSACTIONS} transactions at each of {len(Level)} levels")
+            took: dict[Level, list[float]] = {level: [] for level in Level}
+            for _ in range(ROUNDS + 1):  # in turn, so that what else runs here hits all alike
+                for level in Level:
+                    took[level] += _round(replica, level)
+            for level, found in took.items():
+                measured = found[TRANSACTIONS:]  # the first round is the warm-up
+                yield Figure(f"level_p50_{SHORT[level]}", percentile(measured, 0.5), "ms")
+
+
+def _round(replica: Replica, level: Level) -> list[float]:
+    """Each transaction's time in ms."""
+    took = []
+    for number in range(TRANSACTIONS):
+        key = number % (ROWS - 10)
+
+        def work(tx: WriteSet, key: int = key) -> None:
+            row = tx.get("t", key)
+            beside = list(tx.scan("t", key + 1, key + 6))
+            assert row is not None
+            tx.update("t", key, {"n": row["n"] + len(beside)})
+
+        begin = time.perf_counter()
+        replica.transact(work, isolation=level)
+        took.append((time.perf_counter() - begin) * 1_000)
+    return took
+
+
+def _history() -> Iterator[Figure]:
+    """A follower's time for an update of a small row, without old images and with them."""
+    say(f"{CHANGES} updates without and with rows of the past")
+    for name, keep in (("row_history_off", False), ("row_history_on", True)):
+        yield Figure(name, min(_update_us(keep=keep) for _ in range(ROUNDS)), "µs")
+
+
+def _update_us(*, keep: bool) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "store.db")
+        store.keep_rows(keep)
+        store.begin()
+        store.prepare(T)
+        store.put_descriptor(1, 1, T.to_wire())
+        for key in range(ROWS):
+            change = RowChange(ChangeKind.INSERT, 1, 1, (key,), {1: key, 2: 0}, {}, (0,))
+            store.change(T, change, 1, key, None)
+        store.commit(LogPosition(lsn=1))
+        genids = {key: genid(1, key) for key in range(ROWS)}
+        begin, lsn = time.process_time(), 1
+        for number in range(CHANGES):
+            if number % CHANGES_A_COMMIT == 0:
+                store.begin()
+            lsn, key = lsn + 1, number * 7919 % ROWS
+            image, seen = {1: key, 2: lsn}, {0: genids[key]}
+            change = RowChange(ChangeKind.UPDATE, 1, 1, (key,), image, seen, (0,))
+            store.change(T, change, lsn, 0, None)
+            genids[key] = genid(lsn, 0)
+            if number % CHANGES_A_COMMIT == CHANGES_A_COMMIT - 1:
+                store.commit(LogPosition(lsn=lsn))
+        took = time.process_time() - begin
+        store.close()
+    return took / CHANGES * 1e6
