@@ -43,6 +43,9 @@ class MemorySnapshot:
         check_kept(floor, lsn, held.position.lsn)
         return MemorySnapshot(held, lsn)
 
+    def keeps_rows(self) -> bool:
+        return self._now.rows_lsn is not None
+
     def lsn_at(self, time_us: int) -> int:
         return self._now.lsn_at(time_us)
 

@@ -68,6 +68,9 @@ class SqlitePast:
     def as_of(self, lsn: int) -> SqlitePast | SqliteSnapshot:
         return self._snapshot.as_of(lsn)
 
+    def keeps_rows(self) -> bool:
+        return True
+
     def lsn_at(self, time_us: int) -> int:
         return lsn_at(self._snapshot.connection, time_us, self._snapshot.lsn)
 

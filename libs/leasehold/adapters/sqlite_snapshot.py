@@ -197,6 +197,9 @@ class SqliteSnapshot:
         check_kept(kept_from(self.connection), lsn, self.lsn)
         return SqlitePast(self, lsn)
 
+    def keeps_rows(self) -> bool:
+        return kept_from(self.connection) is not None
+
     def lsn_at(self, time_us: int) -> int:
         """The LSN of the last commit at or before a time, 0 where that is not known any more."""
         return lsn_at(self.connection, time_us, self.lsn)

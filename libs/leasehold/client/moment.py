@@ -6,7 +6,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from leasehold.model.errors import MalformedRequest, NotCoherent, SnapshotTooOld
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    MalformedRequest,
+    NotCoherent,
+    SnapshotTooOld,
+)
 from leasehold.model.ports import Snapshots
 from leasehold.transaction.isolation import Isolation, Sees
 
@@ -28,8 +33,8 @@ def moment_of(
     the log and comes back when all before it is committed here: then no lease, and no clock, is
     needed to know that nothing answered is missing (T6).
 
-    Raises NotCoherent, SnapshotTooOld, MalformedRequest for a time without a time zone, and what
-    `pass_barrier` raises.
+    Raises NotCoherent, SnapshotTooOld, MalformedRequest for a time without a time zone,
+    FeatureNotSupported where no rows of the past are kept, and what `pass_barrier` raises.
     """
     if isolation.sees is Sees.NEWEST:
         return None
@@ -38,6 +43,12 @@ def moment_of(
     elif not isinstance(as_of, int) and not coherent():
         raise NotCoherent("this replica is not coherent now: it has no valid lease from the master")
     with store.open_snapshot() as snapshot:
+        if not snapshot.keeps_rows():
+            raise FeatureNotSupported(
+                f"transactions at isolation level {isolation.level.value} read one moment, and no"
+                " rows of the past are kept here (LEASEHOLD_ROW_HISTORY_MS is 0): set it on every"
+                " node, or use read committed"
+            )
         if as_of is None:
             return snapshot.lsn
         lsn = as_of if isinstance(as_of, int) else _lsn_at(as_of, snapshot.lsn_at, now_us)

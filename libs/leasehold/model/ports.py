@@ -238,6 +238,10 @@ class StoreSnapshot(Protocol):
         a table is read that was truncated since; NotCoherent above the newest commit."""
         ...
 
+    def keeps_rows(self) -> bool:
+        """Is anything of the past kept, so that `as_of` can be asked for?"""
+        ...
+
     def lsn_at(self, time_us: int) -> int:
         """The LSN of the last commit at or before a time; 0 when that is no longer known."""
         ...
