@@ -43,6 +43,7 @@ class Reference:
         self._outcomes = outcomes or OutcomeSettings()
         self._history = history or HistorySettings()
         self.position = LogPosition()
+        self.last_change = 0  # offset behind the last record that a store has to follow
         self.positions: dict[int, LogPosition] = {0: self.position}  # by offset
         self.store = MemoryStore()
         self.store.keep_rows(self._history.rows_ms > 0)
@@ -61,6 +62,10 @@ class Reference:
         request = CODEC.decode_request(message.headers["content-type"], message.value or b"")
         self.requests.append((request.id, request.attempt))
 
+    @property
+    def all_decided(self) -> bool:
+        return self.position.decided_through.get(Lane.REQUESTS, 0) == len(self.requests)
+
     def log_appended(self, message: Message) -> str:
         """→ words for the history, "" where nothing is worth telling."""
         assert message.value is not None, "the log holds no tombstones"
@@ -76,6 +81,8 @@ class Reference:
         if verdict is Verdict.APPLY:
             assert isinstance(record, Decisions), "only decisions are applied"
             words = self._apply(record, before, after)
+            if record.commits or record.refusals:
+                self.last_change = after.offset
         elif not isinstance(record, Barrier):
             words = self._other(record, verdict, after)
         return words

@@ -355,7 +355,6 @@ class Simulation:
         self._wait(lambda: not self._waiting(), most_ms, "L7", self._waiting_words)
         self._wait(self._jobs_ended, most_ms, "jobs", self._job_words)
         self._wait(lambda: not self._waiting(), most_ms, "L7", self._waiting_words)
-        self._goal = self.reference.position.offset
         # C5: one that was slow may have to wait for the longest cool-down.
         cool_down_ms = self.plan.shape.master.coherency.cool_down_ms_max
         self._wait(self._caught_up, cool_down_ms + 10_000, "L6", self._behind_words)
@@ -379,8 +378,11 @@ class Simulation:
         return self.stores.get(name).contents.position.offset
 
     def _caught_up(self) -> bool:
+        """And nothing is under way: a request that is sent twice may arrive after its answer."""
+        self._goal = self.reference.last_change
         return (
-            all(self._committed(name) >= self._goal for name in self.cluster.nodes)
+            self.reference.all_decided
+            and all(self._committed(name) >= self._goal for name in self.cluster.nodes)
             and self.cluster.changefeed.position.offset >= self._goal
             and all(node.reads() for node in self.cluster.replicants())
             and self.cluster.retry.idle
