@@ -331,13 +331,7 @@ class Emitter:
         if optional:
             self._hide(source, access)
             # Beside an outer join the entries are looked at, not joined.
-            shown = ", ".join(f"i{relation}.p{n}" for n in range(len(keys)))
-            mine = ", ".join(f"r{relation}.{key}" for key in keys)
-            mine = f"({mine})" if len(keys) > 1 else mine
-            terms.append(
-                f"{mine} IN (SELECT {shown} FROM {entries} AS i{relation}"
-                f" WHERE {' AND '.join(found)})"
-            )
+            terms.append(self._in_entries(source, f"r{relation}"))
             return f"{name} AS r{relation}"
         terms += found
         if access.covering:
@@ -345,6 +339,18 @@ class Emitter:
         link = " AND ".join(f"r{relation}.{key} = i{relation}.p{n}" for n, key in enumerate(keys))
         word = "CROSS JOIN" if access.order else "JOIN"
         return f"{entries} AS i{relation} {word} {name} AS r{relation} ON {link}"
+
+    def _in_entries(self, source: TableSource, alias: str) -> str:
+        """The condition that a row's key is among the entries that are sought."""
+        relation, access = source.relation, source.access
+        assert access is not None
+        entries = entries_name(source.descriptor.table_id, access.index.element_id)
+        names = [column_name(e) for e in source.descriptor.primary_key]
+        shown = ", ".join(f"i{relation}.p{n}" for n in range(len(names)))
+        mine = ", ".join(f"{alias}.{name}" for name in names)
+        mine = f"({mine})" if len(names) > 1 else mine
+        terms = " AND ".join(self._index_terms(relation, access))
+        return f"{mine} IN (SELECT {shown} FROM {entries} AS i{relation} WHERE {terms})"
 
     def _index_terms(self, relation: int, access: Access) -> list[str]:
         found = []
@@ -407,9 +413,12 @@ class Emitter:
         match = " AND ".join(
             f"o.{column_name(e)} = m.{column_name(e)}" for e in descriptor.primary_key
         )
+        found = ""
+        if source.access is not None:
+            found = f"{self._in_entries(source, 'm')} AND "
         return (
             f"SELECT {shown} FROM {name} AS m"
-            f" WHERE NOT EXISTS (SELECT 1 FROM temp.{own} AS o WHERE {match})"
+            f" WHERE {found}NOT EXISTS (SELECT 1 FROM temp.{own} AS o WHERE {match})"
             f" UNION ALL SELECT {mine} FROM temp.{own} WHERE gone = 0"
         )
 

@@ -108,9 +108,16 @@ class Indexes:
         if body.source is None:
             return query
         inner = [s for s in inner_sources(body.source) if isinstance(s, TableSource)]
-        inner = [s for s in inner if s.descriptor.table_id not in self._shadowed]
+        shadowed = [s for s in inner if s.descriptor.table_id in self._shadowed]
+        inner = [s for s in inner if s not in shadowed]
         conditions = [*conjuncts(body.where), *_inner_conditions(body.source)]
         accesses = self._accesses(inner, conditions)
+        for source in shadowed:
+            # Beside own rows the table stands in a query of its own, which sees constants alone.
+            constant = [c for c in conditions if relations_in(c) == {source.relation}]
+            found = self._best(source, constant, None)
+            if found is not None:
+                accesses[source.relation] = found[1]
         ordered = self._by_order(query, body, inner, accesses, conditions)
         accesses.update(ordered)
         for source in inner:

@@ -198,6 +198,16 @@ def test_own_writes_are_seen(tx: WriteSet) -> None:
     assert kinds == ["UPDATE", "DELETE", "INSERT", "UPDATE", "UPDATE", "DELETE"]
 
 
+def test_an_index_serves_beside_own_rows(tx: WriteSet) -> None:
+    tx.execute("UPDATE flights SET carrier = 'LH' WHERE id = 1")
+    tx.execute("UPDATE flights SET carrier = 'XX' WHERE id = 4")
+    text = "SELECT id FROM flights, bookings WHERE seat = '1A' AND carrier = 'LH'"
+    assert sorted(tx.execute(text).rows) == [(1,), (5,)]
+    plan = "\n".join(line for (line,) in tx.execute(f"EXPLAIN {text}").rows)
+    assert "Index Search using by_carrier on flights (k0=?)" in plan
+    assert "SCAN m" not in plan
+
+
 def test_a_query_alone_writes_nothing(tx: WriteSet) -> None:
     assert tx.execute("SELECT count(*) FROM flights").rows == [(5,)]
     assert tx.execute("EXPLAIN DELETE FROM flights WHERE carrier = 'LH'").rows[0] == (
