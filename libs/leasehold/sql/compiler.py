@@ -300,7 +300,6 @@ class Compiler:
         for side in (node.this, node.expression):
             if type(side) in _COMPARISONS:
                 raise SyntaxInvalid("comparisons can't be chained: use parentheses")
-        self._unmixed(node, _TESTS)
         return self._operated(sign, self.part(node.this), self.part(node.expression))
 
     def _like(self, node: exp.Expression, escape: Typed | None) -> Typed:
@@ -379,7 +378,6 @@ class Compiler:
 
     def _between(self, node: exp.Expression) -> Typed:
         only(node, "this", "low", "high")
-        self._unmixed(node, _TESTS)
         value = self.part(node.this)
         low = self._operated(">=", value, self.part(node.args["low"]))
         high = self._operated("<=", value, self.part(node.args["high"]))
@@ -387,7 +385,6 @@ class Compiler:
 
     def _in(self, node: exp.Expression) -> Typed:
         only(node, "this", "expressions")
-        self._unmixed(node, _TESTS)
         value = self.part(node.this)
         tests = [self._operated("=", value, self.part(e)).compute for e in node.expressions]
         if not tests:
