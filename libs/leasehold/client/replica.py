@@ -280,6 +280,7 @@ class Replica:
         request_id = new_request_id()
         label = label or f"transaction {getattr(work, '__qualname__', type(work).__name__)}"
         submitted = 0
+        last: ChangeRequest | None = None
         for run in range(1, replays_max + 2):
             if level.sees is not Sees.BARRIER and as_of is None:
                 self.wait_coherent(timeout_s)
@@ -305,19 +306,15 @@ class Replica:
                 return Transacted(value, outcome.lsn, run)
             if outcome.final:
                 raise refused(outcome.code, outcome.message, outcome.detail)
-            submitted = outcome.attempt
-        raise self._give_up(request_id, submitted + 1, timeout_s)
+            submitted, last = outcome.attempt, request
+        raise self._give_up(last, timeout_s)
 
-    def _give_up(self, request_id: bytes, attempt: int, timeout_s: float) -> Refused:
+    def _give_up(self, last: ChangeRequest | None, timeout_s: float) -> Refused:
         """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
-        request = ChangeRequest(
-            request_id,
-            on_conflict=OnConflict.REPLAY,
-            attempt=attempt,
-            give_up=True,
-        )
-        self.serving.submit(request, timeout_s)
+        tries = 0 if last is None else last.attempt
+        if last is not None:
+            self.serving.submit(last.giving_up(), timeout_s)
         return GaveUp(
-            f"the transaction was refused {attempt - 1} times by a verify error; others change the"
+            f"the transaction was refused {tries} times by a verify error; others change the"
             " same rows faster than it runs"
         )

@@ -125,4 +125,4 @@ def _comparable(step: Step) -> tuple[object, ...]:
 
 def _give_up(node: SqlNode, last: ChangeRequest) -> None:
     """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
-    node.submit(last._replace(attempt=last.attempt + 1, give_up=True), COMMIT_TIMEOUT_S)
+    node.submit(last.giving_up(), COMMIT_TIMEOUT_S)

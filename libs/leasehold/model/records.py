@@ -129,6 +129,11 @@ class ChangeRequest(NamedTuple):
     used: Mapping[str, int] = {}
     reads: ReadSet | None = None
 
+    def giving_up(self) -> ChangeRequest:
+        """The attempt after this one, which only says that there will be no other (L5). It brings
+        the operations along: a request of none is malformed."""
+        return self._replace(attempt=self.attempt + 1, give_up=True, used={}, reads=None)
+
 
 class JobControl(NamedTuple):
     """`action`: pause, resume, cancel, set (`settings`: those of `schema/job_control.py`)."""

@@ -404,3 +404,10 @@ def test_id_and_partition_of_a_malformed_request_are_found() -> None:
     for content_type, data in both({"id": ID_TEXT, "reply_to": 4, "tabel": 1}):
         assert peek_id(content_type, data) == ID
         assert peek_reply_to(content_type, data) == 4
+
+
+def test_giving_up_is_a_request_that_can_be_decided() -> None:
+    """L5: without its operations it was malformed, and the attempt was never decided."""
+    last = UPDATED._replace(on_conflict=OnConflict.REPLAY, attempt=3, used={"flights": 3})
+    again = decode_request(*encode_request(last.giving_up()))
+    assert (again.id, again.attempt, again.give_up, again.used) == (ID, 4, True, {})
