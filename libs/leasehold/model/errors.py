@@ -19,6 +19,12 @@
     │   ├── AmbiguousFunction     42725    ├── CannotCast         42846
     │   ├── InvalidMoment         22007    ├── MomentOutOfRange   22008
     │   ├── InvalidArgument       22023    ├── UntranslatableCharacter 22P05
+    │   ├── AmbiguousColumn       42702    ├── DuplicateAlias     42712
+    │   ├── GroupingError         42803    ├── WindowingError     42P20
+    │   ├── InvalidColumnReference 42P10   ├── InvalidRecursion   42P19
+    │   ├── TooManyRows           21000    ├── InvalidFrame       22013
+    │   ├── InvalidLimit          2201W    ├── InvalidOffset      2201X
+    │   ├── TooComplex            54001    ├── QueryCanceled      57014
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from leasehold.model.errors import Refused
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.states import READABLE
@@ -41,11 +42,13 @@ from leasehold.sql.query_bound import (
     Key,
     Member,
     Native,
+    Output,
     Scalar,
     TableSource,
     Value,
 )
 from leasehold.sql.query_emit import inner_sources
+from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_scope import Names, Scope
 from leasehold.sql.query_typing import KEYED
 from leasehold.sql.query_walk import conjuncts, mapped, relations_in, walk
@@ -169,17 +172,17 @@ class Indexes:
     ) -> tuple[float, Access] | None:
         """(how good, access) of the best index; None where the table itself is as good. `later`:
         tables whose values aren't known yet; None: all others' are."""
-        sought = list(_sought(conditions, source.relation, later or frozenset()))
+        sought = list(sought_in(conditions, source.relation, later or frozenset()))
         key = [
             Field(source.relation, column_name(e), source.descriptor.by_id[e].type)
             for e in source.descriptor.primary_key
         ]
-        best = _prefix(list(key), sought)[0]
+        best = prefix(list(key), sought)[0]
         if len(key) and best >= len(key):
             return None
         found: tuple[float, Access] | None = None
         for index, parts in self._usable(source, conditions):
-            rank, equal, last = _prefix(parts, sought)
+            rank, equal, last = prefix(parts, sought)
             if index.unique and len(equal) == len(parts):
                 rank += 100
             if rank > best:
@@ -246,9 +249,9 @@ class Indexes:
         if len({key.descending for key in query.order}) != 1:
             return {}
         if (
-            _prefix(
+            prefix(
                 [Field(source.relation, k, BOOLEAN) for k in key],
-                list(_sought(conditions, source.relation, frozenset())),
+                list(sought_in(conditions, source.relation, frozenset())),
             )[0]
             > 0
         ):
@@ -268,9 +271,6 @@ def bound_expression(
     binder: Binder, text: str, descriptor: Descriptor, relation: int
 ) -> Bound | None:
     """An expression that a descriptor keeps, over the fields of `relation`."""
-    from leasehold.model.errors import Refused
-    from leasehold.sql.query_grammar import read_statement
-
     columns = list(table_fields(descriptor, relation))
     scope = Scope(None, Names([(descriptor.name, list(columns))], list(columns)))
     try:
@@ -309,7 +309,9 @@ def _plain(part: Bound) -> Bound:
     return part
 
 
-def _sought(conditions: Iterable[Bound], relation: int, later: frozenset[int]) -> Iterator[Sought]:
+def sought_in(
+    conditions: Iterable[Bound], relation: int, later: frozenset[int]
+) -> Iterator[Sought]:
     for condition in conditions:
         for found in _of_condition(condition):
             mine = relations_in(found.part) == {relation}
@@ -353,7 +355,7 @@ def _same_part(one: Bound, other: Bound) -> bool:
     return one == other
 
 
-def _prefix(
+def prefix(
     parts: list[Bound], sought: list[Sought]
 ) -> tuple[float, tuple[Bound, ...], tuple[Sought, ...]]:
     """(rank, values of the equal prefix, what bounds the part behind it)."""
@@ -440,8 +442,6 @@ def _covers(source: TableSource, access: Access, query: BoundQuery) -> bool:
 
 
 def _ordered_part(key: Key, body: BoundSelect) -> Bound:
-    from leasehold.sql.query_bound import Output
-
     value = key.value
     return _plain(body.outputs[value.number] if isinstance(value, Output) else value)
 

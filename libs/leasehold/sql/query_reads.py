@@ -21,6 +21,8 @@ from leasehold.sql.query_bound import (
     TableSource,
     Value,
 )
+from leasehold.sql.query_emit import inner_sources
+from leasehold.sql.query_index import prefix, sought_in
 from leasehold.sql.query_walk import conjuncts, walk
 
 
@@ -76,9 +78,6 @@ def reads_of(query: BoundQuery) -> Reads:
 
 
 def _place(source: TableSource, body: BoundSelect) -> _Place:
-    from leasehold.sql.query_emit import inner_sources
-    from leasehold.sql.query_index import _prefix, _sought
-
     table_id = source.descriptor.table_id
     whole = _Place(table_id, 0, ())
     assert body.source is not None
@@ -86,14 +85,14 @@ def _place(source: TableSource, body: BoundSelect) -> _Place:
         return whole
     sought = [
         s
-        for s in _sought(conjuncts(body.where), source.relation, frozenset())
+        for s in sought_in(conjuncts(body.where), source.relation, frozenset())
         if s.sign != "in" and all(isinstance(v, Value | Slot) for v in s.values)
     ]
     key = [
         Field(source.relation, column_name(e), source.descriptor.by_id[e].type)
         for e in source.descriptor.primary_key
     ]
-    rank, equal, last = _prefix(list(key), sought)
+    rank, equal, last = prefix(list(key), sought)
     access = source.access
     if access is not None and rank < len(key):
         constant = [v for v in access.equal if isinstance(v, Value | Slot)]
