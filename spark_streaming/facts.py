@@ -136,14 +136,19 @@ def _value(values: Key | None) -> bytes | None:
 
 
 class Teller:
-    """Tells the facts of one table's records; one per process, since it compiles what is kept.
+    """Tells the facts of one table's records; one per process, since it compiles what is kept."""
 
-    Of a parent's columns that were filled by key it does not know: rows that refer to such a value
-    are named to the master in vain.
-    """
-
-    def __init__(self, descriptor: Descriptor, sides: Iterable[Side], table_id: int) -> None:
-        self._own = descriptor if descriptor.table_id == table_id else None
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        sides: Iterable[Side],
+        table_id: int,
+        parents: Iterable[Descriptor] = (),
+    ) -> None:
+        """`parents`: other tables of `sides`, whose images may lack what was filled by key; of one
+        that is not there a row is at worst named to the master in vain."""
+        known = {table.table_id: table for table in (*parents, descriptor)}
+        self._read_as = known.get(table_id)
         self._says = [
             (side.element_id, side.parent, say_of(descriptor, side))
             for side in sides
@@ -157,8 +162,8 @@ class Teller:
         values: Image = {}
         if image is not None and not gone:
             _, _, version, values = image_fields(image)
-            if self._own is not None:
-                values = completed(self._own, version, values)
+            if self._read_as is not None:
+                values = completed(self._read_as, version, values)
         for element_id, parent, say in self._says:
             value = None if gone else say(values)
             yield Fact(element_id, parent, partition, row, place, value)

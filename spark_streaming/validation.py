@@ -57,7 +57,10 @@ class Validation(RunThread):
         if self._folder.ended() is not None:
             return  # they are on the lane, and the job has yet to hear of it
         started_ns = time.monotonic_ns()
-        descriptor = self._descriptor()
+        events = read_compacted(
+            self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed
+        )
+        descriptor = self._descriptor(events)
         elements = told_of(descriptor, self._job.current.validates)
         sides = sides_of(descriptor, elements)
         self._board.count(self.run, self._folder.totals())
@@ -67,7 +70,11 @@ class Validation(RunThread):
         tables = {self._topics.rows(side.table_id).name: side.table_id for side in sides}
         sources = {topic: table for topic, table in tables.items() if topic in there}
         if descriptor.table_id in sources.values():
-            self._query(descriptor, sides, sources).read()
+            # Other tables stay as they are while the job runs (D9); one not told of is harmless.
+            others = {side.table_id for side in sides} - {descriptor.table_id}
+            told = (self._event(events, table_id) for table_id in sorted(others))
+            parents = [from_wire(event.body) for event in told if event is not None]
+            self._query(descriptor, sides, sources, parents).read()
         totals = self._folder.totals()
         self._board.phase(self.run, "comparing")
         total, first = self._suspects(wanted_of(descriptor, elements))
@@ -88,15 +95,15 @@ class Validation(RunThread):
             (time.monotonic_ns() - started_ns) / 1e9,
         )
 
-    def _descriptor(self) -> Descriptor:
+    def _event(self, events: Mapping[bytes, bytes], table_id: int) -> VersionEvent | None:
+        data = events.get(version_key(table_id))
+        return None if data is None else self._codec.decode_as(VersionEvent, data)
+
+    def _descriptor(self, events: Mapping[bytes, bytes]) -> Descriptor:
         """The table as the job's step has published it: that event was before the job's.
         Raises RunStopped when the table has moved on, BusUnavailable."""
         wanted = self._job.versions[self._job.table_id]
-        newest = read_compacted(
-            self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed
-        )
-        data = newest.get(version_key(self._job.table_id))
-        event = None if data is None else self._codec.decode_as(VersionEvent, data)
+        event = self._event(events, self._job.table_id)
         if event is None or event.version < wanted:
             raise BusUnavailable(
                 f"version {wanted} of table {self._job.table!r} is not on"
@@ -109,9 +116,13 @@ class Validation(RunThread):
     # ------------------------------------------------------------ images → facts
 
     def _query(
-        self, descriptor: Descriptor, sides: Sequence[Side], sources: Mapping[str, int]
+        self,
+        descriptor: Descriptor,
+        sides: Sequence[Side],
+        sources: Mapping[str, int],
+        parents: Sequence[Descriptor],
     ) -> RowsQuery:
-        tell = converter(descriptor, sides, sources)
+        tell = converter(descriptor, sides, sources, parents)
         counted = [
             (side.element_id, side.parent)
             for table, side in counted_by(sides).items()
@@ -201,7 +212,10 @@ def suspects(facts: DataFrame, wanted: Wanted, most: int) -> tuple[int, list[tup
 
 
 def converter(
-    descriptor: Descriptor, sides: Sequence[Side], sources: Mapping[str, int]
+    descriptor: Descriptor,
+    sides: Sequence[Side],
+    sources: Mapping[str, int],
+    parents: Sequence[Descriptor] = (),
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The function that Python workers run over one partition: (topic, partition, offset, key,
     value) → facts. `sources`: topic → table id."""
@@ -212,7 +226,8 @@ def converter(
         kinds = (pa.int32(), pa.bool_(), pa.int32(), pa.binary(), pa.int64(), pa.binary())
         names = ("element", "parent", "partition", "row", "place", "value")
         tellers = {
-            topic: Teller(descriptor, sides, table_id) for topic, table_id in sources.items()
+            topic: Teller(descriptor, sides, table_id, parents)
+            for topic, table_id in sources.items()
         }
         for batch in batches:
             records = zip(*(as_list(batch.column(number)) for number in range(5)), strict=True)

@@ -194,6 +194,23 @@ def test_an_image_of_before_a_fill_by_key_is_read_as_the_row_is() -> None:
         assert entry.value == (None if a is None else msgpack.packb([a, 5]))
 
 
+def test_a_parents_column_that_was_filled_by_key_is_read_as_its_row_is() -> None:
+    """Images of before the fill lack the value that a child may refer to, and offer it."""
+    key = ForeignKey(REFERENCE, "f", (3,), PARENT, (2,), 5)
+    child = replace(TABLE, foreign_keys=(key,))
+    side = Side(REFERENCE, True, PARENT)
+    for below, offered in ((4, msgpack.packb([7])), (3, None)):
+        columns = (
+            Column(1, "id", Type("bigint"), False),
+            Column(2, "code", Type("integer"), missing=Missing(below, 7)),
+        )
+        parent = Descriptor(PARENT, "p", 4, columns, (1,), next_element_id=6)
+        (fact,) = Teller(child, (side,), PARENT, (parent,)).tell(b"row", 0, 0, image(PARENT, 1, {}))
+        assert fact.value == offered
+        (fact,) = Teller(child, (side,), PARENT).tell(b"row", 0, 0, image(PARENT, 1, {}))
+        assert fact.value is None, "of a parent that is not known"
+
+
 def test_a_check_that_cannot_be_computed_is_broken() -> None:
     table = replace(TABLE, checks=(Check(CHECK, "c", "b / (b - 1) > 0", (3,)),))
     teller = Teller(table, (Side(CHECK, False, 1),), 1)
