@@ -12,6 +12,7 @@ from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_transaction import Asked, Savepoint, SqlTransaction, Step
 from leasehold.model.errors import GaveUp, LeaseholdError, NotCoherent, StaleVersion, refused
 from leasehold.model.records import ChangeRequest, OnConflict
+from leasehold.transaction.replayed import Answer, Told, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
 
@@ -85,18 +86,19 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
     """Raises Contradicted, NotCoherent."""
     wanted = {step.back for step in steps}
     marks: dict[int, Savepoint] = {}
+    sent: list[Answer] = []
+    again: list[Answer] = []
     for number, step in enumerate(steps):
         if number in wanted:
             marks[number] = running.savepoint()
         if step.asked is None:
             running.roll_back_to(marks[step.back])
             continue
-        again = done(running, step.asked, limits)
-        if _comparable(again) != _comparable(step):
-            raise Contradicted(
-                f"could not serialize access: statement {number + 1} of those that write was"
-                " answered already, and after a verify error it would be answered otherwise"
-            )
+        sent.append(_answer(step))
+        again.append(_answer(done(running, step.asked, limits)))
+    why = contradiction(running.isolation, sent, again)
+    if why:
+        raise Contradicted(f"could not serialize access: of those that write or failed, {why}")
 
 
 def done(running: SqlTransaction, asked: Asked, limits: Limits) -> Step:
@@ -118,9 +120,13 @@ def done(running: SqlTransaction, asked: Asked, limits: Limits) -> Step:
     return Step(asked, written.count, tuple(written.rows))
 
 
-def _comparable(step: Step) -> tuple[object, ...]:
-    """Rows without an order are compared as a multiset."""
-    return step.rowcount, sorted(map(repr, step.rows)), step.sqlstate
+def _answer(step: Step) -> Answer:
+    """Rows that came back tell their number, too."""
+    if step.sqlstate:
+        return Answer(Told.ERROR, step.sqlstate)
+    if step.rows:
+        return Answer(Told.RETURNED, step.rows)
+    return Answer(Told.COUNT, step.rowcount)
 
 
 def _give_up(node: SqlNode, last: ChangeRequest) -> None:
