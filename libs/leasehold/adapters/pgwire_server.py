@@ -8,6 +8,7 @@ statement.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import secrets
 import ssl
@@ -32,6 +33,8 @@ KEY_BYTES: Final = {0: 4, 2: 32}
 """By the minor version of the protocol."""
 WATCH_INTERVAL_S: Final = 0.05
 BACKLOG: Final = 512
+PORT_PATIENCE_S: Final = 20.0
+PORT_RETRY_S: Final = 0.2
 
 
 class PgwireServer:
@@ -41,9 +44,15 @@ class PgwireServer:
     """
 
     def __init__(
-        self, open_session: SessionFactory, settings: PgwireSettings, limits: Limits | None = None
+        self,
+        open_session: SessionFactory,
+        settings: PgwireSettings,
+        limits: Limits | None = None,
+        port_patience_s: float = PORT_PATIENCE_S,
     ) -> None:
+        """`port_patience_s`: how long a port is waited for that somebody else has."""
         settings.check()
+        self._port_patience_s = port_patience_s
         self.open_session = open_session
         self.settings = settings
         self.limits = limits or Limits()
@@ -63,7 +72,7 @@ class PgwireServer:
     # --- from any thread ---------------------------------------------------------------------
 
     def start(self) -> None:
-        """Raises ConfigurationError if the port can't be had."""
+        """Raises ConfigurationError if the port can't be had, or not in time."""
         self.loop = uvloop.new_event_loop()
         self.loop.set_exception_handler(_told_of_a_defect)
         try:
@@ -134,11 +143,24 @@ class PgwireServer:
             client.cancel(Canceled("canceling statement due to user request"))
 
     async def _listen(self) -> asyncio.Server:
+        """Ports of SQL lie where the kernel takes those of outgoing connections from: one may be
+        taken by anybody's, for as long as that lasts."""
         settings = self.settings
         loop = asyncio.get_running_loop()
-        return await loop.create_server(
-            self._new_client, settings.host, settings.port, backlog=BACKLOG
-        )
+        give_up_s = loop.time() + self._port_patience_s
+        told = False
+        while True:
+            try:
+                return await loop.create_server(
+                    self._new_client, settings.host, settings.port, backlog=BACKLOG
+                )
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or loop.time() >= give_up_s:
+                    raise
+            if not told:
+                LOG.warning("port %d is taken, by a connection perhaps: waiting", settings.port)
+                told = True
+            await asyncio.sleep(PORT_RETRY_S)
 
     def _new_client(self) -> PgwireClient:
         self._last_process += 1

@@ -21,6 +21,7 @@ def listening(
     limits: Limits | None = None,
     *,
     grace_s: float = 5.0,
+    port_patience_s: float = 0.0,
     **settings: Any,
 ) -> Iterator[PgwireServer]:
     shared = shared or Shared()
@@ -32,7 +33,7 @@ def listening(
             shared, admission.user, admission.parameters.get("application_name", "")
         )
 
-    server = PgwireServer(open_session, PgwireSettings(**settings), limits)
+    server = PgwireServer(open_session, PgwireSettings(**settings), limits, port_patience_s)
     server.start()
     try:
         yield server

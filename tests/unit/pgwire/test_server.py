@@ -317,6 +317,29 @@ def test_a_port_that_is_taken_is_said() -> None:
         pass
 
 
+def test_a_port_that_is_taken_for_a_while_is_waited_for() -> None:
+    """By an outgoing connection, say: the kernel gives those ports of the same range."""
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    seen = logging.getLogger("leasehold.pgwire")
+    said_so = threading.Event()
+
+    def let_go(record: logging.LogRecord) -> bool:
+        if "is taken" in record.getMessage():
+            taken.close()
+            said_so.set()
+        return True
+
+    seen.addFilter(let_go)
+    try:
+        with listening(port=port, port_patience_s=WAIT_S) as server, connect(server) as client:
+            assert client.execute("select 1").fetchone() == (1,)
+    finally:
+        seen.removeFilter(let_go)
+        taken.close()
+    assert said_so.is_set()
+
+
 def test_no_value_and_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     users = {"me": verifier_of_password("pencil", b"salt" * 4)}
