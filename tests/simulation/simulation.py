@@ -50,7 +50,7 @@ SHAPE: Final = ClusterShape(
         CoordinatorSettings(
             verification_ms=3_000,
             ledger=LedgerSideSettings(session_ttl_ms=TTL_MS, look_ms=300, look_again_ms=50),
-            walk=WalkSettings(rows_max=4),
+            walk=WalkSettings(whole_max=4, rows_max=4),
         )
     ),
     leases=HolderLimits(

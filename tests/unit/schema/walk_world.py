@@ -71,7 +71,7 @@ class WalkWorld(World):
         self.copies = {node: Copy() for node in nodes}
         self.damaged = False
         self.harmless_so_far = True  # nothing was ever wrong on any node since the work began
-        super().__init__(seed, 0, rules, nodes, WalkSettings(rows_max=2))
+        super().__init__(seed, 0, rules, nodes, WalkSettings(whole_max=2, rows_max=2))
         self.wanted = self.coherent
 
     def rows_about(self, table_id: int) -> int:
