@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
@@ -137,6 +137,16 @@ class Load:
         with self._known:
             self.answered.append(Answered(request, outcome))
             self._known.notify_all()
+
+
+def made_counters(settings: ClientSettings, keys: Iterable[int]) -> None:
+    """The table `t` that a Load counts in, with a row for each key."""
+    with ChangeProducer(settings) as producer:
+        sql = "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0)"
+        assert producer.submit({"sql": sql}).result().lsn
+        for key in keys:
+            fields = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
+            assert producer.submit(fields).result().lsn
 
 
 def settled(pending: Pending) -> Outcome:

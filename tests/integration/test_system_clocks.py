@@ -28,7 +28,7 @@ from leasehold.replication.log import Verdict, admit
 from tests.integration.system_clock import REDIS, ClockedCluster, clocked
 from tests.integration.system_cluster import assert_consistent, seen, settings_of, until
 from tests.integration.system_jobs import begin, ended
-from tests.integration.system_load import Load, settled
+from tests.integration.system_load import Load, made_counters, settled
 from tests.integration.system_subscriber import Following, following
 
 NODES = ("m1", "m2", "r1")
@@ -43,12 +43,7 @@ JUMPS_S = (600, -600, 0)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClockedCluster]:
     folder = tmp_path_factory.mktemp("clocks")
     with clocked(folder, SERVICES, (AGENT,), ENVIRON) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0)"
-            assert producer.submit({"sql": sql}).result().lsn
-            for key in KEYS:
-                fields = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
-                assert producer.submit(fields).result().lsn
+        made_counters(settings_of(made, "setup"), KEYS)
         yield made
 
 

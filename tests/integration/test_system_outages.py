@@ -35,7 +35,7 @@ from tests.integration.system_cluster import (
     until,
 )
 from tests.integration.system_jobs import begin, ended
-from tests.integration.system_load import Load, settled
+from tests.integration.system_load import Load, made_counters, settled
 from tests.integration.system_subscriber import following
 
 NODES = ("m1", "m2", "r1")
@@ -50,12 +50,7 @@ LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ [\w.]+: ")
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with running(tmp_path_factory.mktemp("outages"), SERVICES, ENVIRON) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0)"
-            assert producer.submit({"sql": sql}).result().lsn
-            for key in KEYS:
-                fields = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
-                assert producer.submit(fields).result().lsn
+        made_counters(settings_of(made, "setup"), KEYS)
         yield made
 
 

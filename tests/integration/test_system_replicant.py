@@ -32,7 +32,7 @@ from tests.integration.system_cluster import (
     settings_of,
     until,
 )
-from tests.integration.system_load import Load
+from tests.integration.system_load import Load, made_counters
 from tests.integration.system_reader import REFUSED, Reader
 
 NODES = ("m1", "r1", "r2")
@@ -44,12 +44,7 @@ ALONE = 100
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with running(tmp_path_factory.mktemp("replicant"), (*NODES, "changefeed")) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0)"
-            assert producer.submit({"sql": sql}).result().lsn
-            for key in (*KEYS, ALONE):
-                made_row = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
-                assert producer.submit(made_row).result().lsn
+        made_counters(settings_of(made, "setup"), (*KEYS, ALONE))
         yield made
 
 

@@ -28,7 +28,7 @@ from tests.integration.system_cluster import (
     settings_of,
     until,
 )
-from tests.integration.system_load import Load
+from tests.integration.system_load import Load, made_counters
 
 MASTERS = ("m1", "m2")
 NODES = (*MASTERS, "r1")
@@ -38,9 +38,7 @@ KEYS = range(6)
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with running(tmp_path_factory.mktemp("takeover"), (*NODES, "changefeed")) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0)"
-            assert producer.submit({"sql": sql}).result().lsn
+        made_counters(settings_of(made, "setup"), ())
         yield made
 
 

@@ -26,6 +26,7 @@ from leasehold.model.errors import (
     TooManyRows,
 )
 from leasehold.schema.elements import Moment
+from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import sort_key
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
@@ -34,7 +35,6 @@ from leasehold.sql.query_plan import Prepared
 
 STEPS_BETWEEN_LOOKS: Final = 2_000
 BATCH_ROWS: Final = 256
-_DAY_US: Final = 86_400_000_000
 _VALUE_BYTES: Final = 16  # of a row's value beside its text or bytes
 
 _TOO_COMPLEX: Final = (
@@ -282,7 +282,7 @@ def _install_own(connection: apsw.Connection) -> None:
         "lh_least": partial(_extreme, min, None),
         "lh_greatest_by_key": partial(_extreme, max, sort_key),
         "lh_least_by_key": partial(_extreme, min, sort_key),
-        "lh_day": lambda now: now // _DAY_US,
+        "lh_day": lambda now: now // DAY_US,
     }
     for name, function in functions.items():
         connection.create_scalar_function(name, function, deterministic=True)

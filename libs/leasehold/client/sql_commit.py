@@ -104,20 +104,16 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
 def done(running: SqlTransaction, asked: Asked, limits: Limits) -> Step:
     """Runs a statement; what came of it, an error too."""
     try:
-        snapshot, plan = running.planned(asked.text, asked.types)
-        try:
+        with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if plan.write is None:
                 for _ in running.read(plan, snapshot, asked.values, limits):
                     pass
                 return Step(asked)
-            written = running.write(plan, snapshot, asked.values, limits)
-        finally:
-            running.let_go(snapshot)
+            return Step.wrote(asked, running.write(plan, snapshot, asked.values, limits))
     except (NotCoherent, StaleVersion):
         raise
     except LeaseholdError as error:
         return Step(asked, sqlstate=error.sqlstate)
-    return Step(asked, written.count, tuple(written.rows))
 
 
 def _answer(step: Step) -> Answer:

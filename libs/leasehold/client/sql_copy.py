@@ -82,14 +82,8 @@ class Target:
 
 
 class CopyPortal:
-    def __init__(
-        self,
-        table: str,
-        columns: Sequence[Column],
-        form: CopyFormat,
-        take: Callable[[Sequence[Any]], None],
-    ) -> None:
-        self._target = Target(table, columns, form, take)
+    def __init__(self, target: Target) -> None:
+        self._target = target
 
     @property
     def copy(self) -> CopyTarget | None:

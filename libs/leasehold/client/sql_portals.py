@@ -13,7 +13,6 @@ from leasehold.pgwire.session import Column, CopyTarget, Fetched
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.types import Type
 from leasehold.sql.query_plan import Prepared as Plan
 from leasehold.sql.session_statements import SessionStatement
 
@@ -71,17 +70,14 @@ def columns_of(plan: Plan) -> tuple[Column, ...] | None:
         return None
     places = {d.table_id: _places(d) for d in plan.tables.values()}
     found = []
-    for name, kind, origin, _ in map(_parts, plan.columns or ()):
+    for column in plan.columns:
         table = position = 0
+        origin = column.origin
         if origin is not None:
             table = FIRST_TABLE_OID + origin.table_id
             position = places.get(origin.table_id, {}).get(origin.element_id, 0)
-        found.append(Column(name, kind, table, position))
+        found.append(Column(column.name, column.kind, table, position))
     return tuple(found)
-
-
-def _parts(column: Any) -> tuple[str, Type, Any, bool]:
-    return column.name, column.kind, column.origin, column.nullable
 
 
 def _places(descriptor: Descriptor) -> dict[int, int]:

@@ -14,9 +14,10 @@ from typing import Any, Final, TypeVar
 
 from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import Limits
+from leasehold.adapters.sqlite_write import Written
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_commit import commit
-from leasehold.client.sql_copy import CopyPortal, copied, format_of
+from leasehold.client.sql_copy import CopyPortal, Target, copied, format_of
 from leasehold.client.sql_portals import (
     Answer,
     CommandPortal,
@@ -369,50 +370,40 @@ class SqlSession:
         transaction.says(asked.text)
         for left in range(STATEMENT_TRIES_MAX, 0, -1):
             try:
-                return self._written(transaction, prepared, asked)
+                tag, written = self._written(transaction, asked, prepared)
+                zero = "0 " if tag == "INSERT" else ""
+                return Answer(f"{tag} {zero}{written.count}", written.rows)
             except VerifyError:
                 if left == 1 or not transaction.isolation.replays:
                     raise
         raise AssertionError("the last try returns or raises")
 
     def _written(
-        self, transaction: SqlTransaction, prepared: PreparedStatement, asked: Asked
-    ) -> Answer:
-        snapshot, plan = transaction.planned(asked.text, asked.types)
-        try:
-            check_same(prepared, plan)
+        self, transaction: SqlTransaction, asked: Asked, prepared: PreparedStatement | None = None
+    ) -> tuple[str, Written]:
+        """With the plan's tag. `prepared`: what the client was told of it has to hold still."""
+        with transaction.prepared(asked.text, asked.types) as (snapshot, plan):
+            if prepared is not None:
+                check_same(prepared, plan)
             written = transaction.write(plan, snapshot, asked.values, self.limits())
-        finally:
-            transaction.let_go(snapshot)
-        transaction.did(Step(asked, written.count, tuple(written.rows)))
-        zero = "0 " if plan.tag == "INSERT" else ""
-        return Answer(f"{plan.tag} {zero}{written.count}", written.rows)
+        transaction.did(Step.wrote(asked, written))
+        return plan.tag, written
 
     def _prepare_copy(self, statement: SessionStatement, said: CopyIn) -> PreparedStatement:
         """COPY is an INSERT for each of its rows."""
-        transaction = self.transaction()
-        text, columns = copied(said, transaction.descriptor(said.table))
+        text, columns = copied(said, self.transaction().descriptor(said.table))
         form = format_of(said)
         types = plan_types([column.type for column in columns])
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
             self._check_may_write()
-            return CopyPortal(said.table, columns, form, take)
+            return CopyPortal(Target(said.table, columns, form, take))
 
         def take(row: Sequence[Any]) -> None:
             asked = Asked(text, types, tuple(row))
-            self.run(statement, lambda: self._insert(asked), asked)
+            self.run(statement, lambda: self._written(self.transaction(), asked), asked)
 
         return PreparedStatement(statement, types, (), None, opened)
-
-    def _insert(self, asked: Asked) -> None:
-        transaction = self.transaction()
-        snapshot, plan = transaction.planned(asked.text, asked.types)
-        try:
-            written = transaction.write(plan, snapshot, asked.values, self.limits())
-        finally:
-            transaction.let_go(snapshot)
-        transaction.did(Step(asked, written.count))
 
     def _check_may_write(self) -> None:
         read_only = self._settings.on("transaction_read_only")
@@ -494,8 +485,7 @@ class SqlSession:
         """The transaction's, as SHOW tells them while it lasts."""
         isolation = self._block.isolation
         assert isolation is not None
-        spoken = _SPOKEN.get(isolation.level, "read committed")
-        self._settings.set("transaction_isolation", spoken, local=True)
+        self._settings.set("transaction_isolation", isolation.spoken, local=True)
         only = "on" if self._block.read_only else "off"
         self._settings.set("transaction_read_only", only, local=True)
 
@@ -563,17 +553,14 @@ class SqlSession:
             self._warn("25P01", "SET LOCAL can only be used in transaction blocks")
             return Answer("SET")
         self._settings.begin()
+        self._apply(said.name, said.value, local=said.local)
         if said.name == "default_transaction_isolation" and said.value is not None:
-            self._apply(said.name, said.value, local=said.local)
             self._set_default(isolation_of(self._settings[said.name]), local=said.local)
-        else:
-            self._apply(said.name, said.value, local=said.local)
         return Answer("SET")
 
     def _set_default(self, isolation: Isolation, *, local: bool = False) -> None:
         self._settings.begin()
-        spoken = _SPOKEN.get(isolation.level, "read committed")
-        self._apply("default_transaction_isolation", spoken, local=local)
+        self._apply("default_transaction_isolation", isolation.spoken, local=local)
         self._apply("leasehold.isolation", isolation.level.value, local=local)
 
     def _apply(self, name: str, value: str | None, *, local: bool = False) -> None:
@@ -633,13 +620,6 @@ class SqlSession:
 
     def _warn(self, sqlstate: str, words: str) -> None:
         self._reports.append(Notice("WARNING", sqlstate, words))
-
-
-_SPOKEN: Final = {
-    Level.READ_COMMITTED: "read committed",
-    Level.SNAPSHOT: "repeatable read",
-    Level.SERIALIZABLE: "serializable",
-}
 
 
 def _modes_of(said: Set) -> Modes:

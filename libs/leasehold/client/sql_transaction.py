@@ -3,7 +3,8 @@ writes, and what of that was answered, in case it has to run again (T2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.sqlite_query import Limits, Rows, run
@@ -46,6 +47,10 @@ class Step(NamedTuple):
     sqlstate: str = ""
     back: int = -1
 
+    @classmethod
+    def wrote(cls, asked: Asked, written: Written) -> Step:
+        return cls(asked, written.count, tuple(written.rows))
+
 
 class Savepoint(NamedTuple):
     """How far a transaction was: its writes, and its steps."""
@@ -86,9 +91,17 @@ class SqlTransaction:
 
     def plan(self, text: str, types: Types) -> Prepared:
         """Raises what `prepare` of the query plan raises, NotCoherent."""
+        with self.prepared(text, types) as (_, plan):
+            return plan
+
+    @contextmanager
+    def prepared(self, text: str, types: Types) -> Iterator[tuple[SqliteSnapshot, Prepared]]:
+        """For a statement that runs to its end in here; `planned` for one that goes on."""
         snapshot, plan = self.planned(text, types)
-        self.let_go(snapshot)
-        return plan
+        try:
+            yield snapshot, plan
+        finally:
+            self.let_go(snapshot)
 
     def descriptor(self, table: str) -> Descriptor:
         """As this transaction sees it. Raises UnknownTable."""

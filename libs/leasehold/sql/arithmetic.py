@@ -171,7 +171,8 @@ def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
     return Decimal(sign * whole).scaleb(-scale, context=EXACT)
 
 
-def numeric_quotient(left: Decimal, right: Decimal) -> Decimal:
+def endless_quotient(left: Decimal, right: Decimal) -> Decimal | None:
+    """Where NaN or an infinity is among them; None: both are finite. Raises DivisionByZero."""
     if left.is_nan() or right.is_nan():
         return Decimal("NaN")
     if not right:
@@ -180,7 +181,12 @@ def numeric_quotient(left: Decimal, right: Decimal) -> Decimal:
         return Decimal("NaN") if left.is_infinite() else Decimal(0)
     if left.is_infinite():
         return left if right > 0 else -left
-    return quotient(left, right, division_scale(left, right))
+    return None
+
+
+def numeric_quotient(left: Decimal, right: Decimal) -> Decimal:
+    endless = endless_quotient(left, right)
+    return quotient(left, right, division_scale(left, right)) if endless is None else endless
 
 
 def _remainder(left: Decimal, right: Decimal) -> Decimal:

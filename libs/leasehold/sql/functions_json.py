@@ -226,18 +226,27 @@ def _position(step: str, place: int) -> int:
     return number
 
 
-def _set(stored: str, path: str, new: str, create: int = 1) -> str:
+def _container(stored: str) -> Any:
     value = value_of(stored)
     if not isinstance(value, dict | list):
         raise InvalidArgument("cannot set path in scalar")
-    steps = path_of(path)
-    if not steps or not (value or create):
-        return stored
+    return value
+
+
+def _place(value: Any, steps: list[str | None]) -> tuple[Any, str]:
+    """What holds the end of a path that has one, and the path's last step."""
     if None in steps:
         raise InvalidArgument("path element is null")
-    holder = _walked(value, steps[:-1])
     last = steps[-1]
     assert last is not None
+    return _walked(value, steps[:-1]), last
+
+
+def _set(stored: str, path: str, new: str, create: int = 1) -> str:
+    value, steps = _container(stored), path_of(path)
+    if not steps or not (value or create):
+        return stored
+    holder, last = _place(value, steps)
     made = value_of(new)
     if isinstance(holder, dict) and (create or last in holder):
         holder[last] = made
@@ -251,17 +260,10 @@ def _set(stored: str, path: str, new: str, create: int = 1) -> str:
 
 
 def _inserted(stored: str, path: str, new: str, after: int = 0) -> str:
-    value = value_of(stored)
-    if not isinstance(value, dict | list):
-        raise InvalidArgument("cannot set path in scalar")
-    steps = path_of(path)
+    value, steps = _container(stored), path_of(path)
     if not steps:
         return stored
-    if None in steps:
-        raise InvalidArgument("path element is null")
-    holder = _walked(value, steps[:-1])
-    last = steps[-1]
-    assert last is not None
+    holder, last = _place(value, steps)
     if isinstance(holder, dict):
         if last in holder:
             raise InvalidArgument("cannot replace existing key")

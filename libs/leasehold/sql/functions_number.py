@@ -8,7 +8,6 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Decimal
 from typing import Final
 
 from leasehold.model.errors import (
-    DivisionByZero,
     InvalidLogarithm,
     InvalidPower,
     OutOfRange,
@@ -20,6 +19,7 @@ from leasehold.sql.arithmetic import (
 )
 from leasehold.sql.arithmetic import (
     divided,
+    endless_quotient,
     finite,
     of_decimals,
     ranged,
@@ -94,14 +94,9 @@ def _double_whole(compute: Callable[[float], int]) -> Callable[[float], float]:
 
 
 def _whole_quotient(left: Decimal, right: Decimal) -> Decimal:
-    if left.is_nan() or right.is_nan():
-        return Decimal("NaN")
-    if not right:
-        raise DivisionByZero("division by zero")
-    if right.is_infinite():
-        return Decimal("NaN") if left.is_infinite() else Decimal(0)
-    if left.is_infinite():
-        return left if right > 0 else -left
+    endless = endless_quotient(left, right)
+    if endless is not None:
+        return endless
     scale = max(shown_scale(left), shown_scale(right))
     return Decimal(divided(times_power(left, scale), times_power(right, scale)))
 

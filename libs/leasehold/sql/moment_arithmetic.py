@@ -217,21 +217,16 @@ OPERATORS: Final = (
     Function("/", (INTERVAL, DOUBLE), INTERVAL, span_divided),
 )
 FUNCTIONS: Final = (
-    Function("age", (TIMESTAMP, TIMESTAMP), INTERVAL, age),
-    Function("age", (TIMESTAMPTZ, TIMESTAMPTZ), INTERVAL, age),
-    Function(
-        "age",
-        (TIMESTAMP,),
-        INTERVAL,
-        lambda moment, value: age(moment.now_us // DAY_US * DAY_US, value),
-        volatility="stable",
-    ),
-    Function(
-        "age",
-        (TIMESTAMPTZ,),
-        INTERVAL,
-        lambda moment, value: age(moment.now_us // DAY_US * DAY_US, value),
-        volatility="stable",
+    *(Function("age", (kind, kind), INTERVAL, age) for kind in (TIMESTAMP, TIMESTAMPTZ)),
+    *(
+        Function(
+            "age",
+            (kind,),
+            INTERVAL,
+            lambda moment, value: age(moment.now_us // DAY_US * DAY_US, value),
+            volatility="stable",
+        )
+        for kind in (TIMESTAMP, TIMESTAMPTZ)
     ),
     Function("justify_hours", (INTERVAL,), INTERVAL, justify_hours),
     Function("justify_days", (INTERVAL,), INTERVAL, justify_days),

@@ -314,16 +314,12 @@ class _Grammar:
         while words.said() in _JOINS:
             at = words.position
             natural = words.take("natural")
-            kind = "inner"
             if words.take("cross"):
                 kind = "cross"
                 if natural:
                     raise words.unexpected()
-            elif words.said() in ("left", "right", "full"):
-                kind = words.advance().text
-                words.take("outer")
             else:
-                words.take("inner")
+                kind = self._join_kind()
             words.expect("join")
             right = self._source()
             if kind == "cross" or natural:
@@ -344,17 +340,21 @@ class _Grammar:
                 left = Join(at, kind, left, right, self.expressions.expression())
         return left
 
-    def _joined_from(self, left: Source) -> Source:
+    def _join_kind(self) -> str:
         words = self.words
-        at = words.position
-        kind = "inner"
-        if words.said() in ("natural", "cross"):
-            words.refuse("this order of joins: put parentheses; it")
         if words.said() in ("left", "right", "full"):
             kind = words.advance().text
             words.take("outer")
-        else:
-            words.take("inner")
+            return kind
+        words.take("inner")
+        return "inner"
+
+    def _joined_from(self, left: Source) -> Source:
+        words = self.words
+        at = words.position
+        if words.said() in ("natural", "cross"):
+            words.refuse("this order of joins: put parentheses; it")
+        kind = self._join_kind()
         words.expect("join")
         right = self._source()
         if words.said() in _JOINS:

@@ -49,6 +49,11 @@ class Isolation:
     any_time: bool = False
 
     @property
+    def spoken(self) -> str:
+        """As PostgreSQL says it; of what it does not know, the nearest that it does."""
+        return _SPOKEN_AS.get(self.level, Level.READ_COMMITTED.value)
+
+    @property
     def one_moment(self) -> bool:
         """Do all its reads see one moment, which needs kept history (not a long snapshot)?"""
         return self.sees is not Sees.NEWEST
@@ -64,12 +69,19 @@ _TABLE: Final = (
 )
 ISOLATION: Final[Mapping[Level, Isolation]] = MappingProxyType({i.level: i for i in _TABLE})
 
+_SPOKEN_AS: Final[Mapping[Level, str]] = MappingProxyType(
+    {
+        Level.READ_COMMITTED: Level.READ_COMMITTED.value,
+        Level.SNAPSHOT: "repeatable read",
+        Level.SERIALIZABLE: Level.SERIALIZABLE.value,
+    }
+)
 # As PostgreSQL clients say it; it knows no weaker level than READ COMMITTED either.
 _SPOKEN: Final[Mapping[str, Level]] = MappingProxyType(
     {
         **{level.value: level for level in Level},
         "read uncommitted": Level.READ_COMMITTED,
-        "repeatable read": Level.SNAPSHOT,
+        **{spoken: level for level, spoken in _SPOKEN_AS.items()},
     }
 )
 
