@@ -1,0 +1,273 @@
+"""The transaction that a session is in, and what its client says of it: BEGIN, COMMIT and the like.
+
+Where the client stands is decided by `transaction/block.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from leasehold.adapters.clock import random_bytes, unix_us
+from leasehold.client.serving_node import SqlNode
+from leasehold.client.sql_commit import commit
+from leasehold.client.sql_portals import Answer
+from leasehold.client.sql_running import Running
+from leasehold.client.sql_set import SettingCommands
+from leasehold.client.sql_transaction import Asked, SqlTransaction, Step
+from leasehold.model.errors import FeatureNotSupported, LeaseholdError, NotCoherent
+from leasehold.schema.elements import Moment
+from leasehold.sql.functions_session import CallersMoment
+from leasehold.sql.query_plan import Plans
+from leasehold.sql.session_statements import (
+    Begin,
+    Commit,
+    Modes,
+    Release,
+    Rollback,
+    RollbackTo,
+    Savepoint,
+    Set,
+    SetModes,
+)
+from leasehold.transaction.block import Block, ReadOnlyTransaction, Standing
+from leasehold.transaction.isolation import Isolation, Level, isolation_of
+
+MS: Final = 1_000
+SEED_BYTES: Final = 16
+MODES: Final = ("transaction_isolation", "transaction_read_only")
+"""Settings that are a transaction's modes."""
+
+
+class SessionBlock:
+    """`label` names the session to those who wait for a version that it has pinned."""
+
+    def __init__(
+        self, node: SqlNode, plans: Plans, settings: SettingCommands, running: Running, label: str
+    ) -> None:
+        self._node = node
+        self._plans = plans
+        self._settings = settings
+        self._running = running
+        self._label = label
+        self._block = Block()
+        self._transaction: SqlTransaction | None = None
+        self.commands: Mapping[type, Callable[[Any], Answer]] = {
+            Begin: self._begin,
+            Commit: self._commit,
+            Rollback: self._rollback,
+            Savepoint: self._savepoint,
+            RollbackTo: self._roll_back_to,
+            Release: self._release,
+            SetModes: self.set_modes,
+        }
+
+    @property
+    def standing(self) -> Standing:
+        return self._block.standing
+
+    @property
+    def _idle(self) -> bool:
+        return self._block.standing is Standing.IDLE
+
+    # ------------------------------------------------------------ the transaction
+
+    def transaction(self) -> SqlTransaction:
+        """The one that runs, or a new one."""
+        if self._transaction is None:
+            in_block = not self._idle
+            settings = self._settings
+            isolation = (in_block and self._block.isolation) or settings.default_isolation
+            settings.begin()
+            moment = CallersMoment.of(unix_us(), random_bytes(SEED_BYTES), settings.caller)
+            self._transaction = self._fresh(isolation, moment, block=in_block)
+            self._block.used = in_block
+        return self._transaction
+
+    def _fresh(self, isolation: Isolation, moment: Moment, *, block: bool) -> SqlTransaction:
+        """A block is known by name to those who wait for it."""
+        node = self._node
+        reads = node.reads(self._label) if block else node.single_read()
+        return SqlTransaction(
+            reads, self._plans, isolation, moment, self._wait_coherent, block=block
+        )
+
+    def _wait_coherent(self) -> None:
+        """As long as the session asks for. Raises NotCoherent, or why it was stopped."""
+        if self._node.coherent:
+            return
+        wait_s = self._settings.values.ms("leasehold.coherent_timeout") / MS
+        self._node.wait(lambda: self._running.stopped() or self._node.coherent, wait_s)
+        why = self._running.why_stopped()
+        if why is not None:
+            raise why
+        if not self._node.coherent:
+            raise NotCoherent(
+                "this node is not coherent: it has had no lease from the master for"
+                f" {wait_s:g} s; read on another one, or SET leasehold.coherent_timeout"
+            )
+
+    def failed_with(self, asked: Asked, error: LeaseholdError) -> None:
+        """A client may take another path after it: a replay has to fail likewise (T2)."""
+        if self._block.standing is Standing.OPEN and self._transaction is not None:
+            self._transaction.did(Step(asked, sqlstate=error.sqlstate))
+
+    def check_may_write(self) -> None:
+        read_only = self._settings.values.on("transaction_read_only")
+        if self._idle:
+            read_only = self._settings.values.on("default_transaction_read_only")
+        if read_only:
+            raise ReadOnlyTransaction("cannot write in a read-only transaction")
+        isolation = self.transaction().isolation
+        if isolation.verifies_reads:
+            _check_level(isolation, read_only=False)
+
+    # ------------------------------------------------------------ its end
+
+    def end_batch(self) -> None:
+        if self._idle:
+            self.end(committed=True)
+
+    def fail(self) -> None:
+        if self._idle:
+            self.end(committed=False)
+        else:
+            self._block.fail()
+
+    def close(self) -> None:
+        self.end(committed=False)
+        self._block.end()
+
+    def end(self, *, committed: bool) -> None:
+        """Raises what COMMIT can fail with."""
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            try:
+                if committed:
+                    self._commit_writes(transaction)
+            except BaseException:
+                self._settings.end(committed=False)
+                raise
+            finally:
+                transaction.close()
+        self._settings.end(committed=committed)
+
+    def _commit_writes(self, transaction: SqlTransaction) -> None:
+        in_block = not self._idle
+        settings = self._settings.values
+        replays_max = 0
+        if settings.on("leasehold.verifyretry"):
+            replays_max = int(settings["leasehold.replays_max"])
+        commit(
+            transaction,
+            self._node,
+            lambda: self._fresh(transaction.isolation, transaction.moment, block=in_block),
+            replays_max=replays_max,
+            limits=self._running.limits,
+        )
+
+    # ------------------------------------------------------------ what clients say
+
+    def _begin(self, said: Begin) -> Answer:
+        isolation = _isolation(said.modes) or self._settings.default_isolation
+        read_only = said.modes.read_only
+        if read_only is None:
+            read_only = self._settings.values.on("default_transaction_read_only")
+        _check_level(isolation, read_only=read_only)
+        if self._transaction is not None and self._idle:
+            self.end(committed=True)
+        if not self._block.begin(isolation, read_only=read_only):
+            self._settings.warn("25001", "there is already a transaction in progress")
+        self._settings.begin()
+        self._show_modes()
+        return Answer(said.tag)
+
+    def _show_modes(self) -> None:
+        """The transaction's, as SHOW tells them while it lasts."""
+        isolation = self._block.isolation
+        assert isolation is not None
+        settings = self._settings.values
+        settings.set("transaction_isolation", isolation.spoken, local=True)
+        only = "on" if self._block.read_only else "off"
+        settings.set("transaction_read_only", only, local=True)
+
+    def _commit(self, said: Commit) -> Answer:
+        if self._idle:
+            self._settings.warn("25P01", "there is no transaction in progress")
+            self.end(committed=True)
+            return Answer("COMMIT")
+        failed = self._block.standing is Standing.FAILED
+        self._leave(said.chain, committed=not failed)
+        return Answer("ROLLBACK" if failed else "COMMIT")
+
+    def _rollback(self, said: Rollback) -> Answer:
+        if self._idle:
+            self._settings.warn("25P01", "there is no transaction in progress")
+        self._leave(said.chain, committed=False)
+        return Answer("ROLLBACK")
+
+    def _leave(self, chain: bool, *, committed: bool) -> None:
+        isolation, read_only = self._block.isolation, self._block.read_only
+        try:
+            self.end(committed=committed)
+        finally:
+            self._block.end()
+        if chain and isolation is not None:
+            self._block.begin(isolation, read_only=read_only)
+            self._settings.begin()
+            self._show_modes()
+
+    def _savepoint(self, said: Savepoint) -> Answer:
+        self._block.savepoint(said.name, self.transaction().savepoint())
+        return Answer("SAVEPOINT")
+
+    def _release(self, said: Release) -> Answer:
+        self._block.release(said.name)
+        return Answer("RELEASE")
+
+    def _roll_back_to(self, said: RollbackTo) -> Answer:
+        self.transaction().roll_back_to(self._block.roll_back_to(said.name))
+        return Answer("ROLLBACK")
+
+    def set_modes(self, said: SetModes) -> Answer:
+        isolation, read_only = _isolation(said.modes), said.modes.read_only
+        settings = self._settings
+        if said.ever:
+            if isolation is not None:
+                settings.set_default(isolation)
+            if read_only is not None:
+                settings.apply("default_transaction_read_only", "on" if read_only else "off")
+            return Answer("SET")
+        if self._idle:
+            settings.warn("25P01", "SET TRANSACTION can only be used in transaction blocks")
+            return Answer("SET")
+        only = self._block.read_only if read_only is None else read_only
+        _check_level(isolation or settings.default_isolation, read_only=only)
+        self._block.set_modes(isolation, read_only)
+        self._show_modes()
+        return Answer("SET")
+
+
+def modes_of(said: Set) -> Modes:
+    """SET of one of `MODES`, which is SET TRANSACTION."""
+    value = (said.value or "").strip().lower()
+    if said.name == "transaction_isolation":
+        return Modes(isolation=value)
+    return Modes(read_only=value in ("on", "true", "1", "yes"))
+
+
+def _isolation(modes: Modes) -> Isolation | None:
+    return None if modes.isolation is None else isolation_of(modes.isolation)
+
+
+def _check_level(isolation: Isolation, *, read_only: bool) -> None:
+    """Raises FeatureNotSupported for what a level promises and sessions do not keep yet."""
+    if isolation.level is Level.LINEARIZABLE:
+        raise FeatureNotSupported(
+            "transactions at isolation level linearizable are not supported in SQL sessions yet"
+        )
+    if isolation.level is Level.SERIALIZABLE and not read_only:
+        raise FeatureNotSupported(
+            "SERIALIZABLE transactions that may write are not supported in SQL sessions yet:"
+            " use REPEATABLE READ, or add READ ONLY"
+        )

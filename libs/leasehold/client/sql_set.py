@@ -1,0 +1,107 @@
+"""SET, RESET and SHOW of a session, and what of it its client is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from leasehold.client.sql_portals import Answer
+from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
+from leasehold.schema.types import Type
+from leasehold.sql.functions_session import Caller
+from leasehold.sql.session_settings import SETTINGS, SessionSettings
+from leasehold.sql.session_statements import Reset, Set, Show
+from leasehold.transaction.isolation import Isolation, isolation_of
+
+TEXT: Final = Type("text")
+
+
+class SettingCommands:
+    """`caller`: what functions are told of the session. `reports`: what its client has not been
+    told yet."""
+
+    def __init__(self, given: Mapping[str, str], *, user: str, database: str, process: int) -> None:
+        """`given`: what the client asks for at its start. Raises what settings raise."""
+        self.values = SessionSettings({**given, "session_authorization": user})
+        self.reports: list[Report] = []
+        self._user, self._database, self._process = user, database, process
+        self.caller = self._as_caller()
+
+    def begin(self) -> None:
+        self.values.begin()
+
+    def end(self, *, committed: bool) -> None:
+        changed = self.values.end(committed=committed)
+        self.reports += [SettingChanged(name, value) for name, value in changed.items()]
+        if changed:
+            self.caller = self._as_caller()
+
+    def warn(self, sqlstate: str, words: str) -> None:
+        self.reports.append(Notice("WARNING", sqlstate, words))
+
+    def take_reports(self) -> Sequence[Report]:
+        reports, self.reports = self.reports, []
+        return reports
+
+    def _as_caller(self) -> Caller:
+        settings = {name.lower(): value for name, value in self.values.all()}
+        return Caller(self._user, self._database, self._process, settings)
+
+    # ------------------------------------------------------------ SET and RESET
+
+    def set(self, said: Set, *, in_block: bool) -> Answer:
+        if said.local and not in_block:
+            self.warn("25P01", "SET LOCAL can only be used in transaction blocks")
+            return Answer("SET")
+        self.begin()
+        self.apply(said.name, said.value, local=said.local)
+        if said.name == "default_transaction_isolation" and said.value is not None:
+            self.set_default(isolation_of(self.values[said.name]), local=said.local)
+        return Answer("SET")
+
+    @property
+    def default_isolation(self) -> Isolation:
+        return isolation_of(self.values["leasehold.isolation"])
+
+    def set_default(self, isolation: Isolation, *, local: bool = False) -> None:
+        self.begin()
+        self.apply("default_transaction_isolation", isolation.spoken, local=local)
+        self.apply("leasehold.isolation", isolation.level.value, local=local)
+
+    def apply(self, name: str, value: str | None, *, local: bool = False) -> None:
+        name = self.values.set(name, value, local=local)
+        if SETTINGS[name.lower()].told:
+            self.reports.append(SettingChanged(name, self.values[name]))
+        self.caller = self._as_caller()
+
+    def reset(self, said: Reset) -> Answer:
+        self.begin()
+        if said.name is not None:
+            self.apply(said.name, None)
+            return Answer("RESET")
+        before = self.values.told
+        self.values.reset_all()
+        self.reports += [
+            SettingChanged(name, value)
+            for name, value in self.values.told.items()
+            if before[name] != value
+        ]
+        self.caller = self._as_caller()
+        return Answer("RESET")
+
+    # ------------------------------------------------------------ SHOW
+
+    def shown(self, meaning: Any) -> Sequence[Column] | None:
+        """The columns of SHOW; None of what gives no rows."""
+        if not isinstance(meaning, Show):
+            return None
+        if meaning.name is None:
+            return (Column("name", TEXT), Column("setting", TEXT))
+        return (Column(self.values.show(meaning.name)[0], TEXT),)
+
+    def show(self, said: Show, *, in_block: bool) -> Answer:
+        if said.name is None:
+            return Answer("SHOW", list(self.values.all()))
+        if said.name == "transaction_isolation" and not in_block:
+            return Answer("SHOW", [(self.values["default_transaction_isolation"],)])
+        return Answer("SHOW", [(self.values.show(said.name)[1],)])
