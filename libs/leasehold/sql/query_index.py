@@ -26,7 +26,7 @@ from leasehold.sql import query_tree as tree
 from leasehold.sql.function import BOOLEAN
 from leasehold.sql.physical import column_name
 from leasehold.sql.query_bind import Expressions
-from leasehold.sql.query_binder import Binder, table_fields
+from leasehold.sql.query_binder import Binder
 from leasehold.sql.query_bound import (
     Access,
     Aggregate,
@@ -48,6 +48,7 @@ from leasehold.sql.query_bound import (
     Value,
 )
 from leasehold.sql.query_emit import inner_sources
+from leasehold.sql.query_from import table_fields
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_scope import Names, Scope
 from leasehold.sql.query_typing import KEYED

@@ -29,7 +29,7 @@ from leasehold.sql.function import BIGINT, BOOLEAN
 from leasehold.sql.parse import placed
 from leasehold.sql.physical import column_name, lock_name
 from leasehold.sql.query_bind import Expressions
-from leasehold.sql.query_binder import Binder, table_fields
+from leasehold.sql.query_binder import Binder
 from leasehold.sql.query_bound import (
     Access,
     Bound,
@@ -46,6 +46,7 @@ from leasehold.sql.query_bound import (
     Value,
 )
 from leasehold.sql.query_bound import Column as ResultColumn
+from leasehold.sql.query_from import table_fields
 from leasehold.sql.query_index import bound_expression
 from leasehold.sql.query_labels import label_of
 from leasehold.sql.query_scope import Names, Scope
@@ -95,7 +96,7 @@ class WriteBinder:
         self._outer = Scope()  # what WITH names
 
     def bind(self, statement: tree.Insert | tree.Update | tree.Delete) -> BoundWrite:
-        ctes = self._binder.bind_ctes(statement.ctes, self._outer)
+        ctes = self._binder.ctes.bind(statement.ctes, self._outer)
         match statement:
             case tree.Insert():
                 made = self._insert(statement)
@@ -131,7 +132,7 @@ class WriteBinder:
         scope = Scope(names=names, ctes=self._outer.ctes)
         source: TableSource | JoinSource = target
         if other is not None:
-            bound, more = binder.bind_source(other, scope, Names())
+            bound, more = binder.sources.bind(other, scope, Names())
             scope.names = names.beside(more, statement.at)
             source = JoinSource("cross", target, bound, None)
         expressions = Expressions(binder, scope)

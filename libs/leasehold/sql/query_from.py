@@ -1,0 +1,231 @@
+"""FROM: tables, queries, functions and joins → bound sources and the names that they bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from leasehold.model.errors import (
+    AmbiguousColumn,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    UnknownColumn,
+    UnknownFunction,
+)
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import Type
+from leasehold.sql import query_tree as tree
+from leasehold.sql.query_bind import Expressions
+from leasehold.sql.query_bound import (
+    OPEN,
+    Bound,
+    BoundSource,
+    Column,
+    CteSource,
+    Field,
+    JoinSource,
+    Native,
+    Origin,
+    SeriesSource,
+    SubSource,
+    TableSource,
+)
+from leasehold.sql.query_scope import Names, Scope
+from leasehold.sql.query_typing import common_type
+from leasehold.sql.query_walk import relations_in, walk
+
+if TYPE_CHECKING:
+    from leasehold.sql.query_binder import Binder
+
+RELATIONS_MAX: Final = 60
+"""SQLite joins 64 tables at most, and an index is one more."""
+
+
+class Sources:
+    """Of one statement."""
+
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
+
+    def bind(self, source: tree.Source, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
+        """`before`: what LATERAL may see."""
+        if self._binder.relations > RELATIONS_MAX * 4:
+            raise FeatureNotSupported("too many tables in one statement", position=source.at)
+        match source:
+            case tree.TableName():
+                return self._table(source, scope)
+            case tree.QuerySource():
+                return self._query_source(source, scope, before)
+            case tree.CallSource():
+                return self._call_source(source, scope, before)
+            case tree.Join():
+                return self._join(source, scope, before)
+
+    def _table(self, source: tree.TableName, scope: Scope) -> tuple[BoundSource, Names]:
+        alias = source.alias or source.name
+        cte = scope.cte(source.name)
+        relation = self._binder.new_relation()
+        if cte is not None:
+            columns = _fields(relation, cte.columns)
+            named = _with_names(columns, source.columns, alias, source.at)
+            return CteSource(relation, cte.number, len(columns)), Names([(alias, named)], named)
+        descriptor = self._binder.descriptor(source.name, source.at)
+        found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
+        named = _with_names(found, source.columns, alias, source.at)
+        return TableSource(relation, descriptor, alias), Names([(alias, named)], named)
+
+    def _query_source(
+        self, source: tree.QuerySource, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        # A query in FROM sees what is outside of this one, not the tables beside it.
+        parent = Scope(scope.parent, ctes=scope.ctes)
+        if source.lateral:
+            parent.siblings = before
+        query = self._binder.bind_query(source.query, parent)
+        scope.correlated = scope.correlated or query.correlated
+        relation = self._binder.new_relation()
+        columns = _fields(relation, query.columns)
+        named = _with_names(columns, source.columns, source.alias, source.at)
+        return SubSource(relation, query), Names([(source.alias, named)], named)
+
+    def _call_source(
+        self, source: tree.CallSource, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        call = source.call
+        if call.name != "generate_series":
+            raise FeatureNotSupported(f"{call.name}() in FROM is not supported", position=source.at)
+        plain = not (call.star or call.distinct or call.order or call.filter or call.over)
+        if source.ordinality or not plain:
+            raise FeatureNotSupported("WITH ORDINALITY is not supported", position=source.at)
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        expressions = Expressions(self._binder, inner)
+        expressions.place = "functions in FROM"
+        parts = [expressions.bind(node) for node in call.arguments]
+        if not 2 <= len(parts) <= 3:
+            raise UnknownFunction(
+                f"function generate_series of {len(parts)} arguments does not exist",
+                position=call.at,
+            )
+        kind = self._binder.typing.common(parts, call.at, "generate_series")
+        kind = Type("integer") if kind in (OPEN, Type("smallint")) else kind
+        if kind.name not in ("integer", "bigint"):
+            raise FeatureNotSupported(
+                f"generate_series over {kind} is not supported: over integers it is",
+                position=call.at,
+            )
+        parts = [self._binder.typing.brought(part, kind, call.at) for part in parts]
+        relation = self._binder.new_relation()
+        alias = source.alias or "generate_series"
+        columns: list[tuple[str, Bound]] = [(alias, Field(relation, "value", kind, False))]
+        named = _with_names(columns, source.columns, alias, source.at)
+        return SeriesSource(relation, tuple(parts), False), Names([(alias, named)], named)
+
+    def _join(self, source: tree.Join, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
+        left, mine = self.bind(source.left, scope, before)
+        visible = before.beside(mine, source.at)
+        right, theirs = self.bind(source.right, scope, visible)
+        both = mine.beside(theirs, source.at)
+        if source.kind in ("right", "full") and _depends(right, left):
+            raise FeatureNotSupported(
+                "a function over columns of the other side of RIGHT or FULL JOIN is not supported",
+                position=source.at,
+            )
+        using = source.using
+        if source.natural:
+            names = [name for name, _ in theirs.columns]
+            using = tuple(name for name, _ in mine.columns if name in names)
+        condition: Bound | None = None
+        if source.condition is not None:
+            inner = Scope(scope.parent, both, ctes=scope.ctes)
+            expressions = Expressions(self._binder, inner)
+            expressions.place = "JOIN conditions"
+            condition = expressions.condition(source.condition, "JOIN/ON")
+            scope.correlated = scope.correlated or inner.correlated
+        merged: list[tuple[str, Bound]] = []
+        tests: list[Bound] = []
+        for name in using or ():
+            a, b = (
+                self._using(name, mine, source, "left"),
+                self._using(name, theirs, source, "right"),
+            )
+            test = self._binder.typing.compared("=", a, b, source.at)
+            tests.append(test)
+            kind = common_type([a.kind, b.kind], source.at, "JOIN/USING")
+            a, b = (self._binder.typing.brought(part, kind, source.at) for part in (a, b))
+            full = Native("coalesce", (a, b), kind)
+            merged.append(
+                (name, full if source.kind == "full" else b if source.kind == "right" else a)
+            )
+        if tests:
+            condition = tests[0] if len(tests) == 1 else Native("and", tuple(tests), tests[0].kind)
+        if source.kind in ("right", "full"):
+            mine = mine.as_nullable()
+        if source.kind in ("left", "full"):
+            theirs = theirs.as_nullable()
+        tables = mine.tables + theirs.tables
+        rest = [(n, b) for n, b in mine.columns + theirs.columns if n not in (using or ())]
+        kind_of_join = "cross" if condition is None and source.kind == "inner" else source.kind
+        made = JoinSource(kind_of_join, left, right, condition)
+        return made, Names(tables, merged + rest)
+
+    def _using(self, name: str, names: Names, join: tree.Join, side: str) -> Bound:
+        found = [bound for column, bound in names.columns if column == name]
+        if not found:
+            raise UnknownColumn(
+                f"column {name!r} specified in USING clause does not exist in {side} table",
+                position=join.at,
+                column=name,
+            )
+        if len(found) > 1:
+            raise AmbiguousColumn(
+                f"common column name {name!r} appears more than once in {side} table",
+                position=join.at,
+            )
+        return found[0]
+
+
+# -------------------------------------------------------------- parts
+
+
+def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field]]:
+    """Public columns in the order of their making."""
+    return [
+        (
+            name,
+            Field(
+                relation,
+                f"c{column.element_id}",
+                column.type,
+                column.nullable,
+                Origin(descriptor.table_id, column.element_id),
+            ),
+        )
+        for name, column in descriptor.by_name.items()
+    ]
+
+
+def _fields(relation: int, columns: tuple[Column, ...]) -> list[tuple[str, Bound]]:
+    return [
+        (c.name, Field(relation, f"o{n}", c.kind, c.nullable, c.origin))
+        for n, c in enumerate(columns)
+    ]
+
+
+def _with_names(
+    columns: list[tuple[str, Bound]], names: tuple[str, ...], alias: str, at: int
+) -> list[tuple[str, Bound]]:
+    if len(names) > len(columns):
+        raise InvalidColumnReference(
+            f"table {alias!r} has {len(columns)} columns available but {len(names)} columns"
+            " specified",
+            position=at,
+        )
+    return [
+        (names[n] if n < len(names) else name, bound) for n, (name, bound) in enumerate(columns)
+    ]
+
+
+def _depends(source: BoundSource, other: BoundSource) -> bool:
+    """Has `source` a function over columns of `other`?"""
+    theirs = {n.relation for n in walk(other) if hasattr(n, "relation")}
+    series = [node for node in walk(source) if isinstance(node, SeriesSource)]
+    return any(relations_in(node) & theirs for node in series)
