@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.bench import commit, levels, lock, rate, read, renewal, sessions, step, takeover
+from tests.bench import commit, levels, lock, rate, read, renewal, sessions, step, takeover, wire
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure
 from tests.bench.index import (
@@ -63,7 +63,19 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         *(f"level_p50_{name}" for name in levels.SHORT.values()),
     ),
     "lock": ("lock_rate_shared", "lock_collisions_shared", "lock_rate_own", "lock_collisions_own"),
-    "read": ("held_lease", "point_read"),
+    "wire": tuple(
+        f"wire_{each}{of}"
+        for many in (
+            ("read_p50",),
+            ("read_rate",),
+            ("select_only_rate",),
+            ("update_rate", "update_p50", "update_p99"),
+            ("tpcb_rate", "tpcb_p50", "tpcb_p99"),
+        )
+        for of in ("", "_pg")
+        for each in many
+    ),
+    "read": ("held_lease", "point_read", "range_read", "sql_read"),
     "takeover": ("takeover",),
 }
 """Group → its metrics, in the order in which they are printed."""
@@ -79,6 +91,7 @@ _ALONE: Final = {
     "renewal": renewal.measure,
     "levels": levels.measure,
     "lock": lock.measure,
+    "wire": wire.measure,
 }
 _ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}
 

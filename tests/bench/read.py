@@ -15,14 +15,17 @@ ROUNDS: Final = 9
 LEASE_CALLS: Final = 50_000
 READ_CALLS: Final = 5_000
 ROWS: Final = 1_000
+ROWS_A_GROUP: Final = 10
+INDEX_TIMEOUT_S: Final = 60.0
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     del settings
     with stand(["m1", "r1", "changefeed"]) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, name text, n bigint)"})
+        where.change("CREATE INDEX by_n ON t (n)", INDEX_TIMEOUT_S)
         for key in range(ROWS):
-            values = {"name": f"name {key}", "n": key}
+            values = {"name": f"name {key}", "n": key // ROWS_A_GROUP}
             where.producer.submit({"table": "t", "op": "insert", "key": [key], "values": values})
         where.producer.wait(60)
         agent = where.agent("bench-agent")
@@ -43,8 +46,22 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
                 for number in range(READ_CALLS):
                     get("t", number % ROWS)
 
-            say(f"{ROUNDS} × {READ_CALLS} reads")
-            yield Figure("point_read", _each_s(reads, READ_CALLS) * 1e6, "µs")
+            def ranges() -> None:
+                for number in range(READ_CALLS):
+                    list(replica.get_by("t.by_n", number % (ROWS // ROWS_A_GROUP)))
+
+            def queries() -> None:
+                for number in range(READ_CALLS):
+                    replica.query("SELECT n FROM t WHERE id = $1", [number % ROWS])
+
+            assert len(list(replica.get_by("t.by_n", 7))) == ROWS_A_GROUP
+            say(f"{ROUNDS} × {READ_CALLS} reads of each kind")
+            for name, work in (
+                ("point_read", reads),
+                ("range_read", ranges),
+                ("sql_read", queries),
+            ):
+                yield Figure(name, _each_s(work, READ_CALLS) * 1e6, "µs")
 
 
 def _each_s(work: Callable[[], None], calls: int) -> float:

@@ -24,13 +24,25 @@ def _as_postgres() -> list[str]:
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
 
 
+def installed() -> Path | None:
+    """The folder of its programs."""
+    return FOLDERS[0] if FOLDERS and shutil.which("setpriv") is not None else None
+
+
 @contextmanager
 def postgres_server() -> Iterator[int]:
     """The port on 127.0.0.1 of a new, empty server; user postgres, no password. Skips the test,
     saying so, where none is installed."""
-    if not FOLDERS or shutil.which("setpriv") is None:
+    programs = installed()
+    if programs is None:
         pytest.skip("NOT TESTED against PostgreSQL: it is not installed (apt install postgresql)")
-    programs = FOLDERS[0]
+    with running(programs, "fsync=off") as port:
+        yield port
+
+
+@contextmanager
+def running(programs: Path, *options: str) -> Iterator[int]:
+    """The port of a new, empty server with these settings, in UTC."""
     folder = Path(tempfile.mkdtemp(prefix="postgres."))
     try:
         if os.geteuid() == 0:
@@ -60,7 +72,9 @@ def postgres_server() -> Iterator[int]:
             "-k",
             folder,
         ]
-        run += ["-c", "fsync=off", "-c", "timezone=UTC", "-h", "127.0.0.1"]
+        run += ["-h", "127.0.0.1"]
+        for option in ("timezone=UTC", *options):
+            run += ["-c", option]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(run, cwd=folder, stdout=log, stderr=log)
         try:

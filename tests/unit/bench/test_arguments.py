@@ -18,6 +18,7 @@ METRICS = [
     *("write_stall_before", "write_p50_during", "write_p99_during", "write_stall_during"),
     *("held_lease", "point_read", "takeover", "bulk_rate", "step_p50_1000"),
     *("renewal_10", "renewal_1000", "lock_rate_shared", "session_stall_blocked"),
+    *("wire_read_p50", "wire_read_rate_pg", "wire_update_p99", "wire_tpcb_rate_pg", "sql_read"),
     *("write_p99_unique", "write_stall_default", "write_p50_type", "type_rows_rate_beside"),
 ]
 

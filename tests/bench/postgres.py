@@ -1,0 +1,21 @@
+"""A real PostgreSQL of this machine at its default durability, beside which SQL is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.bench.stand import say
+from tests.integration.postgres_server import installed, running
+
+
+@contextmanager
+def postgres() -> Iterator[int | None]:
+    """Its port; None, said aloud, where none is installed."""
+    programs = installed()
+    if programs is None:
+        say("NOT MEASURED beside PostgreSQL: it is not installed (apt install postgresql)")
+        yield None
+        return
+    with running(programs) as port:
+        yield port

@@ -1,0 +1,179 @@
+"""Group wire: SQL over the wire of one replicant, and of a PostgreSQL in the same run.
+
+pgbench, which costs little processor time itself, is the client of both; each of its transactions
+is in a log of its own, so that percentiles are of all of them. The two servers take turns.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import psycopg
+
+from tests.bench.bench_settings import BenchSettings
+from tests.bench.cpu import cpu_seconds, per_unit
+from tests.bench.figure import Figure, percentile
+from tests.bench.postgres import postgres
+from tests.bench.stand import BenchFailure, Stand, replicants, say, stand
+
+CLIENTS: Final = 16
+ROWS: Final = 10_000
+BRANCHES: Final = 16
+TELLERS: Final = 10 * BRANCHES
+ACCOUNTS: Final = 50_000
+ROWS_A_STATEMENT: Final = 5_000
+WARM_UP_S: Final = 3
+TRIES_MAX: Final = 100
+TABLES: Final = (
+    "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL, note text)",
+    "CREATE TABLE branches (bid int PRIMARY KEY, bbalance int NOT NULL)",
+    "CREATE TABLE tellers (tid int PRIMARY KEY, bid int NOT NULL, tbalance int NOT NULL)",
+    """CREATE TABLE accounts
+        (aid int PRIMARY KEY, bid int NOT NULL, abalance int NOT NULL, filler text)""",
+    """CREATE TABLE history
+        (id uuid PRIMARY KEY, tid int, bid int, aid int, delta int, mtime timestamp)""",
+)
+FILLED: Final = {
+    "t": (ROWS, "g, 0, 'note ' || g"),
+    "branches": (BRANCHES, "g, 0"),
+    "tellers": (TELLERS, "g, 1 + (g - 1) / 10, 0"),
+    "accounts": (ACCOUNTS, f"g, 1 + (g - 1) % {BRANCHES}, 0, 'filler'"),
+}
+"""Table → number of rows, values of row g."""
+SCRIPTS: Final = {
+    "read": f"\\set id random(1, {ROWS})\nSELECT v FROM t WHERE id = :id;\n",
+    "update": f"\\set id random(1, {ROWS})\nUPDATE t SET v = v + 1 WHERE id = :id;\n",
+    "select_only": f"\\set aid random(1, {ACCOUNTS})\n"
+    "SELECT abalance FROM accounts WHERE aid = :aid;\n",
+    "tpcb": f"""\\set aid random(1, {ACCOUNTS})
+\\set bid random(1, {BRANCHES})
+\\set tid random(1, {TELLERS})
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM accounts WHERE aid = :aid;
+UPDATE tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO history (id, tid, bid, aid, delta, mtime)
+    VALUES (gen_random_uuid(), :tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+""",
+}
+
+
+class Server(NamedTuple):
+    """`suffix` of its metrics; `processes` of the stand that work for it."""
+
+    suffix: str
+    port: int
+    database: str
+    user: str
+    processes: tuple[str, ...] = ()
+
+
+class Run(NamedTuple):
+    """Of one pgbench: transactions per second, each one's time."""
+
+    rate: float
+    took_us: list[int]
+
+
+def measure(settings: BenchSettings) -> Iterator[Figure]:
+    if shutil.which("pgbench") is None:
+        raise BenchFailure("pgbench is not installed (apt install postgresql-client)")
+    names = replicants(settings.replicants)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-wire-")))
+        for name, text in SCRIPTS.items():
+            (folder / f"{name}.sql").write_text(text)
+        where = stack.enter_context(stand(["m1", *names], warm=True))
+        database = where.settings.cluster.database
+        servers = [
+            Server("", where.cluster.ports.sql[0], database, "leasehold", ("kafka", "m1", *names))
+        ]
+        beside = stack.enter_context(postgres())
+        if beside is not None:
+            servers.append(Server("_pg", beside, "postgres", "postgres"))
+        for server in servers:
+            _fill(server)
+        yield from _figures(where, servers, folder, settings.seconds)
+
+
+def _figures(where: Stand, servers: list[Server], folder: Path, seconds: int) -> Iterator[Figure]:
+    for server in servers:
+        alone = _run(where, server, folder, "read", 1, seconds)
+        yield Figure(f"wire_read_p50{server.suffix}", percentile(alone.took_us, 0.5), "µs")
+    for name, script in (("wire_read", "read"), ("wire_select_only", "select_only")):
+        for server in servers:
+            found = _run(where, server, folder, script, CLIENTS, seconds)
+            yield Figure(f"{name}_rate{server.suffix}", found.rate, "queries/s")
+    for name, script in (("wire_update", "update"), ("wire_tpcb", "tpcb")):
+        for server in servers:
+            found = _run(where, server, folder, script, CLIENTS, seconds)
+            yield Figure(f"{name}_rate{server.suffix}", found.rate, "txn/s")
+            for share in (50, 99):
+                ms = percentile(found.took_us, share / 100) / 1e3
+                yield Figure(f"{name}_p{share}{server.suffix}", ms, "ms")
+
+
+def _fill(server: Server) -> None:
+    say(f"tables{server.suffix}")
+    with psycopg.connect(
+        host="127.0.0.1",
+        port=server.port,
+        dbname=server.database,
+        user=server.user,
+        autocommit=True,
+    ) as connection:
+        for text in TABLES:
+            connection.execute(text)
+        for table, (rows, values) in FILLED.items():
+            for first in range(1, rows + 1, ROWS_A_STATEMENT):
+                last = min(first + ROWS_A_STATEMENT - 1, rows)
+                connection.execute(
+                    f"INSERT INTO {table} SELECT {values} FROM generate_series({first}, {last}) g"
+                )
+        if server.suffix:
+            connection.execute("VACUUM ANALYZE")
+
+
+def _run(
+    where: Stand, server: Server, folder: Path, script: str, clients: int, seconds: int
+) -> Run:
+    """Raises BenchFailure when a transaction failed for good."""
+    say(f"{script}{server.suffix}: {clients} clients for {WARM_UP_S} + {seconds} s")
+    _pgbench(server, folder, script, clients, WARM_UP_S)
+    before = cpu_seconds(where.cluster, server.processes)
+    took_us = _pgbench(server, folder, script, clients, seconds)
+    after = cpu_seconds(where.cluster, server.processes)
+    if server.processes:
+        spent = per_unit(before, after, len(took_us))
+        say(f"processor time per transaction, µs: {spent}")
+    return Run(len(took_us) / seconds, took_us)
+
+
+def _pgbench(server: Server, folder: Path, script: str, clients: int, seconds: int) -> list[int]:
+    """Each transaction's time in µs."""
+    with tempfile.TemporaryDirectory(dir=folder) as logs:
+        command = ["pgbench", "-h", "127.0.0.1", "-p", str(server.port), "-U", server.user]
+        command += ["-n", "-M", "prepared", "-f", str(folder / f"{script}.sql")]
+        command += ["-c", str(clients), "-j", "1", "-T", str(seconds)]
+        command += ["--max-tries", str(TRIES_MAX), "-l", "--log-prefix", f"{logs}/of"]
+        done = subprocess.run(
+            [*command, server.database], capture_output=True, text=True, check=False
+        )
+        took = [
+            line.split()[2]
+            for path in Path(logs).iterdir()
+            for line in path.read_text().splitlines()
+        ]
+    failed = took.count("failed") + took.count("skipped")
+    if done.returncode or failed or not took:
+        raise BenchFailure(f"pgbench {script}: {failed} transactions failed; {done.stderr}")
+    return list(map(int, took))
