@@ -9,37 +9,96 @@ if TYPE_CHECKING:
     from leasehold.client.agent import Agent
     from leasehold.client.change_producer import ChangeProducer
     from leasehold.client.client_settings import ClientSettings
-    from leasehold.client.dbapi import connect
+    from leasehold.client.connection_async import AsyncConnection, connect_async
+    from leasehold.client.dbapi import (
+        BINARY,
+        DATETIME,
+        NUMBER,
+        ROWID,
+        STRING,
+        Binary,
+        Connection,
+        DatabaseError,
+        DataError,
+        Date,
+        DateFromTicks,
+        Error,
+        IntegrityError,
+        InterfaceError,
+        InternalError,
+        NotSupportedError,
+        OperationalError,
+        ProgrammingError,
+        Time,
+        TimeFromTicks,
+        Timestamp,
+        TimestampFromTicks,
+        Warning,  # noqa: A004 - PEP 249's name
+        apilevel,
+        connect,
+        paramstyle,
+        threadsafety,
+    )
     from leasehold.client.replica import Replica, open_replica
     from leasehold.client.subscriber import Subscriber
 
 __all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
     "Agent",
+    "AsyncConnection",
+    "Binary",
     "ChangeProducer",
     "ClientSettings",
+    "Connection",
+    "DataError",
+    "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
     "Replica",
     "Subscriber",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
     "__version__",
+    "apilevel",
     "connect",
+    "connect_async",
     "open_replica",
+    "paramstyle",
+    "threadsafety",
 ]
 
 __version__: Final = "0.1.0"
 
 _HOMES: Final = {
     "Agent": "leasehold.client.agent",
+    "AsyncConnection": "leasehold.client.connection_async",
     "ChangeProducer": "leasehold.client.change_producer",
     "ClientSettings": "leasehold.client.client_settings",
     "Replica": "leasehold.client.replica",
     "Subscriber": "leasehold.client.subscriber",
-    "connect": "leasehold.client.dbapi",
+    "connect_async": "leasehold.client.connection_async",
     "open_replica": "leasehold.client.replica",
 }
+_DBAPI: Final = "leasehold.client.dbapi"
+"""Everything else of `__all__`: this package is a module as PEP 249 wants it."""
 
 
 def __getattr__(name: str) -> Any:
     """Loaded when first asked for: importing the package loads no Kafka and no Redis client."""
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(_HOMES.get(name, _DBAPI)), name)

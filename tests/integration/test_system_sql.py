@@ -5,6 +5,7 @@ Goal: what the README tells a new user to try works as told, on each replicant.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import connect as connect_embedded
+from leasehold import connect_async
 from tests.integration.system_cluster import running, settings_of
 
 NODES = ("m1", "r1", "r2", "changefeed")
@@ -153,6 +155,34 @@ def test_an_embedded_replica_is_shared_and_leaves_no_thread(cluster: LocalCluste
         one.commit()
         assert other.execute("SELECT free FROM seats WHERE flight = 5000").fetchone() == (1,)
         assert psql(cluster, 1, "SELECT free FROM seats WHERE flight = 5000") == "1"
+    assert set(threading.enumerate()) == before
+
+
+def test_one_on_an_event_loop_does_not_either(cluster: LocalCluster) -> None:
+    """Two tasks with a connection each and one replica; a third gives up what takes too long."""
+    before = set(threading.enumerate())
+    settings = settings_of(cluster, "embedded")
+
+    async def add(times: int) -> None:
+        async with connect_async(settings) as connection:
+            for _ in range(times):
+                async with connection.transaction():
+                    await connection.execute("UPDATE seats SET free = free + 1 WHERE flight = 3")
+
+    async def give_up() -> None:
+        async with connect_async(settings) as connection:
+            long = "SELECT count(*) FROM generate_series(1, 3000000) a, generate_series(1, 9000) b"
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(connection.execute(long), 0.2)
+
+    async def main() -> tuple[object, ...] | None:
+        await asyncio.gather(add(5), add(5), give_up())
+        async with connect_async(settings) as connection:
+            cursor = await connection.execute("SELECT free FROM seats WHERE flight = 3")
+            return await cursor.fetchone()
+
+    psql(cluster, 1, "UPDATE seats SET free = 0 WHERE flight = 3")
+    assert asyncio.run(main()) == (10,)
     assert set(threading.enumerate()) == before
 
 

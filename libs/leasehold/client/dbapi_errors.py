@@ -1,5 +1,6 @@
 """PEP 249's exceptions, and which SQLSTATE is which.
 
+Warning
 Error
 ├── InterfaceError
 └── DatabaseError
@@ -14,6 +15,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from leasehold.model.errors import LeaseholdError
+
+
+class Warning(Exception):  # noqa: A001 - PEP 249's name
+    """Never raised: what is to be told stands in `Connection.notices`."""
 
 
 class Error(Exception):

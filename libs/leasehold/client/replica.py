@@ -166,27 +166,34 @@ class Replica:
         finally:
             reads.close()
 
-    def get(self, table: str, key: Any) -> dict[str, Any] | None:
+    def get(self, table: str, key: Any, *, wait_s: float = 0.0) -> dict[str, Any] | None:
         """One row by primary key (a value, a tuple, or a mapping), by column name; None: no row.
 
-        Coherent: it shows every write that was answered before the call. Raises NotCoherent,
+        Coherent: it shows every write that was answered before the call. While this replica is
+        not, it waits up to `wait_s` (so do the other reads), then raises NotCoherent. Raises
         UnknownTable. Needs no descriptor lease: descriptor and row are of one snapshot (D3).
         """
-        reads = self._single()
+        reads = self._single(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
             row = snapshot.get(descriptor, reads.key(descriptor, key))
         return None if row is None else named(descriptor, row)
 
-    def _single(self) -> Reads:
+    def _single(self, wait_s: float) -> Reads:
         """For one statement, which pins nothing."""
-        return self.serving.single_read()
+        return self.serving.single_read(wait_s)
 
     def scan(
-        self, table: str, low: Any = None, high: Any = None, *, rows_max: int = ROWS_MAX
+        self,
+        table: str,
+        low: Any = None,
+        high: Any = None,
+        *,
+        rows_max: int = ROWS_MAX,
+        wait_s: float = 0.0,
     ) -> Iterator[dict[str, Any]]:
         """Rows with low <= key < high in key order, as of one moment; prefixes of a key work."""
-        reads = self._single()
+        reads = self._single(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
             first, last = reads.bound(descriptor, low), reads.bound(descriptor, high)
@@ -194,7 +201,7 @@ class Replica:
                 yield named(descriptor, row)
 
     def get_by(
-        self, index: str, values: Any, *, rows_max: int = ROWS_MAX
+        self, index: str, values: Any, *, rows_max: int = ROWS_MAX, wait_s: float = 0.0
     ) -> Iterator[dict[str, Any]]:
         """Rows whose index key starts with `values`, in index order: values of columns, or of what
         the index has an expression for. A partial index finds the rows that it holds.
@@ -202,7 +209,7 @@ class Replica:
         `index`: `table.index` or the name alone. Raises UnknownColumn (42703) for an index that
         does not exist, or is not public yet: elements that aren't public don't exist for a query.
         """
-        reads = self._single()
+        reads = self._single(wait_s)
         given = values if isinstance(values, tuple) else (values,)
         with reads.snapshot() as snapshot:
             descriptor, found = public_index(snapshot.tables(), index)
@@ -219,6 +226,7 @@ class Replica:
         tuples: bool = False,
         rows_max: int = QUERY_ROWS_MAX,
         time_s: float | None = None,
+        wait_s: float = 0.0,
     ) -> list[Any]:
         """The rows of a SELECT, VALUES or EXPLAIN in PostgreSQL's dialect, as dicts by column name
         or as `tuples`; `parameters` are those that the text calls $1, $2 …
@@ -228,7 +236,7 @@ class Replica:
         above `rows_max`.
         """
         limits = Limits(time_s, rows_max, BYTES_MAX)
-        self._single().check_coherent()
+        self._single(wait_s).check_coherent()
         with self.store.open_snapshot() as snapshot:
             prepared, rows = self._queries.rows(snapshot, sql, parameters, limits)
             return list((as_tuples if tuples else as_dicts)(prepared, rows))

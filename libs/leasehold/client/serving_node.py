@@ -139,11 +139,16 @@ class ServingNode:
         leases = agent.leases if agent else None
         return Reads(self.store, self._holds, leases, self._users_left, label, moment)
 
-    def single_read(self) -> Reads:
-        return Reads(self.store, self._holds, None, lambda: None)
+    def single_read(self, wait_s: float = 0.0) -> Reads:
+        """`wait_s`: how long it waits to become coherent."""
+        holds = partial(self._holds_within, wait_s) if wait_s else self._holds
+        return Reads(self.store, holds, None, lambda: None)
 
     def _holds(self) -> bool:
         return self.coherent
+
+    def _holds_within(self, wait_s: float) -> bool:
+        return self.coherent or self.wait(lambda: self.coherent, wait_s)
 
     def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
         def pass_barrier() -> None:

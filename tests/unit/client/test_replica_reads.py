@@ -6,15 +6,20 @@ on by two versions, the statement reads. Method: a real store; the catalog is wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.client_settings import ClientSettings
 from leasehold.client.replica_reads import Reads, public_index
+from leasehold.client.serving_node import ServingNode
 from leasehold.lease.commands import Lease
 from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
 from leasehold.model.errors import (
@@ -150,3 +155,43 @@ def test_an_index_is_looked_for_in_tables_that_may_be_read() -> None:
         assert public_index((left, taken), name) == (taken, index)
     with pytest.raises(UnknownColumn, match="'t_a' does not exist"):
         public_index((left,), "t_a")
+
+
+class FakeKafkaNode:
+    """What a ServingNode looks at while it waits."""
+
+    error: Exception | None = None
+
+    def __init__(self) -> None:
+        self.node = self.lease = self
+        self.held = False
+        self.asked = 0
+        self.on_tick: Callable[[], None] = lambda: None
+
+    def holds(self, now_ns: int) -> bool:
+        self.asked += 1
+        return self.held
+
+
+def test_c2_a_read_waits_for_coherence_as_it_is_asked_to(store: SqliteStore) -> None:
+    """At once NotCoherent without a time; with one it reads as soon as the lease is there."""
+    node = FakeKafkaNode()
+    serving = ServingNode(cast(KafkaNode, node), store, ClientSettings.read({}))
+    with pytest.raises(NotCoherent):
+        serving.single_read().snapshot()
+    assert node.asked == 1, "it did not look again"
+    with pytest.raises(NotCoherent):
+        serving.single_read(0.001).snapshot()
+
+    def read() -> None:
+        with serving.single_read(60.0).snapshot() as snapshot:
+            assert snapshot.newest("t").name == "t"
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        node.held = True
+        node.on_tick()  # as the node's thread does once it has taken a step
+        reading.result()
+    node.held, node.error = False, NotCoherent("stopped")
+    with pytest.raises(NotCoherent, match="stopped"):
+        serving.single_read(60.0).snapshot()

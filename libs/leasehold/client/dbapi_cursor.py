@@ -1,0 +1,146 @@
+"""PEP 249's cursor, and the result of a statement that it goes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from leasehold.client.dbapi_errors import InterfaceError, ProgrammingError
+from leasehold.client.placeholders import numbered
+from leasehold.schema.types import Type, from_storage
+
+if TYPE_CHECKING:
+    from leasehold.client.dbapi_connection import Connection
+
+
+class ColumnDescription(NamedTuple):
+    """PEP 249's seven items; `type_code` is the SQL type's name."""
+
+    name: str
+    type_code: str
+    display_size: None = None
+    internal_size: None = None
+    precision: int | None = None
+    scale: int | None = None
+    null_ok: None = None
+
+
+class Result(NamedTuple):
+    description: list[ColumnDescription] | None
+    rows: list[tuple[Any, ...]]
+    rowcount: int
+
+    @classmethod
+    def of(cls, columns: Sequence[Any] | None, rows: list[Sequence[Any]], tag: str) -> Result:
+        number = tag.rpartition(" ")[2]
+        count = int(number) if number.isdecimal() else -1
+        if columns is None:
+            return cls(None, [], count)
+        kinds = [column.type for column in columns]
+        described = [
+            ColumnDescription(c.name, str(c.type), precision=c.type.precision, scale=c.type.scale)
+            for c in columns
+        ]
+        return cls(described, [_python(kinds, row) for row in rows], len(rows))
+
+
+def _python(kinds: Sequence[Type], row: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(from_storage(kind, value) for kind, value in zip(kinds, row, strict=True))
+
+
+class Cursor:
+    """The rows of one statement, all fetched when it is run; it goes over them itself."""
+
+    lastrowid: None = None
+    """Rows are known by their primary keys: RETURNING tells them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._result = Result(None, [], -1)
+        self._next = 0
+        self._closed = False
+
+    @property
+    def description(self) -> list[ColumnDescription] | None:
+        return self._result.description
+
+    @property
+    def rowcount(self) -> int:
+        return self._result.rowcount
+
+    def execute(self, operation: str, parameters: Sequence[Any] | None = None) -> Cursor:
+        """`%s` stands for a parameter and `%%` for a percent sign where parameters are given;
+        `$1` may be written instead. Raises the errors of PEP 249, each with its `sqlstate`."""
+        self._check_open()
+        self._result, self._next = Result(None, [], -1), 0
+        text = operation if parameters is None else numbered(operation, len(parameters))
+        self._result = self.connection.run(text, parameters or ())
+        return self
+
+    def executemany(self, operation: str, rows: Iterable[Sequence[Any]]) -> Cursor:
+        """Once for each; `rowcount` is the sum, and rows that come back are not kept."""
+        self._check_open()
+        count = 0
+        for parameters in rows:
+            self.execute(operation, parameters)
+            count += max(self.rowcount, 0)
+        self._result = Result(None, [], count)
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        found = self.fetchmany(1)
+        return found[0] if found else None
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        self._check_rows()
+        wanted = self.arraysize if size is None else size
+        if wanted < 0:
+            raise ProgrammingError(f"{wanted} rows can't be fetched")
+        first, self._next = self._next, min(self._next + wanted, len(self._result.rows))
+        return self._result.rows[first : self._next]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        self._check_rows()
+        first, self._next = self._next, len(self._result.rows)
+        return self._result.rows[first:]
+
+    @property
+    def rownumber(self) -> int | None:
+        """Of the row that comes next, from 0."""
+        return None if self._result.description is None else self._next
+
+    def __iter__(self) -> Cursor:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        found = self.fetchmany(1)
+        if not found:
+            raise StopIteration
+        return found[0]
+
+    def close(self) -> None:
+        self._closed = True
+        self._result = Result(None, [], -1)
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Does nothing: types are the statement's."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Does nothing: values are of any size."""
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
+        self.connection.check_open()
+
+    def _check_rows(self) -> None:
+        self._check_open()
+        if self._result.description is None:
+            raise ProgrammingError("there are no rows: the last statement gave none")
