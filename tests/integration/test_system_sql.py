@@ -170,7 +170,7 @@ def test_one_on_an_event_loop_does_not_either(cluster: LocalCluster) -> None:
                     await connection.execute("UPDATE seats SET free = free + 1 WHERE flight = 3")
 
     async def give_up() -> None:
-        async with connect_async(settings) as connection:
+        async with connect_async(settings, autocommit=True) as connection:
             long = "SELECT count(*) FROM generate_series(1, 3000000) a, generate_series(1, 9000) b"
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(connection.execute(long), 0.2)
