@@ -70,7 +70,8 @@ def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[
     pairs = {**values, **dict(zip(event["primary_key"], key, strict=True))}
     row = {}
     for column in event["elements"]:
-        if column["kind"] == "column" and column["state"] == "public":
+        shown = column["state"] == "public" and not column.get("hidden")
+        if column["kind"] == "column" and shown:
             value = pairs.get(column["id"])
             of_type = _FROM_STORAGE.get(column["type"])
             if value is not None and of_type is not None:

@@ -70,7 +70,9 @@ class Writing:
         parameters: Sequence[Any],
         moment: Moment,
         limits: Limits = NO_LIMITS,
+        hidden_keys: Iterator[str] | None = None,
     ) -> None:
+        """`hidden_keys`: of rows that are inserted into a table without a primary key."""
         assert prepared.write is not None
         self._connection = connection
         self._prepared = prepared
@@ -78,6 +80,7 @@ class Writing:
         self._parameters = tuple(parameters)
         self._moment = moment
         self._limits = limits
+        self._hidden_keys = hidden_keys or iter(())
         bound = self._write.bound
         self._descriptor: Descriptor = bound.descriptor
         self._ids = tuple(c.element_id for c in bound.columns)
@@ -152,6 +155,8 @@ class Writing:
     def _insert(self, row: tuple[Any, ...]) -> None:
         bound = self._write.bound
         values = {c.element_id: v for c, v in zip(bound.given, row, strict=True)}
+        if self._descriptor.hidden_key:
+            values[self._descriptor.primary_key[0]] = next(self._hidden_keys)
         image = self._checked(None, values)
         key = tuple(image[e] for e in self._descriptor.primary_key)
         if bound.conflict is not None and self._meets(key, image):
@@ -266,7 +271,7 @@ def _make_own(
     descriptor: Descriptor,
     rows: Mapping[Key, Image | None],
 ) -> None:
-    ids = [c.element_id for c in descriptor.by_name.values()]
+    ids = [c.element_id for c in descriptor.row_columns]
     names = ", ".join(map(column_name, ids))
     key = ", ".join(map(column_name, descriptor.primary_key))
     name = shadow_name(table_id)

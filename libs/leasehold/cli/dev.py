@@ -16,7 +16,7 @@ from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.dev import Answer, DevDatabase
-from leasehold.client.version_diff import column_words, index_words
+from leasehold.client.version_diff import column_words, element_name, index_words
 from leasehold.model.errors import ConfigurationError, LeaseholdError, OutcomeUnknown
 from leasehold.schema.script import answers_in, jobs_in
 
@@ -169,7 +169,9 @@ class DevConsole:
                 continue
             self._output.line(f"{table.name} version {table.version}", "bold")
             for column in table.columns:
-                self._output.line(f"  {column.name} {column_words(column)} ({column.state.label})")
+                self._output.line(
+                    f"  {element_name(column)} {column_words(column)} ({column.state.label})"
+                )
             for index in table.indexes:
                 words = index_words(table, index)
                 self._output.line(f"  {index.name} {words} ({index.state.label})")

@@ -17,7 +17,7 @@ from leasehold.client.cluster_view import (
     VersionChange,
 )
 from leasehold.client.job_report import jobs_report
-from leasehold.client.version_diff import element_words
+from leasehold.client.version_diff import element_name, element_words
 from leasehold.model.ids import format_request_id
 from leasehold.model.records import CheckReport, Lane
 from leasehold.schema.descriptor import Descriptor, Element
@@ -157,7 +157,7 @@ def table_report(view: ClusterView, table: TableView) -> dict[str, Any]:
         "commit_us": table.event.commit_us,
         "state": descriptor.state.label,
         "former_name": descriptor.alias or None,
-        "primary_key": [column.name for column in descriptor.key_columns],
+        "primary_key": [c.name for c in descriptor.key_columns if not c.hidden],
         "columns": elements_report(descriptor, descriptor.columns),
         "indexes": elements_report(descriptor, descriptor.indexes),
         "checks": elements_report(descriptor, descriptor.checks),
@@ -171,7 +171,7 @@ def elements_report(descriptor: Descriptor, elements: Iterable[Element]) -> list
     return [
         {
             "id": element.element_id,
-            "name": element.name,
+            "name": element_name(element),
             "state": element.state.label,
             "definition": element_words(descriptor, element),
         }

@@ -190,7 +190,8 @@ class SqlTransaction:
                 table=descriptor.name,
             )
         with own_rows(snapshot.connection, self._own_of(plan)):
-            writing = Writing(snapshot.connection, plan, values, self.moment, limits)
+            keys = self._writes.hidden_keys
+            writing = Writing(snapshot.connection, plan, values, self.moment, limits, keys)
             written = writing.run()
         if len(self._writes.operations) + len(written.writes) > OPERATIONS_MAX:
             raise RequestTooLarge(

@@ -56,7 +56,8 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
                 rows = run(snapshot.connection, prepared, values, moment=moment, limits=limits)
                 found = list(as_tuples(prepared, rows))
                 return Executed(len(found), found, names)
-            writing = Writing(snapshot.connection, prepared, values, moment, limits)
+            keys = writes.hidden_keys
+            writing = Writing(snapshot.connection, prepared, values, moment, limits, keys)
             written = writing.run()
     for write in written.writes:
         apply(writes, prepared.write.bound.descriptor, write)

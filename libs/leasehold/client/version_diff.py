@@ -125,6 +125,12 @@ def element_words(descriptor: Descriptor, element: Element) -> str:
             return foreign_key_words(descriptor, element)
 
 
+def element_name(element: Element) -> str:
+    """What people call it."""
+    hidden = isinstance(element, Column) and element.hidden
+    return "(hidden key)" if hidden else element.name
+
+
 def column_words(column: Column) -> str:
     """``integer not null default 0``: the definition as a person would write it."""
     words = [str(column.type)]
@@ -190,12 +196,14 @@ def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown
     if descriptor is None:
         return {}
     words = table_words(descriptor)
-    if keyed:
+    if keyed and descriptor.hidden_key:
+        words = "no primary key"
+    elif keyed:
         words = f"primary key ({', '.join(c.name for c in descriptor.key_columns)})"
     table = _Shown("table", descriptor.name, descriptor.state, words)
     found = {TABLE_ITSELF: table}
     for element in descriptor.elements:
         words = element_words(descriptor, element)
         kind = kind_of(element).value
-        found[element.element_id] = _Shown(kind, element.name, element.state, words)
+        found[element.element_id] = _Shown(kind, element_name(element), element.state, words)
     return found

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from leasehold.adapters.clock import new_request_id
 from leasehold.model.errors import (
     DuplicateKey,
     FeatureNotSupported,
     MalformedRequest,
     Uncommittable,
 )
+from leasehold.model.ids import hidden_keys
 from leasehold.model.ports import Row
 from leasehold.model.records import (
     ChangeRequest,
@@ -176,8 +179,16 @@ class WriteSet:
 
     # ------------------------------------------------------------ writing
 
+    @cached_property
+    def hidden_keys(self) -> Iterator[str]:
+        """Of rows that are inserted into tables without a primary key (T7), in storage form."""
+        return hidden_keys(new_request_id())
+
     def insert(self, table: str, key: Any, values: Mapping[str, Any]) -> None:
-        """Raises DuplicateKey when the row is there already."""
+        """Raises DuplicateKey when the row is there already. `key` None: of a table without a
+        primary key."""
+        if key is None and self._reads.pin(table).hidden_key:
+            key = next(self.hidden_keys)
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
         there = self._own[name] is not None if self._shows_own(name) else row is not None
@@ -367,7 +378,8 @@ class WriteSet:
         }
         row.update(values)
         for column, value in zip(descriptor.key_columns, key, strict=True):
-            row[column.name] = from_storage(column.type, value)
+            if not column.hidden:
+                row[column.name] = from_storage(column.type, value)
         return _with_generated(descriptor, row)
 
 

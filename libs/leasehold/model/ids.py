@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from typing import Final
 from uuid import UUID
 
@@ -11,6 +13,7 @@ GENID_POSITION_BITS: Final = 20
 OPERATIONS_PER_COMMIT_MAX: Final = 1 << GENID_POSITION_BITS
 INCARNATION_BYTES: Final = 8
 DIGEST_BYTES: Final = 16
+_RANDOM_BITS: Final = (1 << 62) - 1
 
 
 def genid(lsn: int, position: int) -> int:
@@ -37,6 +40,21 @@ def request_id(unix_ms: int, random: bytes) -> bytes:
     value[6] = value[6] & 0x0F | 0x70
     value[8] = value[8] & 0x3F | 0x80
     return bytes(value)
+
+
+def hidden_key(request: bytes, ordinal: int) -> str:
+    """The key of a row that has none of its own (T7), in storage form: the request's id, counted on
+    in its random bits by the row's place in the request. So the same request makes the same row
+    however often it comes, and rows that came together lie together."""
+    assert 0 <= ordinal < 1 << 32, ordinal
+    value = int.from_bytes(request, "big")
+    random = value & _RANDOM_BITS
+    return str(UUID(int=value - random + (random + ordinal & _RANDOM_BITS)))
+
+
+def hidden_keys(request: bytes) -> Iterator[str]:
+    """Those of one request, one after the other."""
+    return (hidden_key(request, ordinal) for ordinal in count())
 
 
 def request_time_ms(value: bytes) -> int:

@@ -194,7 +194,8 @@ class ConstraintActions:
 
     def _refuse_primary_key(self, action: DropConstraint | RenameConstraint, why: str) -> None:
         """Raises FeatureNotSupported where the primary key is meant, which is no element."""
-        if action.name == self._draft.table.name + PRIMARY_KEY_SUFFIX:
+        table = self._draft.table
+        if action.name == table.name + PRIMARY_KEY_SUFFIX and not table.hidden_key:
             raise FeatureNotSupported(
                 f"constraint {action.name!r} is the primary key, which is {why}",
                 constraint=action.name,

@@ -117,7 +117,7 @@ class Descriptor:
     @cached_property
     def by_name(self) -> dict[str, Column]:
         """Public columns by name: what a query or a writer at this version may name."""
-        return {c.name: c for c in self.columns if c.state in READABLE}
+        return {c.name: c for c in self.columns if c.state in READABLE and not c.hidden}
 
     @cached_property
     def by_alias(self) -> dict[str, Column]:
@@ -149,7 +149,17 @@ class Descriptor:
 
     @cached_property
     def public_ids(self) -> frozenset[int]:
-        return frozenset(c.element_id for c in self.columns if c.state in READABLE)
+        return frozenset(c.element_id for c in self.by_name.values())
+
+    @cached_property
+    def hidden_key(self) -> bool:
+        """Has the table no primary key, so that rows have one that nobody sees (T7)?"""
+        return any(c.hidden for c in self.key_columns)
+
+    @cached_property
+    def row_columns(self) -> tuple[Column, ...]:
+        """What a write has to know of a row: public columns, and the key, hidden or not."""
+        return (*self.by_name.values(), *(c for c in self.key_columns if c.hidden))
 
     @cached_property
     def written(self) -> tuple[Column, ...]:

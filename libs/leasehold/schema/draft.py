@@ -51,7 +51,9 @@ class Draft:
         self.references = references
         self.moment = moment
         self.names = constraint_names(table)
-        self.columns = {c.name: c for c in table.columns if c.state is State.PUBLIC}
+        self.columns = {
+            c.name: c for c in table.columns if c.state is State.PUBLIC and not c.hidden
+        }
         self.next_id = table.next_element_id
         self.words: list[str] = []
         self.dropped: set[int] = set()

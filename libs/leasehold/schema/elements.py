@@ -13,6 +13,8 @@ DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
 ALL_ROWS: Final = -1
 """Instead of an element id, in what a job fills and verifies: the rows of the table's twin."""
+HIDDEN_NAME: Final = ""
+"""Of a hidden key: no statement and no request can say it."""
 EXPRESSION: Final = 0
 """Where an index has an expression in the place of a column; no element has this id."""
 
@@ -82,6 +84,8 @@ class Column:
     `alias` is the name before a rename, as long as a version that knows it may be in use.
     `locks` are the ids of those that cover it: one, or two while it moves between them (Claim 8).
     `missing`: rows are (or were) filled by key, with its value; None: by images, or not at all.
+    `hidden`: it is the key of rows that have none of their own (T7); each row has its pair, and
+    nobody can name it or is shown it.
     """
 
     element_id: int
@@ -98,6 +102,7 @@ class Column:
     missing: Missing | None = None
     default_expression: str = ""
     moment: Moment | None = None
+    hidden: bool = False
 
     @property
     def has_default(self) -> bool:
@@ -227,6 +232,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         "missing": None if column.missing is None else list(column.missing),
         "default_expression": column.default_expression,
         "moment": None if column.moment is None else [column.moment[0], column.moment[1].hex()],
+        **({"hidden": True} if column.hidden else {}),
     }
 
 
@@ -247,6 +253,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         Missing(*body["missing"]) if body.get("missing") else None,
         body.get("default_expression", ""),
         Moment(moment[0], bytes.fromhex(moment[1])) if moment else None,
+        body.get("hidden", False),
     )
 
 

@@ -27,7 +27,13 @@ from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index,
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.making import column_of, defined_index, generated_column
 from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
-from leasehold.schema.primary_key import asked_key, key_columns, key_tracks, refuse_referred
+from leasehold.schema.primary_key import (
+    asked_key,
+    hidden_column,
+    key_columns,
+    key_tracks,
+    refuse_referred,
+)
 from leasehold.schema.references import refuse_referred_index, refuse_referred_table
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
@@ -235,12 +241,16 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
             )
         ids[definition.name] = element_id
         columns.append(column_of(definition, element_id))
+    primary_key = tuple(ids[column] for column in statement.primary_key)
+    if not primary_key:
+        columns.append(hidden_column(len(columns) + 1))
+        primary_key = (len(columns),)
     table = Descriptor(
         table_id=catalog.next_table_id(),
         name=name,
         version=1,
         columns=tuple(columns),
-        primary_key=tuple(ids[column] for column in statement.primary_key),
+        primary_key=primary_key,
         next_element_id=len(columns) + 1,
     )
     table = _with_generated(table, statement)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -15,14 +16,21 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.schema.descriptor import DEFAULT_LOCK, Descriptor
-from leasehold.schema.elements import Column, ForeignKey, Index
+from leasehold.schema.elements import HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.schema.making import made_index
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX, constraint_names, free_name
 from leasehold.schema.references import References, index_over
 from leasehold.schema.tracks import Track, another_key
-from leasehold.schema.types import why_no_key
+from leasehold.schema.types import Type, why_no_key
 from leasehold.sql.parse import placed
 from leasehold.sql.statements import Action, AddPrimaryKey, DropConstraint
+
+HIDDEN_TYPE: Final = Type("uuid")
+
+
+def hidden_column(element_id: int) -> Column:
+    """The key of a table that has no PRIMARY KEY (T7)."""
+    return Column(element_id, HIDDEN_NAME, HIDDEN_TYPE, nullable=False, hidden=True)
 
 
 def asked_key(table: Descriptor, actions: Sequence[Action]) -> AddPrimaryKey | None:
@@ -34,7 +42,8 @@ def asked_key(table: Descriptor, actions: Sequence[Action]) -> AddPrimaryKey | N
     name = table.name + PRIMARY_KEY_SUFFIX
     added = [action for action in actions if isinstance(action, AddPrimaryKey)]
     dropped = [a for a in actions if isinstance(a, DropConstraint) and a.name == name]
-    if not added and (not dropped or table.index(name) or table.check(name)):
+    named = table.hidden_key or table.index(name) or table.check(name)
+    if not added and (not dropped or named):
         return None
     if not added:
         raise FeatureNotSupported(

@@ -9,6 +9,7 @@ from leasehold.model.errors import (
     DependentObjects,
     FeatureNotSupported,
     InvalidForeignKey,
+    UnknownObject,
     WrongType,
 )
 from leasehold.schema.descriptor import Descriptor
@@ -30,6 +31,13 @@ def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
     """Raises UnknownColumn, InvalidForeignKey (42830) when the columns are not unique."""
     if definition.parent_columns:
         columns = tuple(parent.column(name) for name in definition.parent_columns)
+    elif parent.hidden_key:
+        raise UnknownObject(
+            f"table {parent.name!r} has no primary key that a foreign key could refer to: name"
+            " columns that are UNIQUE",
+            table=parent.name,
+            position=definition.position,
+        )
     else:
         columns = parent.key_columns
     if len(columns) != len(definition.columns):

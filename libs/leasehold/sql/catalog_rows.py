@@ -125,7 +125,8 @@ class SystemCatalog:
         for table in self.tables:
             name = table.name + PRIMARY_KEY_SUFFIX
             oid = oids.element_oid(table.table_id, oids.PRIMARY_KEY)
-            found.append(IndexEntry(table, None, name, oid))
+            if not table.hidden_key:
+                found.append(IndexEntry(table, None, name, oid))
             for index in table.indexes:
                 if index.state in READABLE:
                     oid = oids.element_oid(table.table_id, index.element_id)

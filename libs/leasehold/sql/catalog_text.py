@@ -9,7 +9,6 @@ from typing import Any, Final
 from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of, type_of_oid
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import EXPRESSION, Check, Column, ForeignKey, Index
-from leasehold.schema.states import READABLE
 from leasehold.schema.types import Type
 from leasehold.sql.text_form import to_text
 
@@ -47,7 +46,7 @@ _HEADER: Final = 4
 
 def columns_of(table: Descriptor) -> list[Column]:
     """Those that a query may name, in the order of their numbers (attnum)."""
-    return [column for column in table.columns if column.state in READABLE]
+    return list(table.by_name.values())
 
 
 def quoted(name: str) -> str:

@@ -45,7 +45,7 @@ def create_table(reader: Reader) -> CreateTable:
     position = reader.position
     name = reader.qualified_name("the table's name")
     reader.refuse(_INSTEAD_OF_COLUMNS)
-    reader.refuse({"( )": f"table {name!r} has no columns, and so no PRIMARY KEY"})
+    reader.refuse({"( )": f"table {name!r} has no columns, which is not supported"})
     parts = _Parts(name, position)
     reader.listed(lambda: parts.read(reader))
     reader.refuse(_AFTER_COLUMNS)
@@ -106,18 +106,12 @@ class _Parts:
                 self._foreign_keys.append(references)
 
     def table(self, if_not_exists: bool) -> CreateTable:
-        if not self._keys:
-            raise FeatureNotSupported(
-                f"table {self._table!r} has no PRIMARY KEY; tables without one are not supported"
-                " yet",
-                position=self._position,
-            )
         if len(self._keys) > 1:
             raise SyntaxInvalid(
                 f"table {self._table!r} has more than one PRIMARY KEY",
                 position=self._keys[1].position,
             )
-        key = self._keys[0]
+        key = self._keys[0] if self._keys else KeyDefinition((), self._position)
         self._known("PRIMARY KEY", key.columns, key.position)
         if any(c.generated is not None and c.name in key.columns for c in self._columns):
             raise FeatureNotSupported(GENERATED_KEY, position=key.position)

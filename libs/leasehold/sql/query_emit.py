@@ -406,7 +406,7 @@ class Emitter:
         """The table's rows but those that this transaction has changed, and its own."""
         descriptor = source.descriptor
         name, own = table_name(descriptor.table_id), shadow_name(descriptor.table_id)
-        columns = [column_name(c.element_id) for c in descriptor.by_name.values()]
+        columns = [column_name(c.element_id) for c in descriptor.row_columns]
         locks = [lock_name(lock) for lock in descriptor.locks]
         shown = ", ".join([*columns, *locks])
         mine = ", ".join([*columns, *(f"NULL AS {lock}" for lock in locks)])

@@ -11,6 +11,7 @@ from leasehold.model.errors import (
     UnknownColumn,
     UnknownFunction,
 )
+from leasehold.schema.descriptor import Column as TableColumn
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.types import Type
 from leasehold.sql import query_tree as tree
@@ -189,18 +190,18 @@ class Sources:
 def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field]]:
     """Public columns in the order of their making."""
     return [
-        (
-            name,
-            Field(
-                relation,
-                f"c{column.element_id}",
-                column.type,
-                column.nullable,
-                Origin(descriptor.table_id, column.element_id),
-            ),
-        )
-        for name, column in descriptor.by_name.items()
+        (name, _field(descriptor, column, relation)) for name, column in descriptor.by_name.items()
     ]
+
+
+def row_fields(descriptor: Descriptor, relation: int) -> list[Field]:
+    """Of all that a write has to know of a row."""
+    return [_field(descriptor, column, relation) for column in descriptor.row_columns]
+
+
+def _field(descriptor: Descriptor, column: TableColumn, relation: int) -> Field:
+    origin = Origin(descriptor.table_id, column.element_id)
+    return Field(relation, f"c{column.element_id}", column.type, column.nullable, origin)
 
 
 def _fields(relation: int, columns: tuple[Column, ...]) -> list[tuple[str, Bound]]:

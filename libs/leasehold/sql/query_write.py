@@ -46,7 +46,7 @@ from leasehold.sql.query_bound import (
     Value,
 )
 from leasehold.sql.query_bound import Column as ResultColumn
-from leasehold.sql.query_from import table_fields
+from leasehold.sql.query_from import row_fields, table_fields
 from leasehold.sql.query_index import bound_expression
 from leasehold.sql.query_labels import label_of
 from leasehold.sql.query_scope import Names, Scope
@@ -124,7 +124,7 @@ class WriteBinder:
         binder, table = self._binder, statement.table
         descriptor = binder.descriptor(table.name, table.at)
         relation = binder.new_relation()
-        columns = tuple(descriptor.by_name.values())
+        columns = descriptor.row_columns
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
         names = Names([(alias, list(fields))], list(fields))
@@ -143,7 +143,8 @@ class WriteBinder:
         genids = [
             Field(relation, lock_name(lock), GENIDS, nullable=True) for lock in descriptor.locks
         ]
-        outputs: list[Bound] = [*(f for _, f in fields), *genids, *values]
+        found = row_fields(descriptor, relation)
+        outputs: list[Bound] = [*found, *genids, *values]
         slots = self._slots(relation, columns, self._numbered)
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
         body = BoundSelect((*outputs, *extras), source, where, (), False, None, None)
@@ -210,8 +211,8 @@ class WriteBinder:
     def _insert(self, statement: tree.Insert) -> BoundWrite:
         binder, table = self._binder, statement.table
         descriptor = binder.descriptor(table.name, table.at)
-        columns = tuple(descriptor.by_name.values())
-        settable = tuple(c for c in columns if not c.generated)
+        columns = descriptor.row_columns
+        settable = tuple(c for c in descriptor.by_name.values() if not c.generated)
         named = self._named(statement, descriptor, settable)
         outputs, source = self._source(statement, descriptor, named)
         values: dict[str, Bound] = {
@@ -343,7 +344,7 @@ class WriteBinder:
     def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:
         uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
         if conflict.constraint:
-            if conflict.constraint == f"{descriptor.name}_pkey":
+            if conflict.constraint == f"{descriptor.name}_pkey" and not descriptor.hidden_key:
                 return (0,)
             found = [i.element_id for i in uniques if i.name == conflict.constraint]
             if not found:
@@ -468,7 +469,6 @@ def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tupl
     descriptor = bound.descriptor
     uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
     relation = 1  # a query of its own, with nothing beside the table
-    fields = table_fields(descriptor, relation)
     place = {c.element_id: n for n, c in enumerate(bound.columns, 1)}
     for arbiter in conflict.arbiters or (0, *(i.element_id for i in uniques if _whole(i))):
         index = next((i for i in uniques if i.element_id == arbiter), None)
@@ -484,6 +484,6 @@ def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tupl
         access = None if index is None else Access(index, tuple(keyed(s) for _, s, _ in parts))
         genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
         source = TableSource(relation, descriptor, "", access)
-        outputs = (*(f for _, f in fields), *genids)
+        outputs = (*row_fields(descriptor, relation), *genids)
         body = BoundSelect(outputs, source, where, (), False, None, None)
         yield arbiter, _query(body)

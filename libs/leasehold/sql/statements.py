@@ -81,8 +81,8 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """`primary_key`: column names in key order; those columns are NOT NULL. `uniques` and `checks`
-    hold those of the columns too, in the order in which they stand."""
+    """`primary_key`: column names in key order, () = none; those columns are NOT NULL. `uniques`
+    and `checks` hold those of the columns too, in the order in which they stand."""
 
     name: str
     columns: tuple[ColumnDefinition, ...]

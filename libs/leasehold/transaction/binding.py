@@ -7,6 +7,7 @@ from typing import Any
 
 from leasehold.model.errors import (
     CheckViolation,
+    FeatureNotSupported,
     GeneratedAlways,
     MalformedRequest,
     NotNullViolation,
@@ -56,10 +57,13 @@ class Binding:
     def key(self, given: Mapping[str, Any] | Key) -> Key:
         """The primary key in storage form, in key order.
 
-        Raises MalformedRequest for missing or extra columns, NotNullViolation, and what the type
+        Raises FeatureNotSupported for a key by name where the table has none, MalformedRequest for
+        missing or extra columns, NotNullViolation, and what the type
         raises (WrongType, InvalidText, OutOfRange, TooLong) with the column named.
         """
         if isinstance(given, Mapping):
+            if self.descriptor.hidden_key:
+                raise self._no_key()
             if len(given) != len(self._key):
                 raise self._bad_key(given)
             try:
@@ -90,6 +94,13 @@ class Binding:
         return tuple(
             self._converted(column, convert, value)
             for value, (_, convert, column) in zip(given, self._key, strict=False)
+        )
+
+    def _no_key(self) -> FeatureNotSupported:
+        return FeatureNotSupported(
+            f"a request can't name a row of table {self.descriptor.name!r}, which has no primary"
+            " key: give all of a new row in `values`; change rows by SQL, or add a primary key",
+            table=self.descriptor.name,
         )
 
     def _bad_key(self, given: object) -> MalformedRequest:

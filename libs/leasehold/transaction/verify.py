@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import DuplicateKey, MalformedRequest, Uncommittable, VerifyError
-from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid, genid_lsn
+from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid, genid_lsn, hidden_key
 from leasehold.model.ports import Row
 from leasehold.model.records import (
     ChangeKind,
@@ -114,7 +114,7 @@ def verify(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
         )
         versions[descriptor.table_id] = descriptor.version
-        operation = _with_key(operation, descriptor)
+        operation = _with_key(operation, descriptor, request.id, 0)
         key = binding(descriptor).key(operation.key)
         row = rows(descriptor, key)
         change = _decide(operation, descriptor, key, row, rules, moment)
@@ -196,7 +196,7 @@ def _verify_many(
                 f"operation {number} uses version {descriptor.version} of table"
                 f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
             )
-        operation = _with_key(operation, descriptor)
+        operation = _with_key(operation, descriptor, request.id, number)
         key = binding(descriptor).key(operation.key)
         name = (descriptor.table_id, key)
         row = overlay[name] if name in overlay else rows(descriptor, key)
@@ -225,10 +225,15 @@ def _verify_many(
     return Decided(tuple(changes), tuple(before), versions, own)
 
 
-def _with_key(operation: Operation, descriptor: Descriptor) -> Operation:
-    """An insert or upsert may hold its key among its values."""
+def _with_key(
+    operation: Operation, descriptor: Descriptor, request: bytes, number: int
+) -> Operation:
+    """An insert or upsert may hold its key among its values; where there is none, a row is known by
+    the request that made it, and by its number in there (T7)."""
     if operation.key or operation.kind not in (OperationKind.INSERT, OperationKind.UPSERT):
         return operation
+    if descriptor.hidden_key and operation.kind is OperationKind.INSERT:
+        return operation._replace(key=(hidden_key(request, number),))
     names = [column.name for column in descriptor.key_columns]
     values = dict(operation.values)
     key = {name: values.pop(name) for name in names if name in values}
@@ -366,6 +371,8 @@ def _genid_words(operation: Operation, descriptor: Descriptor, row: Row) -> str:
 
 
 def _words(descriptor: Descriptor, key: Key) -> str:
+    if descriptor.hidden_key:
+        return f"its row {key[0]}"
     names = ", ".join(column.name for column in descriptor.key_columns)
     kinds = (column.type for column in descriptor.key_columns)
     values = ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))

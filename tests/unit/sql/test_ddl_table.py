@@ -57,6 +57,10 @@ def test_create_table() -> None:
     )
 
 
+def test_a_table_may_have_no_primary_key() -> None:
+    assert created("create table t (a int, b text unique)").primary_key == ()
+
+
 def test_constraints_stand_in_their_order_and_with_their_columns() -> None:
     sql = (
         "create table public.t (a int primary key constraint one unique check (A > 0),"
@@ -154,7 +158,6 @@ REFUSED: list[Refusal] = [
     ("create table t (a int primary key) tablespace x", FeatureNotSupported, 36),
     ("create table t (a int primary key) as select 1", FeatureNotSupported, 36),
     ("create table t (like u)", FeatureNotSupported, 17),
-    ("create table t (a int)", FeatureNotSupported, 14),
     ("create table t ()", FeatureNotSupported, 16),
     ("create table s.t (a int primary key)", FeatureNotSupported, 14),
     ("create table a.b.t (a int primary key)", FeatureNotSupported, 14),
