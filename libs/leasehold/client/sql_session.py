@@ -95,7 +95,7 @@ class SqlSession:
             Discard: self._discard,
             Deallocate: self._deallocate,
             CloseCursor: self._close_cursor,
-            NothingToDo: lambda said: Answer(said.tag),
+            NothingToDo: self._do_nothing,
         }
 
     # ------------------------------------------------------------ the port
@@ -253,6 +253,11 @@ class SqlSession:
         self._settings.reports += [Deallocated(None), PortalsClosed(None)]
         self._settings.reset(Reset(None))
         return Answer("DISCARD ALL")
+
+    def _do_nothing(self, said: NothingToDo) -> Answer:
+        if said.tag == "VACUUM" and not self._idle:
+            raise TransactionActive("VACUUM cannot run inside a transaction block")
+        return Answer(said.tag)
 
     def _deallocate(self, said: Deallocate) -> Answer:
         self._settings.reports.append(Deallocated(said.name))

@@ -65,13 +65,13 @@ _OTHER_OBJECTS: Final = frozenset(
 
 
 def parse_ddl(text: str) -> Statement:
-    """The one statement in `text` (at most 64 KiB).
+    """The one statement in `text` (at most 64 KiB); of DROP TABLE a, b, which are two, the first.
 
     Raises SyntaxInvalid (42601), FeatureNotSupported (0A000) for whatever is valid but not
     known here, OutOfRange for limits, UnknownColumn and DuplicateColumn for a constraint of a new
     table, and what a default raises; `detail["position"]` counts characters from 1.
     """
-    return _statement(Reader(text, tokens_of(text)))
+    return _statement(Reader(text, tokens_of(text)))[0]
 
 
 class Said(NamedTuple):
@@ -86,20 +86,33 @@ def parse_statements(text: str) -> tuple[Said, ...]:
     positions count in the whole text."""
     parts = statements_of(text)
     if len(parts) > STATEMENTS_MAX:
+        _refuse_many(len(parts), position_of_token(parts[STATEMENTS_MAX][0]))
+    found: list[Said] = []
+    for tokens in parts:
+        sql = text[int(tokens[0].start) : int(tokens[-1].end) + 1]
+        found += [Said(each, sql) for each in _statement(Reader(text, tokens))]
+    _refuse_many(len(found), len(text))
+    return tuple(found)
+
+
+def _refuse_many(count: int, position: int) -> None:
+    if count > STATEMENTS_MAX:
         raise OutOfRange(
-            f"the text holds {len(parts)} statements; at most {STATEMENTS_MAX} are read",
-            position=position_of_token(parts[STATEMENTS_MAX][0]),
+            f"the text holds {count} statements; at most {STATEMENTS_MAX} are read",
+            position=position,
         )
-    return tuple(
-        Said(_statement(Reader(text, tokens)), text[int(tokens[0].start) : int(tokens[-1].end) + 1])
-        for tokens in parts
-    )
 
 
-def _statement(reader: Reader) -> Statement:
-    statement = _explain(reader) if reader.at("explain") else _change(reader)
+def _statement(reader: Reader) -> tuple[Statement, ...]:
+    found: tuple[Statement, ...]
+    if reader.at("explain"):
+        found = (_explain(reader),)
+    elif reader.at("drop table"):
+        found = drop_table(reader)
+    else:
+        found = (_change(reader),)
     reader.end()
-    return statement
+    return found
 
 
 def _explain(reader: Reader) -> Explain:
@@ -112,7 +125,15 @@ def _explain(reader: Reader) -> Explain:
             _only_ddl(reader)
         if not reader.take(")"):
             raise _unknown_option(reader)
-    return Explain(_change(reader))
+    if not reader.at("drop table"):
+        return Explain(_change(reader))
+    position = reader.position
+    dropped, *more = drop_table(reader)
+    if more:
+        raise FeatureNotSupported(
+            "EXPLAIN shows the plan of one change: name one table", position=position
+        )
+    return Explain(dropped)
 
 
 def _only_ddl(reader: Reader) -> None:
@@ -136,8 +157,6 @@ def _change(reader: Reader) -> Change:
         return create_table(reader)
     if reader.at("create unique") or reader.at("create index"):
         return create_index(reader)
-    if reader.at("drop table"):
-        return drop_table(reader)
     if reader.at("truncate"):
         return truncate(reader)
     if reader.at("drop index"):

@@ -19,6 +19,7 @@ from leasehold.sql.statements import (
     ForeignKeyDefinition,
     UniqueDefinition,
 )
+from leasehold.sql.storage_parameters import storage_parameters
 
 _INSTEAD_OF_COLUMNS: Final = {
     "as": "CREATE TABLE … AS is not supported: create, then insert",
@@ -32,7 +33,6 @@ _AFTER_COLUMNS: Final = {
     "partition by": "partitions are not supported",
     "tablespace": "tablespaces are not supported",
     "using": "a table access method can't be chosen",
-    "with": "storage parameters of a table are not supported: there are none",
     "without": "WITHOUT OIDS need not be said: there are none",
 }
 _CASCADE: Final = "CASCADE is not supported: drop what depends on it first"
@@ -48,6 +48,7 @@ def create_table(reader: Reader) -> CreateTable:
     reader.refuse({"( )": f"table {name!r} has no columns, which is not supported"})
     parts = _Parts(name, position)
     reader.listed(lambda: parts.read(reader))
+    storage_parameters(reader)
     reader.refuse(_AFTER_COLUMNS)
     return parts.table(exists)
 
@@ -162,14 +163,20 @@ def _refuse_in_key(column: ColumnDefinition, position: int) -> None:
 # ------------------------------------------------------------------ DROP
 
 
-def drop_table(reader: Reader) -> DropTable:
-    """DROP TABLE [IF EXISTS] t [RESTRICT]"""
+def drop_table(reader: Reader) -> tuple[DropTable, ...]:
+    """DROP TABLE [IF EXISTS] t, … [RESTRICT]: a statement for each of the tables."""
     reader.expect("drop table")
     exists = reader.take("if exists")
-    position = reader.position
-    name = reader.qualified_name("the table's name")
+    dropped = [_dropped(reader, exists)]
+    while reader.take(","):
+        dropped.append(_dropped(reader, exists))
     refuse_dropping_more(reader)
-    return DropTable(name, exists, position)
+    return tuple(dropped)
+
+
+def _dropped(reader: Reader, exists: bool) -> DropTable:
+    position = reader.position
+    return DropTable(reader.qualified_name("the table's name"), exists, position)
 
 
 def refuse_dropping_more(reader: Reader) -> None:

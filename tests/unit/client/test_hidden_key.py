@@ -130,3 +130,19 @@ def test_schema_changes_leave_the_rows(client: SqlClient, database: DevDatabase)
     assert client.code("create unique index h_u on h (b)") == "23505"
     client.ask("truncate h")
     assert client.ask("select * from h") == []
+
+
+def test_several_tables_are_dropped_at_once(client: SqlClient) -> None:
+    client.ask("create table k (a int) with (fillfactor=100)")
+    client.ask("drop table if exists nowhere, h, k, elsewhere")
+    assert client.tags == ["DROP TABLE"]
+    assert len([r for r in client.reports if "does not exist" in getattr(r, "message", "")]) == 2
+    assert client.code("select * from h") == client.code("select * from k") == "42P01"
+    assert client.code("drop table nowhere, h") == "42P01"
+
+
+def test_vacuum_is_said_outside_a_block(client: SqlClient) -> None:
+    client.ask("vacuum analyze h; analyze h")
+    assert client.tags == ["VACUUM", "ANALYZE"]
+    client.ask("begin")
+    assert client.code("vacuum h") == "25001"

@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.schema.types import Type
-from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.ddl import parse_ddl, parse_statements
 from leasehold.sql.statements import (
     CheckDefinition,
     ColumnDefinition,
@@ -55,6 +55,31 @@ def test_create_table() -> None:
         ("id", "leg"),
         True,
     )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "fillfactor=100",
+        "fillfactor = 70, autovacuum_enabled = off",
+        "toast.autovacuum_vacuum_scale_factor = 0.2, user_catalog_table",
+        "autovacuum_vacuum_cost_delay = -1, log_autovacuum_min_duration='5'",
+    ],
+)
+def test_storage_parameters_have_no_effect(said: str) -> None:
+    plain = "create table t (a int primary key)"
+    assert created(f"{plain} with ({said})") == created(plain)
+
+
+def test_several_tables_are_dropped_by_as_many_statements() -> None:
+    sql = "drop table if exists a, public.b, c restrict; truncate d"
+    said = parse_statements(sql)
+    dropped = [each.statement for each in said[:3]]
+    assert [one.name for one in dropped if isinstance(one, DropTable)] == ["a", "b", "c"]
+    assert all(one.if_exists for one in dropped if isinstance(one, DropTable))
+    assert {each.sql for each in said[:3]} == {"drop table if exists a, public.b, c restrict"}
+    with pytest.raises(OutOfRange):
+        parse_statements(f"drop table {', '.join(f't{n}' for n in range(33))}")
 
 
 def test_a_table_may_have_no_primary_key() -> None:
@@ -152,7 +177,10 @@ REFUSED: list[Refusal] = [
     ("create unlogged table t (a int primary key)", FeatureNotSupported, 1),
     ("create local temporary table t (a int primary key)", FeatureNotSupported, 1),
     ("create or replace table t (a int primary key)", FeatureNotSupported, 1),
-    ("create table t (a int primary key) with (fillfactor=10)", FeatureNotSupported, 36),
+    ("create table t (a int primary key) with (fill=10)", InvalidArgument, 42),
+    ("create table t (a int primary key) with (toasted.fillfactor=10)", InvalidArgument, 42),
+    ("create table t (a int primary key) with (fillfactor=)", SyntaxInvalid, 53),
+    ("create table t (a int primary key) with (fillfactor=10", SyntaxInvalid, 55),
     ("create table t (a int primary key) partition by range (a)", FeatureNotSupported, 36),
     ("create table t (a int primary key) inherits (u)", FeatureNotSupported, 36),
     ("create table t (a int primary key) tablespace x", FeatureNotSupported, 36),
@@ -291,7 +319,6 @@ REFUSED: list[Refusal] = [
     (COLUMN + "double precision default 'nan')", OutOfRange, 63),
     # DROP TABLE
     ("drop table t cascade", FeatureNotSupported, 14),
-    ("drop table t, u", FeatureNotSupported, 13),
     ("drop table s.t", FeatureNotSupported, 12),
     ("drop table", SyntaxInvalid, 11),
     ("drop table if not exists t", SyntaxInvalid, 15),
