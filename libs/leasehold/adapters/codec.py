@@ -11,7 +11,8 @@ descriptors and jobs, details) arrays are tuples, whatever sequence they were.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -169,16 +170,25 @@ def restore_row_key(data: bytes) -> tuple[Any, ...]:
     return key
 
 
-def _packed(value: Any) -> bytes:
-    data: bytes = msgpack.packb(value, default=_plain)
-    return data
-
-
 def _plain(value: Any) -> Any:
     """What MessagePack has no form for but means the same as something it has."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} has no wire form")
+
+
+class _Packer(threading.local):
+    """One per thread: to make a packer, with its buffer, takes longer than to pack a commit."""
+
+    def __init__(self) -> None:
+        self.pack: Callable[[Any], bytes] = msgpack.Packer(default=_plain).pack
+
+
+_PACKER: Final = _Packer()
+
+
+def _packed(value: Any) -> bytes:
+    return _PACKER.pack(value)
 
 
 def _unpacked(data: bytes) -> tuple[Any, ...]:

@@ -47,11 +47,12 @@ ON CONFLICT (table_id) DO UPDATE SET floor_lsn = ?2, written_lsn = ?2
 
 
 class RowHistory:
-    """The writer's. `keeps`: are old images kept at all?"""
+    """The writer's. `keeps`: are old images kept at all? `written`: table id → LSN of its last
+    write, of this transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._written: dict[int, int] = {}
+        self.written: dict[int, int] = {}
         self._saved: list[dict[int, int]] = []
         with connection:
             connection.execute(_MAKE)
@@ -90,12 +91,9 @@ class RowHistory:
 
     # ------------------------------------------------------------ inside a transaction
 
-    def written(self, table_id: int, lsn: int) -> None:
-        self._written[table_id] = lsn
-
     def last_write(self, table_id: int) -> int:
         """LSN of the last write of any row of it, as far back as it is known (0: before that)."""
-        pending = self._written.get(table_id)
+        pending = self.written.get(table_id)
         if pending is not None:
             return pending
         found = self._connection.execute(
@@ -107,7 +105,7 @@ class RowHistory:
         """The table was truncated: what its rows were before is not kept."""
         self.set_aside(table_id)
         make_past(self._connection, table_id)
-        self._written.pop(table_id, None)
+        self.written.pop(table_id, None)
         self._connection.execute(_EMPTIED, (table_id, lsn))
 
     def put_times(self, times: Sequence[tuple[int, int]]) -> None:
@@ -134,22 +132,22 @@ class RowHistory:
         if not self.keeps:
             return
         self._connection.execute("UPDATE rows_kept SET until_lsn = ?", (lsn,))
-        if self._written:
-            self._connection.executemany(_WRITTEN, self._written.items())
-            self._written = {}
+        if self.written:
+            self._connection.executemany(_WRITTEN, self.written.items())
+            self.written = {}
 
     def rollback(self) -> None:
-        self._written = {}
+        self.written = {}
         self._saved.clear()
 
     def savepoint(self) -> None:
-        self._saved.append(dict(self._written))
+        self._saved.append(dict(self.written))
 
     def release(self) -> None:
         self._saved.pop()
 
     def rollback_to(self) -> None:
-        self._written = self._saved.pop()
+        self.written = self._saved.pop()
 
     # ------------------------------------------------------------ beside the log
 

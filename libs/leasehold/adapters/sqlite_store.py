@@ -54,7 +54,7 @@ from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.key_values import entries
 
 CACHE_MB: Final = 64
-_INSERT, _DELETE = ChangeKind.INSERT, ChangeKind.DELETE
+_INSERT, _DELETE, _FILL = ChangeKind.INSERT, ChangeKind.DELETE, ChangeKind.FILL
 
 
 class SqliteStore:
@@ -261,14 +261,18 @@ class SqliteStore:
         before: Row | None,
     ) -> None:
         plan = self._plan(descriptor)
-        kind, key, image = change.kind, change.key, change.image
+        kind, table_id, _, key, image, verified, locks, carried = change
+        stamp = genid(lsn, position)
         old = self._image_before(plan, change, before) if plan.entries else None
         if self._past.keeps:
-            self._keep(plan, change, lsn, position)
+            # What the row was up to now, for those who read as of an earlier LSN.
+            if kind is not _INSERT:
+                self._execute(plan.keep, (stamp, *key, lsn))
+            if kind is not _FILL:
+                self._past.written[table_id] = lsn
         if kind is _DELETE:
-            verified = tuple(change.before)
-            self._execute(plan.delete(verified), (*key, *change.before.values()))
-            self._counts.add(change.table_id, -1)
+            self._execute(plan.delete(tuple(verified)), (*key, *verified.values()))
+            self._counts.add(table_id, -1)
         else:
             assert image is not None, "T0: every change but a delete carries its after-image"
             if not image.keys() <= plan.known:
@@ -276,30 +280,22 @@ class SqliteStore:
                     f"the log carries elements {sorted(image.keys() - plan.known)} of table"
                     f" {descriptor.name!r}, which the store {self.path} was not prepared for"
                 )
-            stamps = (genid(lsn, position),) * len(change.locks) if change.locks else ()
+            stamps = (stamp,) * len(locks)
             pairs = map(image.get, plan.other_ids)
             if kind is _INSERT:
                 self._insert(plan, change, (*key, *pairs), stamps, lsn)
             else:
-                before_genids, written = change.before, change.locks
-                if change.carried:
-                    written = (*written, *change.carried)
-                    stamps = (*stamps, *change.carried.values())
+                if carried:
+                    locks = (*locks, *carried)
+                    stamps = (*stamps, *carried.values())
                 self._execute(
-                    plan.update(written, tuple(before_genids)),
-                    (*pairs, *stamps, lsn, *key, *before_genids.values()),
+                    plan.update(locks, tuple(verified)),
+                    (*pairs, *stamps, lsn, *key, *verified.values()),
                 )
         if kind is not _INSERT and self._connection.changes() != 1:
             raise self._contradiction(plan, change)
         if plan.entries:
             self._change_entries(plan, key, old, image)
-
-    def _keep(self, plan: WritePlan, change: RowChange, lsn: int, position: int) -> None:
-        """What the row was up to now, for those who read as of an earlier LSN."""
-        if change.kind is not _INSERT:
-            self._execute(plan.keep, (genid(lsn, position), *change.key, lsn))
-        if change.kind is not ChangeKind.FILL:
-            self._past.written(change.table_id, lsn)
 
     def _insert(
         self,

@@ -77,8 +77,9 @@ def apply_record(
     lsn = record.first_lsn
     changed = False
     for commit in record.commits:
-        # Its own tables first: rows of the same commit may be in them.
-        changed |= apply_catalog(commit, lsn, catalog, store)
+        if commit.catalog:
+            # Its own tables first: rows of the same commit may be in them.
+            changed |= apply_catalog(commit, lsn, catalog, store)
         apply_rows(commit, lsn, catalog, store)
         if commit.request_id:
             store.put_outcome(commit.request_id, outcome_of_commit(commit, lsn))

@@ -151,14 +151,16 @@ class Batch:
     def _next_commit_us(self) -> int:
         """L9: strictly rising over masters, and never far ahead of the last one by a bad clock."""
         after = self._commit_us + 1
+        if after >= self._wall_us:  # all but the first of a batch
+            return after
         if self._commit_us and self._wall_us > self._commit_us + COMMIT_JUMP_US_MAX:
             # A long idle time and a clock fault look alike; idle time is let in step by step.
-            return max(after, min(self._wall_us, self._commit_us + COMMIT_JUMP_US_MAX))
-        return max(after, self._wall_us)
+            return self._commit_us + COMMIT_JUMP_US_MAX
+        return self._wall_us
 
     def _moment(self) -> Moment:
         """The next commit's: its time, and what nobody can foretell and no other commit has."""
-        return Moment(self._next_commit_us(), self._secret + self.next_lsn.to_bytes(8, "big"))
+        return Moment(self._next_commit_us(), self._secret + (self._lsn + 1).to_bytes(8, "big"))
 
     # ------------------------------------------------------------ requests
 
@@ -210,7 +212,7 @@ class Batch:
                 request,
                 catalog,
                 self._rows_but(made.empty),
-                self.next_lsn,
+                self._lsn + 1,
                 self._rules,
                 self._holders_but(made.empty),
                 self._moment(),
@@ -249,7 +251,7 @@ class Batch:
         made: Made,
         catalog: Catalog,
     ) -> None:
-        lsn = self.next_lsn
+        lsn = self._lsn + 1
         commit = Commit(
             request.id,
             request.attempt,
@@ -258,8 +260,9 @@ class Batch:
             decided.changes,
             decided.rows_affected,
             request.reply_to,
-            catalog=made.writes,
-            answer=made.answer,
+            (),
+            made.writes,
+            made.answer,
         )
         packed = self._codec.pack_commit(commit)
         if not self._fits(packed):

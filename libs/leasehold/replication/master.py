@@ -410,12 +410,11 @@ class Master:
         self._log_end = after.offset
         changed = False
         notices: list[Effect] = []
-        lsn = batch.first_lsn
-        for commit in batch.commits:
-            changed |= apply_catalog(commit, lsn, self._catalog, self._store)
-            notices += self._notices(commit, lsn)
-            self._news.extend((offset, send) for send in self._job_news(commit, lsn))
-            lsn += 1
+        for lsn, commit in enumerate(batch.commits, batch.first_lsn):
+            if commit.catalog:
+                changed |= apply_catalog(commit, lsn, self._catalog, self._store)
+                notices += self._notices(commit, lsn)
+                self._news.extend((offset, send) for send in self._job_news(commit, lsn))
         settings = self._settings
         keep_past(
             batch.first_lsn,

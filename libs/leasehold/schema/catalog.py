@@ -40,6 +40,7 @@ class Catalog:
         self.jobs: dict[int, Job] = {}
         self.ledger_run = ""
         self._references: dict[int, tuple[tuple[int, ForeignKey], ...]] | None = None
+        self._current: dict[str, Descriptor] = {}  # what a request without a version resolves
 
     @classmethod
     def load(
@@ -86,7 +87,6 @@ class Catalog:
                 assert version >= self._min_versions.get(table_id, 0), "D5"
                 assert version <= self._newest[table_id], "D5"
                 self._min_versions[table_id] = version
-                self._references = None
                 self._name(table_id)
             case JobWrite(body=body):
                 job = job_from_wire(body)
@@ -113,7 +113,6 @@ class Catalog:
                 f"version {descriptor.version} of table {descriptor.name!r} follows {newest}"
             )
         versions[descriptor.version] = descriptor
-        self._references = None
         self._newest[descriptor.table_id] = descriptor.version
         self._name(descriptor.table_id)
 
@@ -121,6 +120,8 @@ class Catalog:
         """A table is known by the names of every version that may be in use (D9). Only one that
         takes the place of another has its name while that one's last readers finish, and then
         under later numbers: name and version mean one table."""
+        self._references = None
+        self._current = {}
         known = {
             name
             for version, descriptor in self._versions[table_id].items()
@@ -221,12 +222,16 @@ class Catalog:
         Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or
         below 1; StaleVersion below `min_version`.
         """
+        if version is None and name in self._current:
+            return self._current[name]
         tables = self._names.get(name)
         if tables is None:
             raise _unknown(name)
         found = self._at(name, self._meant(name, tables, version), version, fenced=fenced)
         if name not in found.names:
             raise _unknown(name)
+        if version is None:
+            self._current[name] = found
         return found
 
     def _meant(self, name: str, tables: tuple[int, ...], version: int | None) -> int:

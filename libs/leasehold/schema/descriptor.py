@@ -110,6 +110,11 @@ class Descriptor:
         return (DEFAULT_LOCK, *(lock.element_id for lock in self.row_locks))
 
     @cached_property
+    def one_lock(self) -> bool:
+        """Is the default lock the only one, for all columns?"""
+        return not self.row_locks and not self.moves_locks
+
+    @cached_property
     def moves_locks(self) -> bool:
         """Has a lock taken columns over, or is one about to?"""
         return bool(self.lock_moves) or any(len(c.locks) > 1 for c in self.columns)

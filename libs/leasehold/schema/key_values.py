@@ -76,7 +76,9 @@ def compose(
             image[column.element_id] = default_of(descriptor, column, image, at)
     if descriptor.has_derived:  # from what the defaults have put, too
         derive(descriptor, before, image)
-    return {element_id: value for element_id, value in image.items() if value is not None}
+    if None in image.values():
+        return {element_id: value for element_id, value in image.items() if value is not None}
+    return image
 
 
 def entries(

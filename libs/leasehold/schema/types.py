@@ -222,7 +222,7 @@ def _integer(name: str) -> Converter:
                 raise _wrong(value, name)
         if not -limit <= value < limit:
             raise OutOfRange(f"{value} is out of range for {name}")
-        return int(value)
+        return value  # type: ignore[no-any-return]
 
     return convert
 

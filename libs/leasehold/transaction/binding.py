@@ -37,6 +37,7 @@ class Binding:
             for name, column in descriptor.by_name.items()
         }
         self._key = tuple((c.name, to_storage(c.type), c) for c in descriptor.key_columns)
+        self._to_key = tuple(convert for _, convert, _ in self._key)
         self._key_ids = frozenset(descriptor.primary_key)
         self._columns |= {
             name: (column.element_id, to_storage(column.type), column)
@@ -61,7 +62,7 @@ class Binding:
         missing or extra columns, NotNullViolation, and what the type
         raises (WrongType, InvalidText, OutOfRange, TooLong) with the column named.
         """
-        if isinstance(given, Mapping):
+        if type(given) is not tuple and isinstance(given, Mapping):
             if self.descriptor.hidden_key:
                 raise self._no_key()
             if len(given) != len(self._key):
@@ -76,7 +77,7 @@ class Binding:
                 raise self._bad_key(given)
         try:
             key = tuple(
-                convert(value) for value, (_, convert, _) in zip(values, self._key, strict=True)
+                [convert(value) for value, convert in zip(values, self._to_key, strict=True)]
             )
         except Refused:
             key = ()

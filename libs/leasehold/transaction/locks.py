@@ -84,6 +84,8 @@ def agrees(
     """
     if expected == ANY_GENID:
         return True
+    if descriptor.one_lock and type(expected) is int:
+        return genids.get(DEFAULT_LOCK, 0) == expected
     now = effective(descriptor, genids)
     if isinstance(expected, int):
         return expected in (max(now.get(lock, 0) for lock in locks), max(now.values()))

@@ -54,6 +54,11 @@ class VerifyRules(ReadRules):
 
 RULES: Final = VerifyRules()
 
+# Looked up once: a member of an enum costs as much as a call, and each request asks for several.
+_INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
+_DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
+_UPDATED: Final = ChangeKind.UPDATE
+
 
 class Decided(NamedTuple):
     """An accepted request: its changes in order, with the rows they were verified against; behind
@@ -114,10 +119,12 @@ def verify(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
         )
         versions[descriptor.table_id] = descriptor.version
-        operation = _with_key(operation, descriptor, request.id, 0)
-        key = binding(descriptor).key(operation.key)
+        if not operation.key:
+            operation = _with_key(operation, descriptor, request.id, 0)
+        bound = binding(descriptor)
+        key = bound.key(operation.key)
         row = rows(descriptor, key)
-        change = _decide(operation, descriptor, key, row, rules, moment)
+        change = _decide(operation, bound, key, row, rules, moment)
         if change is None:
             return Decided((), (), versions, 0)
         looked_at = _looked_at_the_end(descriptor, catalog)
@@ -196,12 +203,14 @@ def _verify_many(
                 f"operation {number} uses version {descriptor.version} of table"
                 f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
             )
-        operation = _with_key(operation, descriptor, request.id, number)
-        key = binding(descriptor).key(operation.key)
+        if not operation.key:
+            operation = _with_key(operation, descriptor, request.id, number)
+        bound = binding(descriptor)
+        key = bound.key(operation.key)
         name = (descriptor.table_id, key)
         row = overlay[name] if name in overlay else rows(descriptor, key)
         try:
-            change = _decide(operation, descriptor, key, row, rules, moment)
+            change = _decide(operation, bound, key, row, rules, moment)
         except RowRefused as error:
             stale = row is None or any(genid_lsn(row.genids.get(k, 0)) == lsn for k in error.locks)
             if name in overlay and stale and rules.uncommittable_is_recognised:
@@ -230,9 +239,9 @@ def _with_key(
 ) -> Operation:
     """An insert or upsert may hold its key among its values; where there is none, a row is known by
     the request that made it, and by its number in there (T7)."""
-    if operation.key or operation.kind not in (OperationKind.INSERT, OperationKind.UPSERT):
+    if operation.kind not in (_INSERT, _UPSERT):
         return operation
-    if descriptor.hidden_key and operation.kind is OperationKind.INSERT:
+    if descriptor.hidden_key and operation.kind is _INSERT:
         return operation._replace(key=(hidden_key(request, number),))
     names = [column.name for column in descriptor.key_columns]
     values = dict(operation.values)
@@ -253,30 +262,31 @@ def _after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row |
 
 def _decide(
     operation: Operation,
-    descriptor: Descriptor,
+    bound: Binding,
     key: Key,
     row: Row | None,
     rules: VerifyRules,
     moment: Moment | None,
 ) -> RowChange | None:
     """One operation against one row; None when it affects no row."""
-    bound = binding(descriptor)
+    descriptor = bound.descriptor
     kind = operation.kind
-    if kind is OperationKind.UPSERT:
-        kind = OperationKind.INSERT if row is None else OperationKind.UPDATE
-    if kind is OperationKind.INSERT:
+    if kind is _UPSERT:
+        kind = _INSERT if row is None else _UPDATE
+    if kind is _INSERT:
         return _insert(operation, bound, key, row, moment)
     changed: Image = {}
     locks = descriptor.locks
-    if kind is OperationKind.UPDATE and row is not None:
+    if kind is _UPDATE and row is not None:
         changed = bound.values(operation.values, row.values)
-        locks = covering(descriptor, descriptor.changed_with(changed))
+        if descriptor.row_locks:
+            locks = covering(descriptor, descriptor.changed_with(changed))
     seen = operation.expect if rules.genids_are_verified else None
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
         raise _verify_error(operation, descriptor, key, row, locks)
     if row is None:
         return None
-    if kind is OperationKind.DELETE:
+    if kind is _DELETE:
         return RowChange(
             ChangeKind.DELETE,
             descriptor.table_id,
@@ -289,10 +299,10 @@ def _decide(
     seen_row = row.values
     if not rules.master_composes:  # what a writer at this version could have seen
         seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
-    image = compose(descriptor, ChangeKind.UPDATE, seen_row, changed, moment)
+    image = compose(descriptor, _UPDATED, seen_row, changed, moment)
     bound.check(row.values, image)
     return RowChange(
-        ChangeKind.UPDATE,
+        _UPDATED,
         descriptor.table_id,
         descriptor.version,
         key,
