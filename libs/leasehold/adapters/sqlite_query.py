@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from leasehold.adapters import sqlite_series
+from leasehold.adapters import sqlite_series, sqlite_system
 from leasehold.model.errors import (
     InvalidFrame,
     InvalidLimit,
@@ -30,6 +30,7 @@ from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import sort_key
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
+from leasehold.sql.functions_session import system_of
 from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared
 
@@ -86,6 +87,10 @@ class _Functions:
                     connection.create_window_function(name, partial(_Window, aggregate))
                 else:
                     connection.create_aggregate_function(name, partial(_Group, aggregate))
+                self.names.add(name)
+        for name, relation in emitted.systems.items():
+            if name not in self.names:
+                sqlite_system.install(connection, name, relation, lambda: system_of(self.moment))
                 self.names.add(name)
 
     def _callable(self, function: Function) -> Callable[..., Any]:

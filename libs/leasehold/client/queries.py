@@ -12,6 +12,7 @@ from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, MalformedRequest
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import STORED_AS_THEY_ARE, from_storage, to_storage
+from leasehold.sql.functions_session import with_system
 from leasehold.sql.query_plan import Plans, Prepared
 
 ROWS_MAX: Final = 100_000
@@ -42,6 +43,8 @@ class Queries:
         moment = _NO_MOMENT
         if prepared.emitted.depends_on_moment:
             moment = Moment(unix_us(), random_bytes(16))
+        if prepared.asks_system:
+            moment = with_system(moment, snapshot.tables)
         return prepared, run(snapshot.connection, prepared, values, moment=moment, limits=limits)
 
 

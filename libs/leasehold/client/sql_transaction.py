@@ -19,6 +19,7 @@ from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import KNOWN, Type
+from leasehold.sql.functions_session import with_system
 from leasehold.sql.query_plan import Plans, Prepared
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
@@ -152,12 +153,16 @@ class SqlTransaction:
         """Rows of a query as they are wanted; where own rows are among them, all at once."""
         self._check(plan, snapshot)
         connection = snapshot.connection
+        moment = self._moment_of(plan, snapshot)
         own = self._own_of(plan)
         if not own:
-            return run(connection, plan, values, moment=self.moment, limits=limits)
+            return run(connection, plan, values, moment=moment, limits=limits)
         with own_rows(connection, own):
-            found = run(connection, plan, values, moment=self.moment, limits=limits).all()
+            found = run(connection, plan, values, moment=moment, limits=limits).all()
         return Rows(connection, "", (), ready=found)
+
+    def _moment_of(self, plan: Prepared, snapshot: SqliteSnapshot) -> Moment:
+        return with_system(self.moment, snapshot.tables) if plan.asks_system else self.moment
 
     def _check(self, plan: Prepared, snapshot: SqliteSnapshot) -> None:
         for descriptor in plan.tables.values() if self._block else ():
@@ -189,9 +194,10 @@ class SqlTransaction:
                 " again",
                 table=descriptor.name,
             )
+        moment = self._moment_of(plan, snapshot)
         with own_rows(snapshot.connection, self._own_of(plan)):
             keys = self._writes.hidden_keys
-            writing = Writing(snapshot.connection, plan, values, self.moment, limits, keys)
+            writing = Writing(snapshot.connection, plan, values, moment, limits, keys)
             written = writing.run()
         if len(self._writes.operations) + len(written.writes) > OPERATIONS_MAX:
             raise RequestTooLarge(

@@ -75,6 +75,14 @@ class MalformedRequest(Refused):
     sqlstate = "08P01"
 
 
+class InsufficientPrivilege(Refused):
+    sqlstate = "42501"
+
+
+class UnknownSchema(Refused):
+    sqlstate = "3F000"
+
+
 class UnknownTable(Refused):
     sqlstate = "42P01"
 

@@ -55,6 +55,12 @@ NUMBERS: Final[Mapping[str, Numbers]] = {
     "uuid": Numbers(2950, 2951, 16),
     "jsonb": Numbers(3802, 3807, VARIABLE),
     "void": Numbers(2278, 0, 4),
+    "regproc": Numbers(24, 1008, 4),
+    "regprocedure": Numbers(2202, 2207, 4),
+    "regclass": Numbers(2205, 2210, 4),
+    "regtype": Numbers(2206, 2211, 4),
+    "regnamespace": Numbers(4089, 4090, 4),
+    "regrole": Numbers(4096, 4097, 4),
 }
 _BY_OID: Final[Mapping[int, WireType]] = {
     **{numbers.oid: Type(name) for name, numbers in NUMBERS.items()},

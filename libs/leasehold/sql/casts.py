@@ -18,13 +18,15 @@ from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import EXACT, decimal_of, fitted, stored_form
 from leasehold.schema.numeric import text_of as numeric_text
 from leasehold.schema.types import INTEGER_BITS, Type, to_storage
+from leasehold.sql import system_casts
 from leasehold.sql.function import DOUBLE, Function, is_integer, is_text, unchanged
 from leasehold.sql.moment_text import day_in_range
 from leasehold.sql.resolution import is_implicit
+from leasehold.sql.system_types import REGISTERED, SYSTEM_TYPES
 from leasehold.sql.text_form import from_text, to_text
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
-Convert: TypeAlias = Callable[[Any], Any]
+Convert: TypeAlias = Callable[..., Any]
 
 _NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double precision"})
 _MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
@@ -34,13 +36,20 @@ def made_cast(source: Type | None, target: Type, context: Context) -> Function |
     """None where there is no such cast, or not in this context. `source` None: an open constant,
     whose compute takes its text."""
     if source is None:
-        return Function("cast", (Type("text"),), target, _of_constant(target, context))
+        taken = (Type("text"),)
+        if target.name in REGISTERED:
+            change = system_casts.changed(taken[0], target)
+            assert change is not None
+            return Function("cast", taken, target, change, volatility="stable")
+        return Function("cast", taken, target, _of_constant(target, context))
     if not _allowed(source, target, context):
         return None
     change = _changed(source, target)
     if change is None:
         return None
     fit = _fitted(source, target, context)
+    if system_casts.is_stable(source, target):
+        return Function("cast", (source,), target, _told(change, fit), volatility="stable")
     return Function("cast", (source,), target, _after(change, fit))
 
 
@@ -48,6 +57,13 @@ def _after(change: Convert, fit: Convert | None) -> Convert:
     if fit is None:
         return change
     return fit if change is unchanged else lambda value: fit(change(value))
+
+
+def _told(change: Convert, fit: Convert | None) -> Convert:
+    """As `_after`, of a change that asks the catalog."""
+    if fit is None:
+        return change
+    return lambda moment, value: fit(change(moment, value))
 
 
 def _of_constant(target: Type, context: Context) -> Convert:
@@ -63,6 +79,9 @@ def _allowed(source: Type, target: Type, context: Context) -> bool:
     """By name; a context allows what the ones before it do."""
     if is_implicit(source, target):
         return True
+    of_system = system_casts.allowed(source, target, context)
+    if of_system is not None:
+        return of_system
     if context == "implicit":
         return False
     names = {source.name, target.name}
@@ -77,6 +96,8 @@ def _changed(source: Type, target: Type) -> Convert | None:
     """The change of the type, without length or precision; None where there is none."""
     if source.name == target.name:
         return unchanged
+    if {source.name, target.name} & SYSTEM_TYPES:
+        return system_casts.changed(source, target)
     if is_text(target):
         if is_text(source):
             return _without_blanks if target.name == "char" else unchanged

@@ -6,6 +6,7 @@ same on every node and after every restart, and nothing has to be stored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from zlib import crc32
 
@@ -24,6 +25,36 @@ DATABASE: Final = 5
 HEAP: Final = 2
 BTREE: Final = 403
 DEFAULT_COLLATION: Final = 100
+RELATIONS: Final[Mapping[str, int]] = {
+    "pg_type": 1247,
+    "pg_attribute": 1249,
+    "pg_proc": 1255,
+    "pg_class": 1259,
+    "pg_auth_members": 1261,
+    "pg_database": 1262,
+    "pg_am": 2601,
+    "pg_attrdef": 2604,
+    "pg_constraint": 2606,
+    "pg_description": 2609,
+    "pg_index": 2610,
+    "pg_inherits": 2611,
+    "pg_language": 2612,
+    "pg_namespace": 2615,
+    "pg_opclass": 2616,
+    "pg_trigger": 2620,
+    "pg_sequence": 2224,
+    "pg_policy": 3256,
+    "pg_statistic_ext": 3381,
+    "pg_collation": 3456,
+    "pg_enum": 3501,
+    "pg_range": 3541,
+    "pg_publication": 6104,
+    "pg_publication_rel": 6106,
+    "pg_publication_namespace": 6237,
+}
+"""PostgreSQL's numbers of its own tables, by which clients look for what is said of them."""
+VIEWS: Final = 12_000
+"""Where the numbers of views begin, which are other ones in every PostgreSQL."""
 
 
 def table_oid(table_id: int) -> int:

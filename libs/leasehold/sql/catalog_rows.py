@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from leasehold.pgwire.wire_types import NUMBERS, ArrayOf, modifier_of, oid_of, size_of
+from leasehold.pgwire.wire_types import NUMBERS, modifier_of, oid_of, size_of
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import EXPRESSION, Index
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX
@@ -19,7 +19,8 @@ from leasehold.schema.types import Type
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
 from leasehold.sql.catalog_information import information_rows
-from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS, Relation
+from leasehold.sql.catalog_names import SYSTEM_NAMES, CatalogNames
+from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
 
 Row = Mapping[str, Any]
 
@@ -74,7 +75,11 @@ class SystemCatalog:
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
         """Rows of one of RELATIONS, values for all of its columns."""
         relation = RELATIONS[schema, name]
-        return [_whole(relation, row) for row in self._rows_of(schema, name)]
+        return [relation.whole(row) for row in self._rows_of(schema, name)]
+
+    @cached_property
+    def names(self) -> CatalogNames:
+        return CatalogNames(self)
 
     # --- functions ---------------------------------------------------------------------------
 
@@ -102,13 +107,15 @@ class SystemCatalog:
         }
 
     def relation_oid(self, name: str) -> int | None:
-        """Of a table or an index, with or without its schema; None: there is none."""
-        plain = name.removeprefix("public.").removeprefix(f"{PG_CATALOG}.").strip('"')
-        return next((oid for oid, known in self._names.items() if known == plain), None)
+        """Of a table or an index; None: there is none."""
+        return next((oid for oid, known in self._names.items() if known == name), None)
 
     def relation_name(self, oid: int) -> str:
         """What regclass shows."""
-        return text.quoted(self._names[oid]) if oid in self._names else str(oid)
+        if oid in self._names:
+            return text.quoted(self._names[oid])
+        schema, name = SYSTEM_NAMES.get(oid, ("", str(oid)))
+        return name if schema in ("", PG_CATALOG) else f"{schema}.{name}"
 
     def type_oid(self, name: str) -> int | None:
         plain = name.strip().lower().removeprefix(f"{PG_CATALOG}.")
@@ -417,19 +424,3 @@ _ROLE: Final[Row] = {
     "rolcanlogin": 1,
     "rolconnlimit": -1,
 }
-_NOTHING: Final[Mapping[str, Any]] = {"text": "", "name": "", '"char"': ""}
-
-
-def _whole(relation: Relation, row: Row) -> tuple[Any, ...]:
-    unknown = row.keys() - {column.name for column in relation.columns}
-    assert not unknown, f"{relation.name} has no {sorted(unknown)}"
-    return tuple(
-        row[column.name]
-        if column.name in row
-        else None
-        if column.name in relation.nullable
-        else ()
-        if isinstance(column.type, ArrayOf)
-        else _NOTHING.get(column.type.name, 0)
-        for column in relation.columns
-    )

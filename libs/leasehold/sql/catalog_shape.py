@@ -7,7 +7,7 @@ text for regproc and pg_node_tree, an array for int2vector and oidvector.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.pgwire.session import Column
 from leasehold.pgwire.wire_types import ArrayOf, WireType
@@ -17,6 +17,9 @@ PG_CATALOG: Final = "pg_catalog"
 INFORMATION_SCHEMA: Final = "information_schema"
 
 
+_NOTHING: Final[Mapping[str, Any]] = {"text": "", "name": "", '"char"': ""}
+
+
 class Relation(NamedTuple):
     """`nullable`: names of the columns in which NULL may stand."""
 
@@ -24,6 +27,22 @@ class Relation(NamedTuple):
     name: str
     columns: tuple[Column, ...]
     nullable: frozenset[str]
+
+    def whole(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Values for all columns; for those that `row` is silent of NULL where it may stand, else
+        zero, false or an empty text."""
+        unknown = row.keys() - {column.name for column in self.columns}
+        assert not unknown, f"{self.name} has no {sorted(unknown)}"
+        return tuple(
+            row[column.name]
+            if column.name in row
+            else None
+            if column.name in self.nullable
+            else ()
+            if isinstance(column.type, ArrayOf)
+            else _NOTHING.get(column.type.name, 0)
+            for column in self.columns
+        )
 
 
 _CATALOG: Final[Mapping[str, str]] = {
@@ -207,3 +226,4 @@ RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {
     for name, text in texts.items()
 }
 """By schema and name."""
+SCHEMAS: Final = frozenset({"public", *(schema for schema, _ in RELATIONS)})

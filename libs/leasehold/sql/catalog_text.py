@@ -67,6 +67,10 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
     return _with_modifier(kind.name, modifier)
 
 
+def is_type(oid: int) -> bool:
+    return type_of_oid(oid) is not None
+
+
 def type_text(kind: WireType) -> str:
     """The same without a modifier."""
     return str(format_type(oid_of(kind), None))

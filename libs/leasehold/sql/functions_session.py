@@ -3,14 +3,17 @@ knows the session; without one they tell of nobody's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from leasehold.model.errors import UnknownObject
+from leasehold.model.errors import FeatureNotSupported, UnknownObject
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import Type
+from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.function import BOOLEAN, INTEGER, TEXT, Function
+from leasehold.sql.system_relations import Row, System
 
 VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 SCHEMA: Final = "public"
@@ -30,15 +33,38 @@ NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}))
 
 
 class CallersMoment(Moment):
-    """A moment of one session's statement."""
+    """A moment of one session's statement. `system`: what that statement is told of the rest of
+    the database; None until somebody has looked (`with_system`)."""
 
     caller: Caller
+    system: System | None
 
     @classmethod
-    def of(cls, now_us: int, seed: bytes, caller: Caller) -> CallersMoment:
+    def of(
+        cls, now_us: int, seed: bytes, caller: Caller, system: System | None = None
+    ) -> CallersMoment:
         made = cls(now_us, seed)
-        made.caller = caller
+        made.caller, made.system = caller, system
         return made
+
+
+def with_system(
+    moment: Moment,
+    tables: Callable[[], Iterable[Descriptor]],
+    of_node: Callable[[Relation], Iterable[Row]] | None = None,
+) -> Moment:
+    """The same moment for one statement on a snapshot that has these tables."""
+    caller = _caller(moment)
+    system = System(tables, caller.database, caller.user, of_node)
+    return CallersMoment.of(moment.now_us, moment.seed, caller, system)
+
+
+def system_of(moment: Moment) -> System:
+    """Raises FeatureNotSupported where an expression is computed without a database around it."""
+    found: System | None = getattr(moment, "system", None)
+    if found is None:
+        raise FeatureNotSupported("system relations and what tells of them are for queries alone")
+    return found
 
 
 def _caller(moment: Moment) -> Caller:

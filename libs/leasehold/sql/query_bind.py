@@ -58,6 +58,7 @@ from leasehold.sql.query_typing import (
     sentence_of,
 )
 from leasehold.sql.query_walk import has_aggregate, has_window
+from leasehold.sql.system_types import SYSTEM_TYPES
 
 _COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _MOMENTS: Final = {
@@ -307,6 +308,13 @@ class Expressions:
         part = self.bind(node.operand)
         at = node.operand.at if self.typing.kind_of(part) == OPEN else node.at
         return self.typing.cast(part, type_of(node.target), at)
+
+    def _collated(self, node: tree.Collated) -> Bound:
+        part = self.bind(node.operand)
+        kind = self.typing.kind_of(part)
+        if kind != OPEN and kind.name not in ("text", "varchar", "char", "name"):
+            raise WrongType(f"collations are not supported by type {kind}", position=node.at)
+        return part
 
     def _row(self, node: tree.RowOf) -> Bound:
         raise FeatureNotSupported("a row as a value is not supported", position=node.at)
@@ -577,6 +585,7 @@ class Expressions:
         tree.Like: _like,
         tree.Case: _case,
         tree.Cast: _cast,
+        tree.Collated: _collated,
         tree.RowOf: _row,
         tree.SubQuery: _subquery,
         tree.Call: _call,
@@ -597,6 +606,8 @@ def type_of(name: tree.TypeName) -> Type:
     text = name.name
     if text == "interval" and not name.modifiers:
         return Type("interval")  # of expressions, never of a column
+    if text in SYSTEM_TYPES and not name.modifiers:
+        return Type(text)
     if name.modifiers:
         text += f"({','.join(map(str, name.modifiers))})"
     try:

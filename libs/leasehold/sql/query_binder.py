@@ -41,6 +41,7 @@ from leasehold.sql.query_select import SelectBinder
 from leasehold.sql.query_typing import Typing, common_type
 from leasehold.sql.query_walk import walk
 from leasehold.sql.query_with import Ctes
+from leasehold.sql.system_types import REGISTERED
 
 
 class Binder:
@@ -95,8 +96,17 @@ class Binder:
             correlated=found.correlated or outer.correlated,
         )
 
+    def shown(self, query: BoundQuery, at: int) -> BoundQuery:
+        """As clients get it: what is shown by its name is its name then."""
+        kinds = [TEXT if c.kind.name in REGISTERED else c.kind for c in query.columns]
+        made = self.as_kinds(query, kinds, at, "explicit")
+        columns = zip(made.columns, query.columns, strict=True)
+        return replace(made, columns=tuple(replace(c, kind=old.kind) for c, old in columns))
+
     def settled(self, query: BoundQuery, at: int) -> BoundQuery:
         """Open columns as text."""
+        if any(column.kind.name.endswith("[]") for column in query.columns):
+            raise FeatureNotSupported("a column that is an array is not supported", position=at)
         kinds = [TEXT if c.kind == OPEN else c.kind for c in query.columns]
         return self.as_kinds(query, kinds, at)
 

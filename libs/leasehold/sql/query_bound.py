@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.types import Type
 from leasehold.sql import aggregates
+from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.function import Function
 
 OPEN: Final = Type("unknown")
@@ -215,6 +216,14 @@ class TableSource:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemSource:
+    """Its fields are c0, c1 …"""
+
+    relation: int
+    system: Relation
+
+
+@dataclass(frozen=True, slots=True)
 class SubSource:
     relation: int
     query: BoundQuery
@@ -244,7 +253,9 @@ class JoinSource:
     condition: Bound | None
 
 
-BoundSource: TypeAlias = TableSource | SubSource | CteSource | SeriesSource | JoinSource
+BoundSource: TypeAlias = (
+    TableSource | SystemSource | SubSource | CteSource | SeriesSource | JoinSource
+)
 
 
 @dataclass(frozen=True, slots=True)

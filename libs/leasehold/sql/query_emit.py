@@ -17,6 +17,7 @@ from typing import Any, Final
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.types import Type
 from leasehold.sql import aggregates
+from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.function import Function
 from leasehold.sql.physical import (
     column_name,
@@ -50,6 +51,7 @@ from leasehold.sql.query_bound import (
     SeriesSource,
     Slot,
     SubSource,
+    SystemSource,
     TableSource,
     Value,
 )
@@ -75,7 +77,7 @@ class Emitted:
 
     `highest`: the number of the last hole, behind which values are not taken.
     `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
-    with whether they run in windows.
+    with whether they run in windows. `systems`: system relations by the name of their table.
     """
 
     def __init__(self, parameters: int) -> None:
@@ -84,15 +86,21 @@ class Emitted:
         self.constants: list[Any] = []
         self.functions: dict[str, Function] = {}
         self.aggregates: dict[str, tuple[aggregates.Aggregate, bool]] = {}
+        self.systems: dict[str, Relation] = {}
         self.now_at: int | None = None
         self.highest = 0
-        self.calls_change = False
+        self.calls_change = self.calls_stable = False
         self._numbers: dict[tuple[type, Any], int] = {}
 
     @property
     def depends_on_moment(self) -> bool:
         """Does what it gives change from call to call?"""
         return self.now_at is not None or self.calls_change
+
+    @property
+    def asks_system(self) -> bool:
+        """Does it ask what is no table's, of the database, the session or the node?"""
+        return self.calls_stable or bool(self.systems)
 
     def constant(self, value: Any) -> str:
         name = (type(value), repr(value) if isinstance(value, float) else value)
@@ -309,6 +317,8 @@ class Emitter:
         match source:
             case TableSource():
                 return self._table(source, terms, inner=inner, optional=optional)
+            case SystemSource():
+                return f"{self._system(source.system)} AS r{source.relation}"
             case SubSource():
                 return f"({self.query(source.query)}) AS r{source.relation}"
             case CteSource():
@@ -317,6 +327,11 @@ class Emitter:
                 arguments = ", ".join(map(self.expression, source.arguments))
                 return f"lh_series({arguments}) AS r{source.relation}"
         raise AssertionError(source)
+
+    def _system(self, relation: Relation) -> str:
+        name = f"lh_{relation.schema}_{relation.name}"
+        self.made.systems[name] = relation
+        return name
 
     def _table(self, source: TableSource, terms: list[str], *, inner: bool, optional: bool) -> str:
         name = table_name(source.descriptor.table_id)
@@ -445,6 +460,7 @@ class Emitter:
         name = called_as(part.function)
         self.made.functions[name] = part.function
         self.made.calls_change |= part.function.volatility != "immutable"
+        self.made.calls_stable |= part.function.volatility == "stable"
         return f"{name}({', '.join(map(self.expression, part.arguments))})"
 
     def _native(self, part: Native) -> str:

@@ -1,7 +1,7 @@
 """Words → the tree of an expression, with PostgreSQL's precedence and its syntax errors.
 
 Precedence, low to high: OR, AND, NOT, IS, comparison, BETWEEN IN LIKE, other operators, + -, * / %,
-^, AT TIME ZONE, a sign, ::. Those from IS to LIKE don't associate: a = b = c is an error.
+^, AT TIME ZONE, COLLATE, a sign, ::. Those from IS to LIKE don't associate: a = b = c is an error.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.sql.catalog_shape import SCHEMAS
 from leasehold.sql.query_lexer import (
     END,
     NAME,
@@ -28,6 +29,7 @@ from leasehold.sql.query_tree import (
     Call,
     Case,
     Cast,
+    Collated,
     Constant,
     DefaultWord,
     Distinct,
@@ -49,7 +51,9 @@ from leasehold.sql.query_tree import (
     Window,
 )
 
-OR, AND, NOT, IS, COMPARISON, MATCH, OTHER, SUM, PRODUCT, POWER, ZONE, PREFIX = range(1, 13)
+OR, AND, NOT, IS, COMPARISON, MATCH, OTHER, SUM, PRODUCT, POWER, ZONE, COLLATION, PREFIX = range(
+    1, 14
+)
 _SIGNS: Final = {
     **dict.fromkeys(("<", ">", "=", "<=", ">=", "<>"), COMPARISON),
     **dict.fromkeys("+-", SUM),
@@ -67,6 +71,7 @@ WITHOUT_PARENTHESES: Final = frozenset(
         *("current_schema",),
     }
 )
+_COLLATIONS: Final = frozenset({"default", "C", "POSIX", "ucs_basic"})
 _BEFORE_OPERANDS: Final = frozenset({"~", "@", "|/", "||/"})
 _TYPE_WORDS: Final = {
     "double": ("precision",),
@@ -155,9 +160,9 @@ class Expressions:
             case "at" if self.words.at("at", "time", "zone"):
                 return ZONE
             case "collate":
-                self.words.refuse("COLLATE: text is ordered by its bytes, as collation C does; it")
+                return COLLATION
             case "operator" if self.words.said(1) == "(":
-                self.words.refuse("OPERATOR(…)")
+                return OTHER
         return 0
 
     def _infix(self, left: Node, level: int) -> Node:
@@ -176,10 +181,41 @@ class Expressions:
         if level == ZONE:
             words.expect("at", "time", "zone")
             return Call(at, "timezone", (self.expression(ZONE + 1), left))
-        sign = words.advance().text
+        if level == COLLATION:
+            return self._collated(left, at)
+        sign = self._sign()
         if words.said() in ("any", "some", "all") and words.said(1) == "(":
             return self._quantified(left, sign, at)
         return Binary(at, sign, left, self.expression(level + 1))
+
+    def _sign(self) -> str:
+        """An operator's, or OPERATOR(pg_catalog.sign)."""
+        words = self.words
+        if not words.take("operator"):
+            return words.advance().text
+        words.expect("(")
+        if words.take("pg_catalog"):
+            words.expect(".")
+        found = words.advance()
+        if found.kind != SIGN:
+            raise SyntaxInvalid(f"syntax error at or near {found.source!r:.80}", position=found.at)
+        words.expect(")")
+        return found.text
+
+    def _collated(self, left: Node, at: int) -> Node:
+        words = self.words
+        words.expect("collate")
+        place = words.position
+        name = words.label()
+        if words.take("."):
+            name = words.label()
+        if name not in _COLLATIONS:
+            raise FeatureNotSupported(
+                f"the collation {name!r} is not supported: text is ordered by its bytes, as"
+                ' collation "C" does',
+                position=place,
+            )
+        return Collated(at, left)
 
     def _quantified(self, left: Node, sign: str, at: int) -> Node:
         words = self.words
@@ -414,7 +450,7 @@ class Expressions:
                     f"functions of the schema {parts[0]!r} are not supported", position=at
                 )
             return self.call(at, parts[0])
-        if len(parts) == 3 and parts[0] == "public":
+        if len(parts) == 3 and parts[0] in SCHEMAS:
             parts = parts[1:]
         if len(parts) > 2:
             raise FeatureNotSupported("a name of more than two parts is not supported", position=at)
@@ -554,9 +590,12 @@ class Expressions:
         at = words.position
         if words.peek().kind not in (WORD, NAME):
             raise words.unexpected()
-        name = words.advance().text
-        if name == "pg_catalog" and words.take("."):
-            name = words.advance().text
+        found = words.advance()
+        if found.text == "pg_catalog" and words.take("."):
+            found = words.advance()
+        name = found.text
+        if found.kind == NAME and name == "char":
+            name = '"char"'  # another type than char
         if name in _TYPE_WORDS:
             for second in _TYPE_WORDS[name]:
                 if words.take(second):

@@ -8,6 +8,7 @@ from leasehold.model.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
     InvalidColumnReference,
+    Refused,
     UnknownColumn,
     UnknownFunction,
 )
@@ -15,6 +16,8 @@ from leasehold.schema.descriptor import Column as TableColumn
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.types import Type
 from leasehold.sql import query_tree as tree
+from leasehold.sql.catalog_shape import Relation
+from leasehold.sql.parse import placed
 from leasehold.sql.query_bind import Expressions
 from leasehold.sql.query_bound import (
     OPEN,
@@ -28,11 +31,13 @@ from leasehold.sql.query_bound import (
     Origin,
     SeriesSource,
     SubSource,
+    SystemSource,
     TableSource,
 )
 from leasehold.sql.query_scope import Names, Scope
 from leasehold.sql.query_typing import common_type
 from leasehold.sql.query_walk import relations_in, walk
+from leasehold.sql.system_relations import refuse_write, relation_of
 
 if TYPE_CHECKING:
     from leasehold.sql.query_binder import Binder
@@ -63,16 +68,37 @@ class Sources:
 
     def _table(self, source: tree.TableName, scope: Scope) -> tuple[BoundSource, Names]:
         alias = source.alias or source.name
-        cte = scope.cte(source.name)
+        cte = None if source.schema else scope.cte(source.name)
         relation = self._binder.new_relation()
         if cte is not None:
             columns = _fields(relation, cte.columns)
             named = _with_names(columns, source.columns, alias, source.at)
             return CteSource(relation, cte.number, len(columns)), Names([(alias, named)], named)
+        system = self._system(source)
+        if system is not None:
+            fields = system_fields(system, relation)
+            named = _with_names(fields, source.columns, alias, source.at)
+            return SystemSource(relation, system), Names([(alias, named)], named)
         descriptor = self._binder.descriptor(source.name, source.at)
         found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
         named = _with_names(found, source.columns, alias, source.at)
         return TableSource(relation, descriptor, alias), Names([(alias, named)], named)
+
+    def _system(self, source: tree.TableName) -> Relation | None:
+        try:
+            return relation_of(source.schema, source.name)
+        except Refused as error:
+            raise placed(error, source.at) from error
+
+    def target(self, table: tree.TableName) -> Descriptor:
+        """The table that a statement writes. Raises UnknownTable, InsufficientPrivilege."""
+        system = self._system(table)
+        if system is not None:
+            try:
+                refuse_write(system)
+            except Refused as error:
+                raise placed(error, table.at) from error
+        return self._binder.descriptor(table.name, table.at)
 
     def _query_source(
         self, source: tree.QuerySource, scope: Scope, before: Names
@@ -202,6 +228,16 @@ def row_fields(descriptor: Descriptor, relation: int) -> list[Field]:
 def _field(descriptor: Descriptor, column: TableColumn, relation: int) -> Field:
     origin = Origin(descriptor.table_id, column.element_id)
     return Field(relation, f"c{column.element_id}", column.type, column.nullable, origin)
+
+
+def system_fields(system: Relation, relation: int) -> list[tuple[str, Bound]]:
+    return [
+        (
+            column.name,
+            Field(relation, f"c{n}", Type(str(column.type)), column.name in system.nullable),
+        )
+        for n, column in enumerate(system.columns)
+    ]
 
 
 def _fields(relation: int, columns: tuple[Column, ...]) -> list[tuple[str, Bound]]:

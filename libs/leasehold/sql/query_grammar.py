@@ -400,18 +400,20 @@ class _Grammar:
         words = self.words
         words.take("only")
         at = words.position
-        name = words.name()
-        if words.take("."):
-            schema, name = name, words.label()
-            if schema != "public":
-                raise FeatureNotSupported(
-                    f"the schema {schema!r} can't be queried", position=at, schema=schema
-                )
-        words.take("*")
+        schema, name = self._table_name()
         if words.at("tablesample"):
             words.refuse("TABLESAMPLE")
         alias, columns = self._alias()
-        return TableName(at, name, alias, columns)
+        return TableName(at, name, alias, columns, schema)
+
+    def _table_name(self) -> tuple[str, str]:
+        """(schema or "", name)."""
+        words = self.words
+        schema, name = "", words.name()
+        if words.take("."):
+            schema, name = name, words.label()
+        words.take("*")
+        return schema, name
 
     def _alias(self) -> tuple[str, tuple[str, ...]]:
         words = self.words
@@ -427,17 +429,12 @@ class _Grammar:
         words = self.words
         words.take("only")
         at = words.position
-        name = words.name()
-        if words.take("."):
-            schema, name = name, words.label()
-            if schema != "public":
-                raise FeatureNotSupported(f"the schema {schema!r} is read-only", position=at)
-        words.take("*")
+        schema, name = self._table_name()
         alias = ""
         bare = words.is_name() and words.said() != "set" and not needs_as
         if words.take("as") or bare:
             alias = words.name()
-        return TableName(at, name, alias)
+        return TableName(at, name, alias, (), schema)
 
     def _insert(self, ctes: With | None) -> Insert:
         words = self.words

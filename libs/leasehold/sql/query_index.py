@@ -44,6 +44,7 @@ from leasehold.sql.query_bound import (
     Native,
     Output,
     Scalar,
+    SystemSource,
     TableSource,
     Value,
 )
@@ -106,6 +107,8 @@ class Indexes:
                 name = access.index.name if access is not None else ""
                 covering = access is not None and access.covering
                 self.chosen.append(Chosen(node.relation, node.descriptor.name, name, covering))
+            elif isinstance(node, SystemSource):
+                self.chosen.append(Chosen(node.relation, node.system.name, "", False))
         return found
 
     def _select(self, query: BoundQuery, body: BoundSelect) -> BoundQuery:

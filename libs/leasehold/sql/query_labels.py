@@ -42,6 +42,8 @@ def _label(node: tree.Node) -> tuple[str, int]:
             if strength > 1:
                 return name, strength
             return _INTERNAL.get(node.target.name, node.target.name), 1
+        case tree.Collated():
+            return _label(node.operand)
         case tree.Constant(kind="true" | "false"):
             return "bool", 1
         case tree.Case():

@@ -41,12 +41,18 @@ class Write:
     update: Emitted | None
     there: dict[int, Emitted]
 
+    @property
+    def asks_system(self) -> bool:
+        later = (self.returning, self.update, *self.there.values())
+        return any(emitted is not None and emitted.asks_system for emitted in later)
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """`tables`: every table that is used, under the name in the text: its descriptor says the
     version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
-    `columns` None: no rows come back."""
+    `columns` None: no rows come back. `asks_system`: it asks what is no table's, of the
+    database, the session or the node."""
 
     text: str
     tag: str
@@ -58,6 +64,7 @@ class Prepared:
     chosen: tuple[Chosen, ...]
     explain: bool = False
     write: Write | None = None
+    asks_system: bool = False
 
 
 def prepare(
@@ -79,7 +86,7 @@ def prepare(
     try:
         if isinstance(statement, tree.Query):
             bound: BoundWrite | None = None
-            query = binder.bind_query(statement, None)
+            query = binder.shown(binder.bind_query(statement, None), statement.at)
         else:
             assert not isinstance(statement, tree.Explain)
             bound = WriteBinder(binder, numbered).bind(statement)
@@ -92,17 +99,20 @@ def prepare(
         if bound is not None:
             tag = bound.kind
             columns = None if bound.returning is None else bound.returning.columns
+        emitted = emit(query, numbered, shadowed)
+        write = None if bound is None else _write(bound, indexes, numbered, shadowed)
         return Prepared(
             text,
             "EXPLAIN" if explain else tag,
             (Column("QUERY PLAN", TEXT),) if explain else columns,
             tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
             dict(binder.used),
-            emit(query, numbered, shadowed),
+            emitted,
             reads_of(query),
             chosen,
             explain,
-            None if bound is None else _write(bound, indexes, numbered, shadowed),
+            write,
+            emitted.asks_system or (write is not None and write.asks_system),
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error

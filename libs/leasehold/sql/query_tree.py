@@ -190,6 +190,14 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
+class Collated:
+    """COLLATE by the only collation there is."""
+
+    at: int
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
 class RowOf:
     at: int
     items: tuple[Node, ...]
@@ -222,6 +230,7 @@ Node: TypeAlias = (
     | Like
     | Case
     | Cast
+    | Collated
     | RowOf
     | SubQuery
 )
@@ -237,10 +246,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
+    """`schema` "": by the search path."""
+
     at: int
     name: str
     alias: str = ""
     columns: tuple[str, ...] = ()
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from leasehold.sql.function import (
 )
 from leasehold.sql.parse import placed
 from leasehold.sql.query_bound import OPEN, Apply, Bound, Native, Slot, Value
+from leasehold.sql.system_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
 
 _NUMBERS: Final = ("smallint", "integer", "bigint", "numeric", "double precision")
 _MOMENTS: Final = ("date", "timestamp", "timestamptz")
@@ -28,11 +29,14 @@ PLAIN: Final = frozenset(
     {
         *("smallint", "integer", "bigint", "double precision", "text", "varchar", "boolean"),
         *("date", "timestamp", "timestamptz", "uuid", "bytea"),
+        *SYSTEM_TYPES,
     }
 )
 """Types whose storage values SQLite compares as PostgreSQL compares the values."""
 KEYED: Final = frozenset({"numeric"})
 """Types that are compared by all of the storage value but its last character."""
+_NUMBERED: Final = NUMBERED | frozenset(INTEGER_BITS)
+_LETTERED: Final = LETTERED | {"text", "varchar", "char"}
 EQUAL_ONLY: Final = frozenset({"jsonb"})
 
 
@@ -61,7 +65,9 @@ class Typing:
         kind = self.kind_of(part)
         if isinstance(part, Slot):
             if kind == OPEN:
-                self.types[part.number] = kind = bare(target)
+                # What is shown by its name comes as its name.
+                named = target.name in REGISTERED
+                self.types[part.number] = kind = TEXT if named else bare(target)
             part = Slot(part.number, kind)
         if kind == OPEN:
             return self._constant(part, target, at)
@@ -80,6 +86,8 @@ class Typing:
         function = cast_for(None, target, "explicit")
         if function is None:
             raise CannotCast(f"cannot cast type unknown to {target}", position=at)
+        if function.volatility != "immutable":
+            return Apply(function, (Value(TEXT, part.value),), target)
         try:
             return Value(target, function.compute(part.value))
         except Refused as error:
@@ -160,6 +168,10 @@ class Typing:
             found = widest([one, other])
         elif names <= {"text", "varchar"}:  # char is compared by the catalogue
             found = TEXT
+        elif names & NUMBERED and names <= _NUMBERED:
+            found = bare(one) if len(names) == 1 else BIGINT
+        elif names & LETTERED and names <= _LETTERED:
+            found = bare(one) if len(names) == 1 else TEXT
         elif names <= set(_MOMENTS):
             found = Type("date") if names == {"date"} else _moment(names)
         elif len(names) == 1:

@@ -162,7 +162,7 @@ def _plain_sources(source: BoundSource) -> list[BoundSource]:
 def _names(node: object, name: str) -> bool:
     """Does a tree mention a table of that name?"""
     if isinstance(node, tree.TableName):
-        return node.name == name
+        return node.name == name and not node.schema
     if isinstance(node, tuple):
         return any(_names(item, name) for item in node)
     fields = getattr(type(node), "__dataclass_fields__", None)

@@ -122,7 +122,7 @@ class WriteBinder:
         other: tree.Source | None,
     ) -> BoundWrite:
         binder, table = self._binder, statement.table
-        descriptor = binder.descriptor(table.name, table.at)
+        descriptor = binder.sources.target(table)
         relation = binder.new_relation()
         columns = descriptor.row_columns
         fields = table_fields(descriptor, relation)
@@ -210,7 +210,7 @@ class WriteBinder:
 
     def _insert(self, statement: tree.Insert) -> BoundWrite:
         binder, table = self._binder, statement.table
-        descriptor = binder.descriptor(table.name, table.at)
+        descriptor = binder.sources.target(table)
         columns = descriptor.row_columns
         settable = tuple(c for c in descriptor.by_name.values() if not c.generated)
         named = self._named(statement, descriptor, settable)

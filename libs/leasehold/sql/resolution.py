@@ -13,26 +13,34 @@ from typing import Final
 from leasehold.model.errors import AmbiguousFunction
 from leasehold.schema.types import Type
 from leasehold.sql.function import Function
+from leasehold.sql.system_types import NUMBERED, REGISTERED
 
 _CATEGORIES: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "number"),
-    **dict.fromkeys(("text", "varchar", "char"), "text"),
+    **dict.fromkeys(NUMBERED, "number"),
+    **dict.fromkeys(("text", "varchar", "char", "name"), "text"),
     **dict.fromkeys(("date", "timestamp", "timestamptz"), "moment"),
     "interval": "span",
     "boolean": "boolean",
 }
 """Of every other type: a category of its own kind, `other`."""
-_PREFERRED: Final = frozenset({"double precision", "text", "timestamptz", "interval", "boolean"})
+_PREFERRED: Final = frozenset(
+    {"double precision", "oid", "text", "timestamptz", "interval", "boolean"}
+)
 _IMPLICIT: Final = {
-    "smallint": frozenset({"integer", "bigint", "numeric", "double precision"}),
-    "integer": frozenset({"bigint", "numeric", "double precision"}),
-    "bigint": frozenset({"numeric", "double precision"}),
+    "smallint": frozenset({"integer", "bigint", "numeric", "double precision", *NUMBERED}),
+    "integer": frozenset({"bigint", "numeric", "double precision", *NUMBERED}),
+    "bigint": frozenset({"numeric", "double precision", *NUMBERED}),
     "numeric": frozenset({"double precision"}),
-    "text": frozenset({"varchar", "char"}),
-    "varchar": frozenset({"text", "char"}),
-    "char": frozenset({"text", "varchar"}),
+    "text": frozenset({"varchar", "char", "name", "regclass"}),
+    "varchar": frozenset({"text", "char", "name", "regclass"}),
+    "char": frozenset({"text", "varchar", "name"}),
     "date": frozenset({"timestamp", "timestamptz"}),
     "timestamp": frozenset({"timestamptz"}),
+    **dict.fromkeys(REGISTERED, frozenset({"oid", "bigint"})),
+    "oid": frozenset({"bigint", *REGISTERED}),
+    "name": frozenset({"text"}),
+    '"char"': frozenset({"text"}),
 }
 """Casts that are made without being asked for, anywhere in an expression."""
 

@@ -13,6 +13,7 @@ from leasehold.schema.numeric import text_of as numeric_text
 from leasehold.schema.types import INTEGER_BITS, Type, to_storage
 from leasehold.sql.moment_text import date_of_text, timestamp_of_text
 from leasehold.sql.shortest import shortest
+from leasehold.sql.system_types import TEXT_INPUT
 
 _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
@@ -35,6 +36,8 @@ def from_text(kind: Type, text: str) -> Any:
         if name == "char" and kind.length is None:
             return to_storage(Type("text"))(text).rstrip(" ")
         return to_storage(kind)(text)
+    if name in TEXT_INPUT:
+        return TEXT_INPUT[name](text)
     trimmed = text.strip(_BLANKS)
     if name in INTEGER_BITS:
         if not _INTEGER.fullmatch(trimmed):

@@ -14,6 +14,7 @@ from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.elements import EXPRESSION, Moment
 from leasehold.schema.states import State
 from leasehold.schema.types import Type, to_storage
+from leasehold.sql.functions_session import with_system
 from leasehold.sql.query_plan import Prepared, prepare
 
 FLIGHTS: Final = Descriptor(
@@ -98,7 +99,7 @@ class Asked:
     ) -> list[tuple[Any, ...]]:
         prepared = self.prepared(text)
         stored = [to_storage(k)(v) for k, v in zip(prepared.parameters, parameters, strict=True)]
-        moment = Moment(1_700_000_000_000_000, b"seed")
+        moment = with_system(Moment(1_700_000_000_000_000, b"seed"), self.snapshot.tables)
         rows = run(self.snapshot.connection, prepared, stored, moment=moment, limits=limits)
         return list(as_tuples(prepared, rows))
 

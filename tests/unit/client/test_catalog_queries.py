@@ -1,0 +1,176 @@
+"""Goal: clients ask the system catalog in SQL, and are told of the tables that their snapshot has.
+
+Method: sessions on a replicant of a whole database in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.client.dev import DevDatabase
+from leasehold.pgwire.session import Status
+from tests.unit.client.sql_client import SqlClient
+from tests.unit.sql.described_tables import DDL
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
+    dev = DevDatabase(Path(tmp_path_factory.mktemp("sql")))
+    dev.wait_ready()
+    client = SqlClient(dev)
+    client.ask(DDL)
+    client.session.close()
+    yield dev
+    dev.close()
+
+
+@pytest.fixture
+def client(database: DevDatabase) -> Iterator[SqlClient]:
+    made = SqlClient(database)
+    yield made
+    made.session.close()
+
+
+# ------------------------------------------------------------ names
+
+
+@pytest.mark.parametrize("name", ["pg_class", "pg_catalog.pg_class"])
+def test_a_system_relation_is_joined_grouped_and_ordered_as_a_table_is(
+    client: SqlClient, name: str
+) -> None:
+    text = (
+        f"select n.nspname, count(*), min(c.relname) from {name} c"
+        " join pg_namespace n on n.oid = c.relnamespace"
+        " where c.relkind in ('r', 'p') and n.nspname = 'public' group by n.nspname"
+    )
+    assert client.ask(text) == [("public", 2, "flights")]
+
+
+def test_columns_are_named_with_the_schema_or_without(client: SqlClient) -> None:
+    text = (
+        "select pg_catalog.pg_class.relname from pg_catalog.pg_class"
+        " where pg_catalog.pg_class.relname = 'legs' and pg_class.relkind = 'r'"
+    )
+    assert client.ask(text) == [("legs",)]
+    columns = "select column_name from information_schema.columns where table_name = 'legs'"
+    assert client.ask(columns) == [("id",), ("flight",), ("note",)]
+
+
+def test_pg_catalog_is_searched_first_and_public_is_still_there(client: SqlClient) -> None:
+    client.ask("create table pg_am (id int primary key)")
+    try:
+        assert client.ask("select amname from pg_am order by 1") == [("btree",), ("heap",)]
+        client.ask("insert into public.pg_am values (7)")
+        assert client.ask("select public.pg_am.id from public.pg_am") == [(7,)]
+        assert client.ask("with pg_am as (select 1 as a) select a from pg_am") == [(1,)]
+        assert client.ask("with pg_am as (select 1 as a) select id from public.pg_am") == [(7,)]
+        assert client.code("insert into pg_am values (8)") == "42501"
+        assert client.ask("select 'pg_am'::regclass::oid") == [(2601,)]
+        assert client.ask("select 'public.pg_am'::regclass::oid > 16384") == [(1,)]
+    finally:
+        client.ask("drop table pg_am")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("insert into pg_class (relname) values ('x')", "42501"),
+        ("update pg_catalog.pg_class set relname = 'x'", "42501"),
+        ("delete from information_schema.tables", "42501"),
+        ("select * from pg_catalog.pg_unheard_of", "0A000"),
+        ("select * from elsewhere.pg_class", "42P01"),
+        ("select * from pg_unheard_of", "42P01"),
+        ("select relnam from pg_class", "42703"),
+        ("select * from public.pg_class", "42P01"),
+    ],
+)
+def test_what_cannot_be_done_with_them_is_said(client: SqlClient, text: str, code: str) -> None:
+    assert client.code(text) == code
+
+
+# ------------------------------------------------------------ one set of descriptors
+
+
+def test_a_block_of_one_moment_keeps_seeing_its_tables(
+    database: DevDatabase, client: SqlClient
+) -> None:
+    named = "select relname from pg_class where relname = 'made_later'"
+    client.ask("begin isolation level repeatable read")
+    assert client.ask(named) == []
+    other = SqlClient(database)
+    try:
+        other.ask("create table made_later (id int primary key)")
+        assert other.ask(named) == [("made_later",)]
+        assert client.ask(named) == []
+        client.ask("commit")
+        assert client.ask(named) == [("made_later",)]
+    finally:
+        other.ask("drop table made_later")
+        other.session.close()
+    assert client.ask(named) == []
+    assert client.status() is Status.IDLE
+
+
+def test_a_join_finds_by_number_and_not_by_going_through(client: SqlClient) -> None:
+    text = "select count(*) from pg_class c join pg_attribute a on a.attrelid = c.oid"
+    found = client.ask(f"explain {text}")
+    assert [line for (line,) in found] == ["Seq Scan on pg_class", "Seq Scan on pg_attribute"]
+
+
+# ------------------------------------------------------------ types
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("'flights'::regclass", "flights"),
+        ("'public.flights'::regclass::text", "flights"),
+        ("'FLIGHTS'::regclass", "flights"),
+        ("'pg_class'::regclass::oid", 1259),
+        ("1259::regclass", "pg_class"),
+        ("'information_schema.columns'::regclass", "information_schema.columns"),
+        ("99::regclass", "99"),
+        ("0::regclass", "-"),
+        ("23::regtype", "integer"),
+        ("'character varying'::regtype::oid", 1043),
+        ("'int4'::regtype", "integer"),
+        ("'public'::regnamespace::oid", 2200),
+        ("11::regnamespace", "pg_catalog"),
+        ("10::regrole", "me"),
+        ("'5'::oid", 5),
+        ("(-1)::oid", 4294967295),
+        ("4294967295::oid::int", -1),
+        ("'r'::\"char\"", "r"),
+        ("'relname'::\"char\"", "r"),
+        ("repeat('x', 70)::name", "x" * 63),
+        ("'a'::name = 'a'::text", 1),
+        ("'a'::\"char\" = 'a'::varchar", 1),
+        ("'a' COLLATE \"C\" < 'b' COLLATE pg_catalog.default", 1),
+        ("1 OPERATOR(pg_catalog.+) 2", 3),
+    ],
+)
+def test_types_of_the_catalog(client: SqlClient, expression: str, value: object) -> None:
+    assert client.ask(f"select {expression}") == [(value,)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("'nobody'::regclass", "42P01"),
+        ("'nobody'::regtype", "42704"),
+        ("'nobody'::regnamespace", "3F000"),
+        ("'nobody'::regrole", "42704"),
+        ("'now'::regproc", "0A000"),
+        ("'a b'::regclass", "22P02"),
+        ("'x'::oid", "22P02"),
+        ("'4294967296'::oid", "22003"),
+        ("4294967296::oid", "22003"),
+        ("'a' COLLATE \"de_DE\"", "0A000"),
+        ('1 COLLATE "C"', "42804"),
+    ],
+)
+def test_what_no_type_of_the_catalog_takes(client: SqlClient, expression: str, code: str) -> None:
+    assert client.code(f"select {expression}") == code
