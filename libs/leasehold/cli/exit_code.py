@@ -9,6 +9,7 @@ from leasehold.model.errors import (
     ConfigurationError,
     LeaseholdError,
     LedgerUnavailable,
+    NodeUnreachable,
     OutcomeUnknown,
 )
 
@@ -17,14 +18,14 @@ class ExitCode(IntEnum):
     OK = 0
     NOT_RIGHT = 1  # the thing asked about is not right: refused, failed, findings, no master
     USAGE = 2  # argparse's own code for arguments it can't read
-    UNREACHABLE = 3  # the broker or the ledger
+    UNREACHABLE = 3  # the broker, the ledger or a node
     UNKNOWN = 4  # it may have happened or not (T5)
 
 
 def exit_code_of(error: LeaseholdError) -> ExitCode:
     """The exit code for an error that ended the command."""
     match error:
-        case BusUnavailable() | LedgerUnavailable():
+        case BusUnavailable() | LedgerUnavailable() | NodeUnreachable():
             return ExitCode.UNREACHABLE
         case OutcomeUnknown():
             return ExitCode.UNKNOWN

@@ -9,7 +9,19 @@ import sys
 from collections.abc import Sequence
 
 from leasehold import __version__
-from leasehold.cli import check, ddl, dead_letter, dev, jobs, leases, status, submit, versions
+from leasehold.cli import (
+    check,
+    ddl,
+    dead_letter,
+    dev,
+    jobs,
+    leases,
+    sql,
+    status,
+    submit,
+    users,
+    versions,
+)
 from leasehold.cli.exit_code import ExitCode, exit_code_of
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
@@ -17,7 +29,7 @@ from leasehold.model.errors import BusUnavailable, LeaseholdError, LedgerUnavail
 
 EPILOG = """\
 exit codes: 0 ok · 1 the thing asked about is not right · 2 wrong usage or settings ·
-            3 the broker or the ledger can't be reached · 4 the outcome is not known
+            3 the broker, the ledger or a node can't be reached · 4 the outcome is not known
 
 settings (environment): LEASEHOLD_KAFKA, LEASEHOLD_REDIS, LEASEHOLD_DATABASE, …
 """
@@ -32,7 +44,19 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"leasehold {__version__}")
     subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (status, versions, leases, jobs, submit, ddl, check, dead_letter, dev):
+    for command in (
+        status,
+        versions,
+        leases,
+        jobs,
+        submit,
+        ddl,
+        check,
+        dead_letter,
+        sql,
+        users,
+        dev,
+    ):
         command.register(subparsers)
     return root
 

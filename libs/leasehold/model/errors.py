@@ -35,6 +35,7 @@
     ├── OutcomeUnknown            08007: indefinite; ask again with the same request id (T5)
     ├── LedgerUnavailable         58030: Redis can't be reached; schema changes wait
     ├── BusUnavailable            58030: Kafka can't be reached
+    ├── NodeUnreachable           08001: no node answers on its port for SQL
     ├── SnapshotUnavailable       58030: no whole copy of a store could be had from a node
     ├── LogStopped                XX001: the log contradicts what this reader has read (L1, L2)
     └── StoreCorrupted            XX001: the store contradicts the log or itself
@@ -438,6 +439,10 @@ class LedgerUnavailable(LeaseholdError):
 class BusUnavailable(LeaseholdError):
     sqlstate = "58030"
     definite = False
+
+
+class NodeUnreachable(LeaseholdError):
+    sqlstate = "08001"
 
 
 class SnapshotUnavailable(LeaseholdError):
