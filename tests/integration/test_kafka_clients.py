@@ -98,6 +98,19 @@ def test_records_arrive_in_order_with_everything_they_carry(
     assert reader.end_offset(topic, 0) == 500
 
 
+def test_a_writer_may_be_told_of_failures_alone(
+    settings: KafkaSettings, reader: TopicReader, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    writer = TopicWriter(settings, "test-quiet", batches_under_way=1, tells_all=False)
+    writer.send(topic, 0, None, b"a", token="a")
+    writer.send(topic, 7, None, b"b", token="b")  # there is no such partition
+    assert [(d.token, d.error is None) for d in told(writer, 1)] == [("b", False)]
+    assert writer.close(5) == 0
+    reader.start(topic, 0, 0)
+    assert [r.value for r in read(reader, 1)] == [b"a"]
+
+
 def test_delivered_records_without_a_token_are_not_told(
     writer: TopicWriter, new_topic: Callable[..., str]
 ) -> None:

@@ -206,8 +206,10 @@ class KafkaNode:
         for record in records:
             event = self._event(record)
             if event is not None:
-                self._perform(self.node.step(event, moment))
-            if boottime_ns() - begun.mono_ns > TURN_NS_MAX:
+                effects = self.node.step(event, moment)
+                if effects:
+                    self._perform(effects)
+            if record.topic == self._log and boottime_ns() - begun.mono_ns > TURN_NS_MAX:
                 moment = begun = now()
                 self._perform(self.node.step(Tick(), moment))
         self._hear_writers()

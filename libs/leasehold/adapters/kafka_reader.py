@@ -60,7 +60,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Record(NamedTuple):
-    """A Kafka record. `value` None is a tombstone; `timestamp_ms` -1 = none."""
+    """A Kafka record. `value` None is a tombstone."""
 
     topic: str
     partition: int
@@ -68,7 +68,6 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
-    timestamp_ms: int
 
     @property
     def content_type(self) -> str:
@@ -185,7 +184,6 @@ class TopicReader:
                     message.key(),
                     message.value(),
                     tuple(message.headers() or ()),
-                    message.timestamp()[1],
                 )
             )
         return records

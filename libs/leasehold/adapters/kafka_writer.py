@@ -19,6 +19,7 @@ BY_KEY: Final = -1
 LOG_DELIVERY_TIMEOUT_MS: Final = 5_000
 DELIVERY_TIMEOUT_MS: Final = 30_000
 QUEUED_MAX: Final = 100_000
+BATCHES_UNDER_WAY_MAX: Final = 5  # more an idempotent producer may not have
 QUEUED_KBYTES_MAX: Final = 64 * 1024
 
 Headers = Sequence[tuple[str, bytes]]
@@ -39,7 +40,9 @@ class TopicWriter:
     """An idempotent producer: acks=all, no repeats and no reordering by its own retries.
 
     `deliveries` must be called again and again: it is what runs librdkafka's callbacks. Failed
-    records are always told, delivered ones where `send` was given a token.
+    records are always told, delivered ones where `send` was given a token and `tells_all`.
+    `batches_under_way`: how many a broker connection may have; with 1 what is sent meanwhile
+    gathers for the next one.
     """
 
     def __init__(
@@ -51,7 +54,10 @@ class TopicWriter:
         delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
         queued_max: int = QUEUED_MAX,
         compression: str = "none",
+        batches_under_way: int = BATCHES_UNDER_WAY_MAX,
+        tells_all: bool = True,
     ) -> None:
+        self._tells_all = tells_all
         self._bootstrap = settings.bootstrap
         self._watch = ClientWatch(settings, client_id)
         self._queued_max = queued_max
@@ -68,6 +74,7 @@ class TopicWriter:
             "queue.buffering.max.kbytes": QUEUED_KBYTES_MAX,
             "partitioner": "murmur2_random",
             "compression.type": compression,
+            "max.in.flight.requests.per.connection": batches_under_way,
             "retry.backoff.ms": 20,
             "retry.backoff.max.ms": 200,
         }
@@ -158,7 +165,7 @@ class TopicWriter:
         """librdkafka's callback: never raises."""
         if error is None:
             self._watch.works()
-            if token is not None:
+            if token is not None and self._tells_all:
                 self._deliveries.append(
                     Delivery(token, message.topic(), message.partition(), message.offset(), None)
                 )

@@ -19,6 +19,7 @@ from uuid import UUID
 
 import msgpack
 
+from leasehold.adapters.packing import Packing
 from leasehold.adapters.read_set_codec import decode_reads
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import format_request_id, parse_request_id, request_time_ms
@@ -114,7 +115,7 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
     if request.reads is not None:
         fields["reads"] = request.reads
     try:
-        data: bytes = msgpack.packb(fields, default=_as_text)
+        data = _PACKING.pack(fields)
     except _UNREADABLE as error:
         raise MalformedRequest(f"the request has no wire form: {error}") from error
     return MESSAGE_PACK, data
@@ -549,6 +550,9 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} has no wire form")
+
+
+_PACKING: Final = Packing(_as_text)
 
 
 __all__ = [

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-import msgpack
-
+from leasehold.adapters.packing import Packing
 from leasehold.adapters.request_codec import MESSAGE_PACK, encode_request
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import parse_request_id, request_time_ms
@@ -39,7 +38,7 @@ def form(request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: by
     request_id = _id_of(request.get("id"), fresh_id)
     fields = {**request, "id": request_id, "reply_to": reply_to}
     try:
-        data: bytes = msgpack.packb(fields, default=_as_text)
+        data = _PACKING.pack(fields)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise MalformedRequest(f"the request has no wire form: {error}") from error
     wish = request.get("on_conflict")
@@ -73,3 +72,6 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} has no wire form")
+
+
+_PACKING: Final = Packing(_as_text)

@@ -30,7 +30,10 @@ from leasehold.model.records import (
     JobWrite,
     LogPosition,
     MinVersion,
+    Outcome,
     Refusal,
+    Result,
+    ResultBatch,
     RowChange,
 )
 from tests.unit.codec.records import ANY_RECORD, BODY, PLAIN, record
@@ -173,6 +176,30 @@ def test_a_chunk_whose_rows_are_none_is_refused(rows: Any) -> None:
     fields = [*msgpack.unpackb(sent)[:-1], rows]
     with pytest.raises(MalformedRequest, match="rows"):
         CODEC.decode(msgpack.packb(fields))
+
+
+OUTCOME: tuple[Any, ...] = (1, 9, 1, 5, True, "", "", {}, False, None)
+
+
+@pytest.mark.parametrize("place", range(9))
+def test_an_outcome_with_a_field_of_another_type_is_refused(place: int) -> None:
+    outcome = (*OUTCOME[:place], 1.5, *OUTCOME[place + 1 :])
+    data = msgpack.packb((FORMAT, TAG_BY_CLASS[ResultBatch], [(b"id", 3, outcome)]))
+    with pytest.raises(MalformedRequest, match=Outcome._fields[place]):
+        CODEC.decode(data)
+
+
+@pytest.mark.parametrize(
+    "result", [(1, 3, OUTCOME), (b"id", "3", OUTCOME), (b"id", 3), (b"id", 3, 4)]
+)
+def test_a_result_that_is_none_is_refused(result: Any) -> None:
+    with pytest.raises(MalformedRequest):
+        CODEC.decode(msgpack.packb((FORMAT, TAG_BY_CLASS[ResultBatch], [result])))
+
+
+def test_an_outcome_of_an_older_writer_takes_the_defaults_of_what_it_did_not_know() -> None:
+    data = msgpack.packb((FORMAT, TAG_BY_CLASS[ResultBatch], [(b"id", 3, OUTCOME[:5])]))
+    assert CODEC.decode(data) == ResultBatch((Result(b"id", 3, Outcome(1, 9, 1, 5, True)),))
 
 
 def test_a_record_of_another_class_is_refused() -> None:
