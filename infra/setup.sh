@@ -132,6 +132,7 @@ jars() { # jars NAME POM
 }
 
 system_packages
+infra/postgresql.sh
 python_packages
 jars kafka infra/kafka/pom.xml
 jars spark infra/spark/pom.xml

@@ -37,10 +37,10 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def run(project: Path, script: str) -> subprocess.CompletedProcess[str]:
+def run(project: Path, script: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(project / "infra" / script)],
-        env={"PATH": str(project.parent / "bin")},
+        env={"PATH": str(project.parent / "bin"), **environ},
         capture_output=True,
         text=True,
         check=False,
@@ -97,3 +97,74 @@ def test_a_venv_of_another_folder_is_not_taken_for_ours(project: Path) -> None:
 def test_the_lock_needs_a_set_up_project(project: Path) -> None:
     ended = run(project, "lock.sh")
     assert (ended.returncode, ended.stderr) == (1, "lock: there is no .venv yet; run: make setup\n")
+
+
+# ---------------------------------------------------------------- PostgreSQL, which nobody needs
+
+
+@pytest.fixture
+def debian(project: Path) -> dict[str, str]:
+    """A machine without PostgreSQL, on which apt-get tells a file what it is asked for."""
+    programs = project.parent / "bin"
+    for name in ("mkdir", "rm", "timeout"):
+        found = shutil.which(name)
+        assert found is not None, name
+        (programs / name).symlink_to(found)
+    common = project.parent / "postgresql-common"
+    common.mkdir()
+    (common / "createcluster.conf").write_text("start_conf = 'auto'\n")
+    asked = project.parent / "asked"
+    program(programs / "id", "echo 0")
+    program(
+        programs / "apt-get",
+        f"echo \"$* with $(grep -c 'cluster = false' {common}/createcluster.conf)\" >> {asked}\n"
+        f'[[ "$*" != *"$(cat {project.parent}/refuses 2>/dev/null || echo nothing)"* ]]',
+    )
+    return {
+        "POSTGRESQL_COMMON": str(common),
+        "POSTGRESQL_PROGRAMS": str(project.parent / "postgresql"),
+    }
+
+
+def test_postgresql_is_installed_without_a_cluster(project: Path, debian: dict[str, str]) -> None:
+    ended = run(project, "postgresql.sh", **debian)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    asked = (project.parent / "asked").read_text().splitlines()
+    assert [line.split()[-3:] for line in asked] == [
+        ["-qq", "with", "0"],
+        ["postgresql", "with", "0"],
+        ["postgresql-common", "with", "0"],
+        ["postgresql", "with", "1"],  # no main cluster
+    ]
+    config = Path(debian["POSTGRESQL_COMMON"]) / "createcluster.conf"
+    assert config.read_text() == "start_conf = 'auto'\n", "as it was"
+
+
+@pytest.mark.parametrize("refuses", ["update", "download-only", "postgresql-common", "recommends"])
+def test_postgresql_fails_nothing_and_is_tried_once(
+    project: Path, debian: dict[str, str], refuses: str
+) -> None:
+    (project.parent / "refuses").write_text(refuses)
+    ended = run(project, "postgresql.sh", **debian)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "PostgreSQL is NOT there: apt-get" in ended.stdout
+    asked = (project.parent / "asked").read_text()
+    ended = run(project, "postgresql.sh", **debian)
+    assert (ended.returncode, ended.stdout.count("tried before")) == (0, 1)
+    assert (project.parent / "asked").read_text() == asked
+
+
+def test_postgresql_needs_root_and_is_left_alone_where_it_is(
+    project: Path, debian: dict[str, str]
+) -> None:
+    programs = project.parent / "bin"
+    program(programs / "id", "echo 1000")
+    ended = run(project, "postgresql.sh", **debian)
+    assert (ended.returncode, "takes root" in ended.stdout) == (0, True)
+    initdb = Path(debian["POSTGRESQL_PROGRAMS"]) / "15" / "bin"
+    initdb.mkdir(parents=True)
+    program(initdb / "initdb", "exit 0")
+    program(programs / "psql", "exit 0")
+    ended = run(project, "postgresql.sh", **debian)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert not (project.parent / "asked").exists()
