@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from leasehold.schema.array_value import stored_form
 from leasehold.sql.catalog_rows import SystemCatalog
 from leasehold.sql.catalog_shape import RELATIONS
 from tests.integration.postgres_server import postgres_server
@@ -37,11 +38,11 @@ def catalog() -> SystemCatalog:
 
 
 def plain(value: Any) -> Any:
-    """Booleans are numbers inside, arrays tuples; blanks of "char" are nothing."""
+    """Booleans are numbers inside, arrays a text; blanks of "char" are nothing."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, list):
-        return tuple(value)
+        return stored_form(value)
     return value.strip() if isinstance(value, str) else value
 
 

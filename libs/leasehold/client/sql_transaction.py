@@ -18,7 +18,7 @@ from leasehold.model.records import ChangeRequest, Image, Key, OnConflict
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
-from leasehold.schema.types import KNOWN, Type
+from leasehold.schema.types import KNOWN, Type, element_of
 from leasehold.sql.functions_session import with_system
 from leasehold.sql.query_plan import Plans, Prepared
 from leasehold.transaction.isolation import Isolation
@@ -252,4 +252,4 @@ class SqlTransaction:
 
 def plan_types(types: Sequence[WireType | None]) -> Types:
     """As the query plan knows them; what it does not know the statement has to tell."""
-    return tuple(t if isinstance(t, Type) and t.name in KNOWN else None for t in types)
+    return tuple(t if t and (element_of(t) or t).name in KNOWN else None for t in types)

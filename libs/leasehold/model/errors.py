@@ -25,6 +25,7 @@
     │   ├── TooManyRows           21000    ├── InvalidFrame       22013
     │   ├── InvalidLimit          2201W    ├── InvalidOffset      2201X
     │   ├── TooComplex            54001    ├── QueryCanceled      57014
+    │   ├── IndeterminateType     42P18    ├── WrongObject        42809
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -353,6 +354,18 @@ class TooManyRows(Refused):
     """A query that stands for one value gave more than one row."""
 
     sqlstate = "21000"
+
+
+class IndeterminateType(Refused):
+    """Nothing says of which type a value is."""
+
+    sqlstate = "42P18"
+
+
+class WrongObject(Refused):
+    """An operator or a value of another sort than the phrase takes."""
+
+    sqlstate = "42809"
 
 
 class InvalidLimit(Refused):

@@ -13,7 +13,6 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidText, OutOfRange
-from leasehold.pgwire.array_text import array_of_text
 from leasehold.pgwire.frontend import Body, as_text
 from leasehold.pgwire.moments import timestamptz_of_text
 from leasehold.pgwire.numeric_binary import numeric_of_binary
@@ -23,15 +22,17 @@ from leasehold.pgwire.wire_errors import (
     InvalidBytes,
     ProtocolViolation,
 )
-from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of
+from leasehold.pgwire.wire_types import WireType, oid_of
+from leasehold.schema.array_value import ELEMENTS_MAX
+from leasehold.schema.array_value import stored_form as array_form
 from leasehold.schema.interval import Span
 from leasehold.schema.interval import stored_form as interval_form
 from leasehold.schema.json_value import stored_form, value_of
-from leasehold.schema.types import Type, to_storage
+from leasehold.schema.types import Type, element_of, to_storage
+from leasehold.sql.array_text import array_of_text
 from leasehold.sql.moment_text import day_in_range, in_range
 from leasehold.sql.text_form import from_text
 
-ELEMENTS_MAX: Final = 100_000
 OID_MAX: Final = 4_294_967_295
 
 Decoder = Callable[[bytes], Any]
@@ -40,16 +41,18 @@ Decoder = Callable[[bytes], Any]
 def decoder(kind: WireType, form: int, zone: ZoneInfo) -> Decoder:
     """`form`: 0 text, 1 binary. Raises FeatureNotSupported for a type without that form."""
     if form == BINARY:
-        return _array_binary(kind, zone) if isinstance(kind, ArrayOf) else _binary(kind)
+        element = element_of(kind)
+        return _binary(kind) if element is None else _array_binary(element, zone)
     read = input_of(kind, zone)
     return lambda data: read(_text(data))
 
 
 def input_of(kind: WireType, zone: ZoneInfo) -> Callable[[str], Any]:
     """The input function of a type: text → storage value."""
-    if isinstance(kind, ArrayOf):
-        element = input_of(kind.element, zone)
-        return lambda text: array_of_text(text, element, ELEMENTS_MAX)
+    element = element_of(kind)
+    if element is not None:
+        read = input_of(element, zone)
+        return lambda text: array_of_text(text, read)
     if kind.name == "timestamptz":
         return timestamptz_of_text(zone)
     if kind.name in _AS_THEY_ARE:
@@ -175,18 +178,19 @@ def _binary(kind: Type) -> Decoder:
     return found
 
 
-def _array_binary(kind: ArrayOf, zone: ZoneInfo) -> Decoder:
-    element = decoder(kind.element, BINARY, zone)
-    oid = oid_of(kind.element)
+def _array_binary(kind: Type, zone: ZoneInfo) -> Decoder:
+    """`kind`: of an element."""
+    element = decoder(kind, BINARY, zone)
+    oid = oid_of(kind)
 
-    def decode(data: bytes) -> tuple[Any, ...]:
+    def decode(data: bytes) -> str:
         body = Body(data)
         dimensions, _, found = body.signed(), body.signed(), body.signed()
         if found != oid:
-            raise InvalidBinary(f"an array of {kind.element} holds elements of type oid {found}")
+            raise InvalidBinary(f"an array of {kind} holds elements of type oid {found}")
         if dimensions == 0:
             body.end()
-            return ()
+            return array_form(())
         if dimensions != 1:
             raise FeatureNotSupported(f"an array of {dimensions} dimensions; one is supported")
         count, lower = body.signed(), body.signed()
@@ -194,6 +198,6 @@ def _array_binary(kind: ArrayOf, zone: ZoneInfo) -> Decoder:
             raise FeatureNotSupported(f"an array may have {ELEMENTS_MAX} elements, from 1 on")
         pieces = body.values(count)
         body.end()
-        return tuple([None if piece is None else element(piece) for piece in pieces])
+        return array_form([None if piece is None else element(piece) for piece in pieces])
 
     return decode

@@ -11,9 +11,11 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.moments import timestamptz_text
 from leasehold.pgwire.numeric_binary import numeric_binary
-from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of
+from leasehold.pgwire.wire_types import WireType, oid_of
+from leasehold.schema.array_value import elements_of
 from leasehold.schema.interval import Span, span_of
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, element_of
+from leasehold.sql.array_text import text_of_array
 from leasehold.sql.text_form import shown_text
 
 TEXT: Final = 0
@@ -34,15 +36,13 @@ _DOUBLE: Final = struct.Struct("!id")
 _SPAN: Final = struct.Struct("!iqii")
 _HEAD: Final = struct.Struct("!cIH")
 _ARRAY: Final = struct.Struct("!iiIii")
-_NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
 
 
 def encoder(kind: WireType, form: int, zone: ZoneInfo) -> Encoder:
     """`form`: TEXT or BINARY. Raises FeatureNotSupported for a type without that form."""
-    if isinstance(kind, ArrayOf):
-        return _array_binary(kind, zone) if form == BINARY else _prefixed(_array_text(kind, zone))
     if form == BINARY:
-        return _binary(kind)
+        element = element_of(kind)
+        return _binary(kind) if element is None else _array_binary(element, zone)
     if kind.name == "boolean":
         return _boolean_text
     if kind.name in _INTEGERS:
@@ -69,6 +69,10 @@ def row_encoder(encoders: Sequence[Encoder]) -> Callable[[Sequence[Any]], bytes]
 
 def text_of(kind: Type, zone: ZoneInfo) -> Callable[[Any], str]:
     """The output function of a type: storage value → text, as PostgreSQL writes it."""
+    element = element_of(kind)
+    if element is not None:
+        shown = text_of(element, zone)
+        return lambda stored: text_of_array(stored, shown)
     if kind.name == "timestamptz":
         return timestamptz_text(zone)
     if kind.name in _AS_THEY_ARE:
@@ -144,27 +148,13 @@ def _binary(kind: Type) -> Encoder:
     return found
 
 
-def _array_text(kind: ArrayOf, zone: ZoneInfo) -> Callable[[Any], str]:
-    text = text_of(kind.element, zone)
+def _array_binary(kind: Type, zone: ZoneInfo) -> Encoder:
+    """`kind`: of an element."""
+    element = encoder(kind, BINARY, zone)
+    oid = oid_of(kind)
 
-    def write(values: Sequence[Any]) -> str:
-        return "{" + ",".join(["NULL" if v is None else _quoted(text(v)) for v in values]) + "}"
-
-    return write
-
-
-def _quoted(text: str) -> str:
-    if text and text.lower() != "null" and _NEEDS_QUOTES.isdisjoint(text):
-        return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _array_binary(kind: ArrayOf, zone: ZoneInfo) -> Encoder:
-    element = encoder(kind.element, BINARY, zone)
-    oid = oid_of(kind.element)
-
-    def encode(values: Sequence[Any]) -> bytes:
+    def encode(stored: str) -> bytes:
+        values = elements_of(stored)
         if not values:
             data = struct.pack("!iiI", 0, 0, oid)
         else:

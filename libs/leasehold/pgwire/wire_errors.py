@@ -7,12 +7,12 @@ Refused
 ├── UnknownPreparedStatement   26000   ├── DuplicatePreparedStatement 42P05
 ├── UnknownPortal              34000   ├── DuplicatePortal         42P03
 ├── PortalUsedUp               55000   ├── NameTooLong             42622
-├── IndeterminateType          42P18   ├── LimitExceeded           53400
-├── TooManyConnections         53300   ├── Canceled                57014
-├── AdminShutdown              57P01   ├── IdleTooLong             57P05
-├── IdleInTransactionTooLong   25P03   ├── UnknownDatabase         3D000
-├── WrongPassword              28P01   ├── AuthenticationRefused   28000
-├── UnknownParameter           42P02   └── InvalidFormat           22023
+├── TooManyConnections         53300   ├── LimitExceeded           53400
+├── AdminShutdown              57P01   ├── Canceled                57014
+├── IdleInTransactionTooLong   25P03   ├── IdleTooLong             57P05
+├── WrongPassword              28P01   ├── UnknownDatabase         3D000
+├── UnknownParameter           42P02   ├── AuthenticationRefused   28000
+                                       └── InvalidFormat           22023
 """
 
 from __future__ import annotations
@@ -78,10 +78,6 @@ class PortalUsedUp(Refused):
 
 class NameTooLong(Refused):
     sqlstate = "42622"
-
-
-class IndeterminateType(Refused):
-    sqlstate = "42P18"
 
 
 class LimitExceeded(Refused):

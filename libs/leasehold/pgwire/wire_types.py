@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, array_of, element_of
 
 VARIABLE: Final = -1
 """Size of a type whose values have no fixed size."""
@@ -15,16 +15,8 @@ UNKNOWN_OID: Final = 705
 _HEADER: Final = 4  # what PostgreSQL adds to a length in a type modifier
 
 
-class ArrayOf(NamedTuple):
-    """An array of one dimension; its value is a tuple of storage values."""
-
-    element: Type
-
-    def __str__(self) -> str:
-        return f"{self.element}[]"
-
-
-WireType: TypeAlias = Type | ArrayOf
+WireType: TypeAlias = Type
+"""One of NUMBERS, or an array of one."""
 
 
 class Numbers(NamedTuple):
@@ -64,27 +56,25 @@ NUMBERS: Final[Mapping[str, Numbers]] = {
 }
 _BY_OID: Final[Mapping[int, WireType]] = {
     **{numbers.oid: Type(name) for name, numbers in NUMBERS.items()},
-    **{n.array_oid: ArrayOf(Type(name)) for name, n in NUMBERS.items() if n.array_oid},
+    **{n.array_oid: array_of(Type(name)) for name, n in NUMBERS.items() if n.array_oid},
 }
 
 
 def oid_of(kind: WireType) -> int:
-    if isinstance(kind, ArrayOf):
-        return NUMBERS[kind.element.name].array_oid
-    return NUMBERS[kind.name].oid
+    element = element_of(kind)
+    return NUMBERS[kind.name].oid if element is None else NUMBERS[element.name].array_oid
 
 
 def size_of(kind: WireType) -> int:
-    return VARIABLE if isinstance(kind, ArrayOf) else NUMBERS[kind.name].size
+    return VARIABLE if element_of(kind) else NUMBERS[kind.name].size
 
 
 def modifier_of(kind: WireType) -> int:
     """PostgreSQL's atttypmod: -1 without one."""
-    plain = kind.element if isinstance(kind, ArrayOf) else kind
-    if plain.length is not None:
-        return plain.length + _HEADER
-    if plain.precision is not None:
-        return (plain.precision << 16 | (plain.scale or 0) & 0x7FF) + _HEADER
+    if kind.length is not None:
+        return kind.length + _HEADER
+    if kind.precision is not None:
+        return (kind.precision << 16 | (kind.scale or 0) & 0x7FF) + _HEADER
     return -1
 
 

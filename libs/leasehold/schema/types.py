@@ -3,8 +3,9 @@
 Storage values are what SQLite orders as PostgreSQL would order the type: int for integers, booleans
 (0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC); float for
 double precision; str for text, varchar, char (without trailing blanks) and uuid (lower-case
-canonical); bytes for bytea. numeric, jsonb and interval are text of their own form (`numeric.py`,
-`json_value.py`, `interval.py`): what a client sees of them is made at the edge.
+canonical); bytes for bytea. numeric, jsonb, interval and arrays are text of their own form
+(`numeric.py`, `json_value.py`, `interval.py`, `array_value.py`): what a client sees of them is made
+at the edge.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -28,7 +29,7 @@ from leasehold.model.errors import (
     TooLong,
     WrongType,
 )
-from leasehold.schema import interval, json_value, moments, numeric
+from leasehold.schema import array_value, interval, json_value, moments, numeric
 from leasehold.schema.numeric import PRECISION_MAX
 
 INTEGER_BITS: Final = {"smallint": 16, "integer": 32, "bigint": 64}
@@ -80,7 +81,8 @@ _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`name` is one of KNOWN, or `interval`; `length` (characters) only for varchar(n) and char(n),
+    """`name` is one of KNOWN, `interval`, or one of these and `[]` for an array of it, whose length
+    and precision are the element's; `length` (characters) only for varchar(n) and char(n),
     `precision` and `scale` only for numeric(p, s), both or neither."""
 
     name: str
@@ -89,11 +91,23 @@ class Type:
     scale: int | None = None
 
     def __str__(self) -> str:
+        element = element_of(self)
+        if element is not None:
+            return f"{element}[]"
         if self.length is not None:
             return f"{self.name}({self.length})"
         if self.precision is not None:
             return f"{self.name}({self.precision},{self.scale})"
         return self.name
+
+
+def array_of(element: Type) -> Type:
+    return replace(element, name=f"{element.name}[]")
+
+
+def element_of(kind: Type) -> Type | None:
+    """None: it is no array."""
+    return replace(kind, name=kind.name[:-2]) if kind.name.endswith("[]") else None
 
 
 def parse_type(text: str) -> Type:
@@ -155,6 +169,9 @@ def words_of(kind: Type, value: Any) -> str:
 def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
     """What stands for a value (not NULL) in equality, order and index entries; None: itself. Of
     jsonb in equality alone."""
+    element = element_of(kind)
+    if element is not None:
+        return array_value.sort_key(sort_key_of(element))
     return _SORT_KEYS.get(kind.name)
 
 
@@ -191,6 +208,9 @@ def _converter(kind: Type) -> Converter:
         return _padded(kind)
     if kind.name == "numeric":
         return _numeric(kind)
+    element = element_of(kind)
+    if element is not None:
+        return _array(kind, element)
     simple: dict[str, Converter] = {
         "double precision": _double,
         "boolean": _boolean,
@@ -329,6 +349,19 @@ def _interval(value: Any) -> str:
     return interval.stored_form(interval.span_of_text(value))
 
 
+def _array(kind: Type, element: Type) -> Converter:
+    store = to_storage(element)
+
+    def convert(value: Any) -> str:
+        if not isinstance(value, list | tuple):
+            raise _wrong(value, str(kind))
+        if any(isinstance(item, list | tuple) for item in value):
+            raise FeatureNotSupported("arrays of more than one dimension are not supported")
+        return array_value.stored_form([store(item) for item in value])
+
+    return convert
+
+
 def _date(value: Any) -> int:
     if isinstance(value, date) and not isinstance(value, datetime):
         return moments.day_of(value)
@@ -366,7 +399,7 @@ def _uuid(value: Any) -> str:
 
 def from_storage(kind: Type, value: Any) -> Any:
     """The Python value of a storage value: bool, date, datetime (aware for timestamptz), UUID,
-    Decimal …; of jsonb its text."""
+    Decimal …; of jsonb its text, of an array a list."""
     if value is None:
         return None
     match kind.name:
@@ -386,6 +419,9 @@ def from_storage(kind: Type, value: Any) -> Any:
             return interval.text_of(value)
         case "uuid":
             return UUID(value)
+    element = element_of(kind)
+    if element is not None:
+        return [from_storage(element, item) for item in array_value.elements_of(value)]
     return value
 
 

@@ -13,11 +13,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange, UnknownFunction
-from leasehold.schema import json_value
+from leasehold.schema import array_value, json_value
 from leasehold.schema.interval import Span, span_of, stored_form
 from leasehold.schema.numeric import EXACT, decimal_of
 from leasehold.schema.numeric import stored_form as stored_numeric
-from leasehold.schema.types import Type, sort_key_of
+from leasehold.schema.types import Type, array_of, element_of, sort_key_of
 from leasehold.sql.arithmetic import division_scale, finite, numeric_quotient, quotient, ranged
 from leasehold.sql.function import (
     BIGINT,
@@ -301,6 +301,32 @@ def _listed(kind: Type | None) -> Aggregate:
     return Aggregate("jsonb_agg", (known,), JSONB, _none, step, finish, strict=False)
 
 
+def array_query(kind: Type) -> Aggregate:
+    """ARRAY(SELECT …): an empty array of no rows."""
+    return Aggregate(
+        "array", (kind,), array_of(kind), list, _one_more_of, array_value.stored_form, strict=False
+    )
+
+
+def _one_more_of(state: list[Any], value: Any) -> list[Any]:
+    state.append(value)
+    return state
+
+
+def _arrayed(kind: Type | None) -> Aggregate:
+    known = kind or TEXT
+    if element_of(known):
+        raise FeatureNotSupported("array_agg of arrays is not supported: arrays have one dimension")
+
+    def step(state: list[Any] | None, value: Any) -> list[Any]:
+        return _one_more_of([] if state is None else state, value)
+
+    def finish(state: list[Any] | None) -> str | None:
+        return None if state is None else array_value.stored_form(state)
+
+    return Aggregate("array_agg", (known,), array_of(known), _none, step, finish, strict=False)
+
+
 def _named(name_kind: Type | None, kind: Type | None) -> Aggregate:
     names, known = name_kind or TEXT, kind or TEXT
     make = json_of(known)
@@ -351,10 +377,9 @@ _TABLE: Final = (
     Aggregate("string_agg", (BYTEA, BYTEA), BYTEA, _none, _more_text, _joined_bytes, strict=False),
 )
 AGGREGATE_NAMES: Final = frozenset(
-    {a.name for a in _TABLE} | {"count", "jsonb_agg", "jsonb_object_agg"}
+    {a.name for a in _TABLE} | {"array_agg", "count", "jsonb_agg", "jsonb_object_agg"}
 )
 _NOT_BUILT: Final = {
-    "array_agg": "array_agg is not supported: there are no arrays; string_agg or jsonb_agg",
     "json_agg": "json_agg is not supported: use jsonb_agg",
     "json_object_agg": "json_object_agg is not supported: use jsonb_object_agg",
 }
@@ -368,6 +393,8 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
     if name == "count" and len(kinds) <= 1:
         known = tuple(kind or TEXT for kind in kinds)
         return Aggregate("count", known, BIGINT, lambda: 0, _one_more, _as_it_is)
+    if name == "array_agg" and len(kinds) == 1:
+        return _arrayed(kinds[0])
     if name == "jsonb_agg" and len(kinds) == 1:
         return _listed(kinds[0])
     if name == "jsonb_object_agg" and len(kinds) == 2:

@@ -14,10 +14,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
 from leasehold.schema import json_value
+from leasehold.schema.array_value import elements_of
+from leasehold.schema.array_value import stored_form as array_form
 from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import EXACT, decimal_of, fitted, stored_form
 from leasehold.schema.numeric import text_of as numeric_text
-from leasehold.schema.types import INTEGER_BITS, Type, to_storage
+from leasehold.schema.types import INTEGER_BITS, Type, element_of, to_storage
 from leasehold.sql import system_casts
 from leasehold.sql.function import DOUBLE, Function, is_integer, is_text, unchanged
 from leasehold.sql.moment_text import day_in_range
@@ -35,6 +37,9 @@ _MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
 def made_cast(source: Type | None, target: Type, context: Context) -> Function | None:
     """None where there is no such cast, or not in this context. `source` None: an open constant,
     whose compute takes its text."""
+    element = element_of(target)
+    if element is not None and element.name in REGISTERED:
+        return None  # the catalog would be asked for each element
     if source is None:
         taken = (Type("text"),)
         if target.name in REGISTERED:
@@ -42,6 +47,8 @@ def made_cast(source: Type | None, target: Type, context: Context) -> Function |
             assert change is not None
             return Function("cast", taken, target, change, volatility="stable")
         return Function("cast", taken, target, _of_constant(target, context))
+    if element is not None:
+        return _array_cast(source, target, element, context)
     if not _allowed(source, target, context):
         return None
     change = _changed(source, target)
@@ -51,6 +58,26 @@ def made_cast(source: Type | None, target: Type, context: Context) -> Function |
     if system_casts.is_stable(source, target):
         return Function("cast", (source,), target, _told(change, fit), volatility="stable")
     return Function("cast", (source,), target, _after(change, fit))
+
+
+def _array_cast(source: Type, target: Type, element: Type, context: Context) -> Function | None:
+    """To an array of `element`: of another array element by element, or of a text."""
+    given = element_of(source)
+    if given is None:
+        if context != "explicit" or not is_text(source):
+            return None
+        return Function("cast", (source,), target, lambda text: from_text(target, text))
+    cast = made_cast(given, element, context)
+    if cast is None or cast.volatility != "immutable":
+        return None
+    one = cast.compute
+    if one is unchanged:
+        return Function("cast", (source,), target, unchanged)
+
+    def convert(stored: str) -> str:
+        return array_form([None if v is None else one(v) for v in elements_of(stored)])
+
+    return Function("cast", (source,), target, convert)
 
 
 def _after(change: Convert, fit: Convert | None) -> Convert:

@@ -10,14 +10,19 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.pgwire.session import Column
-from leasehold.pgwire.wire_types import ArrayOf, WireType
-from leasehold.schema.types import Type
+from leasehold.pgwire.wire_types import WireType
+from leasehold.schema.array_value import stored_form
+from leasehold.schema.types import Type, element_of
 
 PG_CATALOG: Final = "pg_catalog"
 INFORMATION_SCHEMA: Final = "information_schema"
 
 
 _NOTHING: Final[Mapping[str, Any]] = {"text": "", "name": "", '"char"': ""}
+
+
+def _stored(value: Any) -> Any:
+    return stored_form(value) if isinstance(value, tuple) else value
 
 
 class Relation(NamedTuple):
@@ -29,17 +34,17 @@ class Relation(NamedTuple):
     nullable: frozenset[str]
 
     def whole(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Values for all columns; for those that `row` is silent of NULL where it may stand, else
-        zero, false or an empty text."""
+        """Storage values for all columns, arrays made of tuples; for those that `row` is silent of
+        NULL where it may stand, else zero, false or what is empty."""
         unknown = row.keys() - {column.name for column in self.columns}
         assert not unknown, f"{self.name} has no {sorted(unknown)}"
         return tuple(
-            row[column.name]
+            _stored(row[column.name])
             if column.name in row
             else None
             if column.name in self.nullable
-            else ()
-            if isinstance(column.type, ArrayOf)
+            else stored_form(())
+            if element_of(column.type)
             else _NOTHING.get(column.type.name, 0)
             for column in self.columns
         )
@@ -217,7 +222,7 @@ def _relation(schema: str, name: str, text: str) -> Relation:
 
 
 def _type(name: str) -> WireType:
-    return ArrayOf(Type(name[:-2])) if name.endswith("[]") else Type(name)
+    return Type(name)  # with the [] of an array
 
 
 RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {

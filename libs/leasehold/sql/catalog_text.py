@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from leasehold.pgwire.wire_types import ArrayOf, WireType, oid_of, type_of_oid
+from leasehold.pgwire.wire_types import WireType, oid_of, type_of_oid
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import EXPRESSION, Check, Column, ForeignKey, Index
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, element_of
 from leasehold.sql.text_form import to_text
 
 WRITTEN: Final[Mapping[str, str]] = {
@@ -62,8 +62,9 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
     kind = type_of_oid(oid)
     if kind is None:
         return "???" if oid else "-"
-    if isinstance(kind, ArrayOf):
-        return _with_modifier(kind.element.name, modifier) + "[]"
+    element = element_of(kind)
+    if element is not None:
+        return _with_modifier(element.name, modifier) + "[]"
     return _with_modifier(kind.name, modifier)
 
 

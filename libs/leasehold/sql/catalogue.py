@@ -3,7 +3,7 @@
 `Function.compute` takes and gives storage values. An argument type None is an open constant
 (PostgreSQL's `unknown`): whoever calls brings it to the type that the found function takes, by
 `cast_for(None, …)`; an argument of another type by `cast_for(…, "implicit")`. What PostgreSQL has
-as syntax (CASE, COALESCE, IN, IS) is the compilers' own, by `common_type`.
+as syntax (CASE, COALESCE, IN, IS) is the compilers' own, by `resolution.common_type`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from leasehold.model.errors import FeatureNotSupported, UnknownFunction, WrongType
-from leasehold.schema.types import KNOWN, SYNONYMS, Type
+from leasehold.model.errors import FeatureNotSupported, UnknownFunction
+from leasehold.schema.types import KNOWN, SYNONYMS, Type, element_of
 from leasehold.sql import (
     arithmetic,
     comparisons,
     functions_any,
+    functions_array,
     functions_bytes,
     functions_json,
     functions_moment,
     functions_number,
     functions_pattern,
     functions_session,
+    functions_set,
     functions_text,
     moment_arithmetic,
     moment_fields,
@@ -33,7 +35,7 @@ from leasehold.sql import (
 from leasehold.sql.aggregates import Aggregate, aggregate_of
 from leasehold.sql.casts import Context, made_cast
 from leasehold.sql.function import TEXT, Function, is_text
-from leasehold.sql.resolution import category, is_implicit, is_preferred, resolved, shown
+from leasehold.sql.resolution import category, resolved, shown
 
 Kinds = tuple[Type | None, ...]
 
@@ -46,8 +48,8 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 _MODULES: Final[tuple[Any, ...]] = (
-    *(arithmetic, comparisons, functions_any, functions_bytes, functions_json, functions_moment),
-    *(functions_number, functions_pattern, functions_session, functions_text),
+    *(arithmetic, comparisons, functions_any, functions_array, functions_bytes, functions_json),
+    *(functions_moment, functions_number, functions_pattern, functions_session, functions_text),
     *(moment_arithmetic, moment_fields),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
@@ -58,7 +60,10 @@ ALL_OPERATORS: Final[tuple[Function, ...]] = tuple(
 )
 _FUNCTIONS: Final = _by_name(ALL_FUNCTIONS)
 _OPERATORS: Final = _by_name(ALL_OPERATORS)
-FUNCTION_NAMES: Final = frozenset(_FUNCTIONS) | frozenset(functions_any.FAMILIES)
+_FAMILIES: Final = {**functions_any.FAMILIES, **functions_array.FAMILIES}
+FUNCTION_NAMES: Final = frozenset(_FUNCTIONS) | frozenset(_FAMILIES)
+SET_NAMES: Final = functions_set.SET_NAMES
+_SETS: Final = _by_name(functions_set.FUNCTIONS)
 _KEPT_MAX: Final = 8_192
 
 
@@ -73,6 +78,21 @@ def function_for(name: str, kinds: Sequence[Type | None]) -> Function:
 def operator_for(sign: str, left: Type | None, right: Type | None) -> Function:
     """Raises as `function_for`."""
     return _operator(sign, (left, right))
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def set_for(name: str, kinds: Kinds) -> Function:
+    """Of a name among SET_NAMES: a function that gives an array of the rows. Raises as
+    `function_for`."""
+    family = functions_set.FAMILIES.get(name)
+    found = family(kinds) if family is not None else resolved(_SETS.get(name, ()), kinds)
+    if found is None:
+        signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
+        raise UnknownFunction(
+            f"function {signature} does not exist: no function of that name takes such arguments;"
+            " CAST some of them"
+        )
+    return found
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -94,7 +114,7 @@ def aggregate_for(name: str, kinds: Kinds) -> Aggregate:
 
 @lru_cache(maxsize=_KEPT_MAX)
 def _function(name: str, kinds: Kinds) -> Function:
-    family = functions_any.FAMILIES.get(name)
+    family = _FAMILIES.get(name)
     of_family = None if family is None else family(kinds)
     if of_family is not None:
         return of_family
@@ -122,6 +142,11 @@ def _function(name: str, kinds: Kinds) -> Function:
 @lru_cache(maxsize=_KEPT_MAX)
 def _operator(sign: str, kinds: Kinds) -> Function:
     functions = _OPERATORS.get(sign, ())
+    family = functions_array.OPERATOR_FAMILIES.get(sign)
+    if family is not None and any(kind is not None and element_of(kind) for kind in kinds):
+        of_family = family(kinds)
+        if of_family is not None:
+            return of_family
     if sign == "||" and len(kinds) == 2:
         functions = (*functions, *_beside_text(kinds))
     known = [kind for kind in kinds if kind is not None]
@@ -149,7 +174,7 @@ def _beside_text(kinds: Kinds) -> list[Function]:
     made = []
     left, right = kinds
     for kind, at_left in ((left, True), (right, False)):
-        if kind is None or is_text(kind) or kind.name in ("jsonb", "bytea"):
+        if kind is None or is_text(kind) or kind.name in ("jsonb", "bytea") or element_of(kind):
             continue
         change = cast_for(kind, TEXT, "explicit")
         assert change is not None, kind
@@ -163,22 +188,3 @@ def _joined(to_text: Callable[[Any], str], *, at_left: bool) -> Callable[[Any, A
     if at_left:
         return lambda left, right: joined(to_text(left), right)
     return lambda left, right: joined(left, to_text(right))
-
-
-def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type:
-    """The type to which CASE, COALESCE, UNION … bring all of them: PostgreSQL's rule. Text where
-    none is known. A length or precision stays where all have the same. Raises WrongType (42804)."""
-    known = [kind for kind in kinds if kind is not None]
-    if not known:
-        return TEXT
-    if all(kind == known[0] for kind in kinds):
-        return known[0]
-    found = known[0]
-    for kind in known[1:]:
-        if kind.name == found.name:
-            continue
-        if category(kind) != category(found) or category(kind) == "other":
-            raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
-        if not is_preferred(found) and is_implicit(found, kind):
-            found = kind
-    return Type(found.name)

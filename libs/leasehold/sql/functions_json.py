@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from leasehold.model.errors import InvalidArgument, InvalidText
+from leasehold.schema.array_value import elements_of
 from leasehold.schema.json_value import kind_of, text_of, value_of
+from leasehold.schema.types import array_of
 from leasehold.sql.function import BOOLEAN, INTEGER, JSONB, TEXT, Function
 
 _ABSENT: Final = object()
@@ -156,6 +158,14 @@ def _exists(stored: str, name: str) -> int:
 
 
 # ------------------------------------------------------------------ changes
+
+
+def _any_exists(stored: str, names: str) -> int:
+    return int(any(_exists(stored, name) for name in elements_of(names) if name is not None))
+
+
+def _all_exist(stored: str, names: str) -> int:
+    return int(all(_exists(stored, name) for name in elements_of(names) if name is not None))
 
 
 def _joined(left: str, right: str) -> str:
@@ -334,6 +344,8 @@ OPERATORS: Final = (
     Function("@>", (JSONB, JSONB), BOOLEAN, _contains),
     Function("<@", (JSONB, JSONB), BOOLEAN, lambda left, right: _contains(right, left)),
     Function("?", (JSONB, TEXT), BOOLEAN, _exists),
+    Function("?|", (JSONB, array_of(TEXT)), BOOLEAN, _any_exists),
+    Function("?&", (JSONB, array_of(TEXT)), BOOLEAN, _all_exist),
     Function("||", (JSONB, JSONB), JSONB, _joined),
     Function("-", (JSONB, TEXT), JSONB, _without),
     Function("-", (JSONB, INTEGER), JSONB, _without_element),

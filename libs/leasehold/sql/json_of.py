@@ -6,10 +6,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from leasehold.schema.array_value import elements_of
 from leasehold.schema.json_value import value_of
 from leasehold.schema.moments import utc_of
 from leasehold.schema.numeric import decimal_of
-from leasehold.schema.types import INTEGER_BITS, Type
+from leasehold.schema.types import INTEGER_BITS, Type, element_of
 from leasehold.sql.text_form import double_text, shown_text
 
 
@@ -27,6 +28,10 @@ def json_of(kind: Type) -> Callable[[Any], Any]:
         return _double
     if kind.name in ("timestamp", "timestamptz"):
         return _moment(kind)
+    element = element_of(kind)
+    if element is not None:
+        make = json_of(element)
+        return lambda stored: [None if v is None else make(v) for v in elements_of(stored)]
     return lambda value: shown_text(kind, value)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-_ARRAYS: Final = "there are no arrays"
+_ROWS: Final = "functions that give rows of several columns are not supported"
+_DIMENSIONS: Final = "arrays have one dimension, and begin with element 1"
 _PATTERNS: Final = (
     "regular expressions are not supported: LIKE, starts_with, split_part and translate are"
 )
@@ -23,12 +24,15 @@ FUNCTIONS: Final = {
     ),
     **dict.fromkeys(
         (
-            *("array_length", "array_position", "array_to_string", "string_to_array", "unnest"),
-            *("cardinality", "array_append", "array_cat", "array_remove", "parse_ident"),
-            *("jsonb_array_elements", "jsonb_array_elements_text", "jsonb_each", "jsonb_each_text"),
-            *("jsonb_object_keys", "string_to_table", "jsonb_to_recordset"),
+            *("jsonb_each", "jsonb_each_text", "jsonb_to_record", "jsonb_to_recordset"),
+            *("jsonb_populate_record", "jsonb_populate_recordset"),
         ),
-        _ARRAYS,
+        _ROWS,
+    ),
+    "array_fill": _DIMENSIONS,
+    **dict.fromkeys(
+        ("trim_array", "array_sample", "array_shuffle", "parse_ident"),
+        "it is not supported: slices a[1:2] and string_to_array are",
     ),
     **dict.fromkeys(
         ("to_json", "json_build_object", "json_build_array", "row_to_json", "json_typeof"), _JSON
@@ -45,8 +49,6 @@ FUNCTIONS: Final = {
 }
 OPERATORS: Final = {
     **dict.fromkeys(("~", "~*", "!~", "!~*"), _PATTERNS),
-    **dict.fromkeys(("?|", "?&"), _ARRAYS),
     **dict.fromkeys(("@?", "@@"), "there is no jsonpath: #>> is"),
-    "&&": _ARRAYS,
 }
 TO_CHAR: Final = "to_char of numbers is not supported: round, lpad and CAST AS text are"

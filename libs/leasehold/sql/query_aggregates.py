@@ -23,7 +23,7 @@ class Shape(NamedTuple):
     function: aggregates.Aggregate | None = None
 
 
-AGGREGATES: Final = AGGREGATE_NAMES | {"array_agg", "json_agg", "json_object_agg"}
+AGGREGATES: Final = AGGREGATE_NAMES | {"json_agg", "json_object_agg"}
 """Those too that the catalogue refuses with a sentence of its own."""
 WINDOWS: Final = frozenset(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from leasehold.model.errors import (
@@ -15,9 +16,10 @@ from leasehold.model.errors import (
     WindowingError,
     WrongType,
 )
-from leasehold.schema.types import Type, parse_type
+from leasehold.schema.types import Type, array_of, element_of, parse_type
+from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
-from leasehold.sql.catalogue import function_for
+from leasehold.sql.catalogue import SET_NAMES, function_for
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT
 from leasehold.sql.parse import placed
 from leasehold.sql.query_aggregates import (
@@ -48,6 +50,7 @@ from leasehold.sql.query_bound import (
 )
 from leasehold.sql.query_scope import Scope
 from leasehold.sql.query_typing import (
+    COMPARISONS,
     EQUAL_ONLY,
     KEYED,
     PLAIN,
@@ -60,7 +63,6 @@ from leasehold.sql.query_typing import (
 from leasehold.sql.query_walk import has_aggregate, has_window
 from leasehold.sql.system_types import SYSTEM_TYPES
 
-_COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _MOMENTS: Final = {
     "now": "timestamptz",
     "current_timestamp": "timestamptz",
@@ -99,6 +101,7 @@ class Expressions:
         self.scope = scope
         self.place = ""
         self.windows: dict[str, tree.Window] = {}
+        self.sets = query_array.Sets()
         self._inside = 0  # aggregates around
 
     def bind(self, node: tree.Node) -> Bound:
@@ -164,7 +167,7 @@ class Expressions:
         return self.typing.called(function, [part], node.at)
 
     def _binary(self, node: tree.Binary) -> Bound:
-        if node.sign in _COMPARISONS:
+        if node.sign in COMPARISONS:
             if isinstance(node.left, tree.RowOf) or isinstance(node.right, tree.RowOf):
                 return self._rows_compared(node)
             left, right = self.bind(node.left), self.bind(node.right)
@@ -305,6 +308,8 @@ class Expressions:
         return Native("case", (*parts, results[-1]), kind)
 
     def _cast(self, node: tree.Cast) -> Bound:
+        if isinstance(node.operand, tree.ArrayOf) and node.target.array:
+            return query_array.array_of_items(self, node.operand, type_of(node.target))
         part = self.bind(node.operand)
         at = node.operand.at if self.typing.kind_of(part) == OPEN else node.at
         return self.typing.cast(part, type_of(node.target), at)
@@ -344,10 +349,12 @@ class Expressions:
             Field(relation, f"o{n}", column.kind, column.nullable)
             for n, column in enumerate(query.columns)
         ]
-        if node.sign not in _COMPARISONS:
-            raise FeatureNotSupported(f"{node.sign} ANY or ALL is not supported", position=node.at)
         if len(operands) == 1:
-            test = self.typing.compared(node.sign, operands[0], fields[0], node.at)
+            test = self.typing.tested(node.sign, operands[0], fields[0], node.at)
+        elif node.sign not in COMPARISONS:
+            raise FeatureNotSupported(
+                f"{node.sign} ANY or ALL over rows is not supported", position=node.at
+            )
         else:
             test = self._row_test(node.sign, list(zip(operands, fields, strict=True)), node.at)
         if one_row:
@@ -370,8 +377,8 @@ class Expressions:
             return Moment(Type(_MOMENTS[name]))
         if name in ("coalesce", "greatest", "least", "nullif"):
             return self._list_function(node)
-        if name == "generate_series":
-            raise FeatureNotSupported("generate_series is supported in FROM only", position=node.at)
+        if name in SET_NAMES:
+            return self.sets.field(self, node)
         return self._called(name, [self.bind(argument) for argument in node.arguments], node.at)
 
     def _called(self, name: str, arguments: list[Bound], at: int) -> Bound:
@@ -431,7 +438,9 @@ class Expressions:
             self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
         )
         self._check_aggregate(node, parts, order)
-        if node.distinct and parts[0].kind.name in KEYED and name == "count":
+        if node.distinct and name == "array_agg":
+            order = (Key(sortable(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
+        if node.distinct and name == "count":
             parts = (keyed(parts[0]),)
         return Aggregate(
             shape.emitted,
@@ -582,6 +591,10 @@ class Expressions:
         tree.Between: _between,
         tree.InList: _in,
         tree.Quantified: _quantified,
+        tree.OverArray: query_array.over_array,
+        tree.ArrayOf: query_array.array_of_items,
+        tree.ArrayQuery: query_array.array_of_query,
+        tree.Subscript: query_array.subscripted,
         tree.Like: _like,
         tree.Case: _case,
         tree.Cast: _cast,
@@ -596,13 +609,15 @@ def sortable(part: Bound, at: int) -> Bound:
     """A key of an order or a group. Raises UnknownFunction for types without an order."""
     if part.kind.name in PLAIN:
         return part
-    if part.kind.name in KEYED:
+    if part.kind.name in KEYED or (element_of(part.kind) and part.kind.name != "jsonb[]"):
         return keyed(part)
     raise FeatureNotSupported(f"ordering by type {part.kind} is not supported", position=at)
 
 
 def type_of(name: tree.TypeName) -> Type:
     """Raises FeatureNotSupported naming the known types."""
+    if name.array:
+        return array_of(type_of(replace(name, array=False)))
     text = name.name
     if text == "interval" and not name.modifiers:
         return Type("interval")  # of expressions, never of a column

@@ -14,7 +14,7 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, element_of
 from leasehold.sql import query_tree as tree
 from leasehold.sql.function import BIGINT, TEXT
 from leasehold.sql.parse import placed
@@ -105,8 +105,6 @@ class Binder:
 
     def settled(self, query: BoundQuery, at: int) -> BoundQuery:
         """Open columns as text."""
-        if any(column.kind.name.endswith("[]") for column in query.columns):
-            raise FeatureNotSupported("a column that is an array is not supported", position=at)
         kinds = [TEXT if c.kind == OPEN else c.kind for c in query.columns]
         return self.as_kinds(query, kinds, at)
 
@@ -237,6 +235,11 @@ class Binder:
                     position=key.node.at,
                 )
             kind = query.columns[number].kind
+            if element_of(kind):
+                raise FeatureNotSupported(
+                    f"ordering UNION, VALUES and their like by type {kind} is not supported",
+                    position=key.node.at,
+                )
             sortable(Value(TEXT if kind == OPEN else kind, None), key.node.at)
             made.append(Key(Output(number, kind), key.descending, key.first))
         return tuple(made)

@@ -194,7 +194,8 @@ class Access:
     """How the rows of a table are found by an index.
 
     `equal`: values of the first parts of its key; `low` and `high` (value, inclusive) bound the
-    next part; `items`: the next part is one of these. `order`: it is walked in the order that is
+    next part; `items`: the next part is one of these, `members`: one of an array's elements, which
+    the query gives. `order`: it is walked in the order that is
     asked for. `covering`: the table's rows themselves aren't needed.
     """
 
@@ -203,6 +204,7 @@ class Access:
     low: tuple[Bound, bool] | None = None
     high: tuple[Bound, bool] | None = None
     items: tuple[Bound, ...] = ()
+    members: BoundQuery | None = None
     order: bool = False
     covering: bool = False
 
@@ -238,11 +240,20 @@ class CteSource:
 
 @dataclass(frozen=True, slots=True)
 class SeriesSource:
-    """generate_series(start, stop, step) over integers."""
+    """generate_series(start, stop, step) over integers: `value` and `ordinality`."""
 
     relation: int
     arguments: tuple[Bound, ...]
-    ordinality: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ElementsSource:
+    """The elements of arrays side by side, `v0`, `v1` …, NULL where one has ended; `ordinality`
+    counts from 1. `members`: of one array, and for a NULL one the single element NULL."""
+
+    relation: int
+    arguments: tuple[Bound, ...]
+    members: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +265,7 @@ class JoinSource:
 
 
 BoundSource: TypeAlias = (
-    TableSource | SystemSource | SubSource | CteSource | SeriesSource | JoinSource
+    TableSource | SystemSource | SubSource | CteSource | SeriesSource | ElementsSource | JoinSource
 )
 
 

@@ -15,10 +15,11 @@ from itertools import count
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, element_of
 from leasehold.sql import aggregates
 from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.function import Function
+from leasehold.sql.functions_array import order_key
 from leasehold.sql.physical import (
     column_name,
     entries_name,
@@ -38,6 +39,7 @@ from leasehold.sql.query_bound import (
     BoundValues,
     Compared,
     CteSource,
+    ElementsSource,
     Exists,
     Field,
     JoinSource,
@@ -189,7 +191,11 @@ class Emitter:
                 return f"{entry} {direction}"  # a NULL's x'' sorts last, as in PostgreSQL
             if not value.nullable:
                 return f"{self.expression(value)} {direction}"
-        text = str(value.number + 1) if isinstance(value, Output) else self.expression(value)
+        if element_of(value.kind):
+            shown = f"o{value.number}" if isinstance(value, Output) else self.expression(value)
+            text = self._call(order_key(value.kind), shown)
+        else:
+            text = str(value.number + 1) if isinstance(value, Output) else self.expression(value)
         return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
     # ---------------------------------------------------------- bodies
@@ -256,7 +262,7 @@ class Emitter:
 
         on = ", ".join(self.expression(keyed(of(part))) for part in body.distinct or ())
         keys = tuple(Key(of(k.value), k.descending, k.nulls_first) for k in query.order)
-        extra = [f"{self.expression(key.value)} AS s{n}" for n, key in enumerate(keys)]
+        extra = [f"{self.expression(keyed(key.value))} AS s{n}" for n, key in enumerate(keys)]
         ranked = f"row_number() OVER (PARTITION BY {on}{self._order(keys)}) AS n"
         inner = f"SELECT {', '.join([shown, *extra, ranked])}{text}"
         names = ", ".join(f"o{n}" for n in range(len(body.outputs)))
@@ -326,6 +332,10 @@ class Emitter:
             case SeriesSource():
                 arguments = ", ".join(map(self.expression, source.arguments))
                 return f"lh_series({arguments}) AS r{source.relation}"
+            case ElementsSource():
+                name = "lh_members" if source.members else "lh_elements"
+                arguments = ", ".join(map(self.expression, source.arguments))
+                return f"{name}({arguments}) AS r{source.relation}"
         raise AssertionError(source)
 
     def _system(self, relation: Relation) -> str:
@@ -375,6 +385,8 @@ class Emitter:
         part = f"i{relation}.k{len(access.equal)}"
         if access.items:
             found.append(f"{part} IN ({', '.join(map(self.expression, access.items))})")
+        if access.members is not None:
+            found.append(f"{part} IN ({self.query(access.members)})")
         if access.low is not None:
             sign = ">=" if access.low[1] else ">"
             found.append(f"{part} {sign} {self.expression(access.low[0])}")
@@ -457,11 +469,14 @@ class Emitter:
         return f"lh_day({now})" if part.kind.name == "date" else now
 
     def _apply(self, part: Apply) -> str:
-        name = called_as(part.function)
-        self.made.functions[name] = part.function
-        self.made.calls_change |= part.function.volatility != "immutable"
-        self.made.calls_stable |= part.function.volatility == "stable"
-        return f"{name}({', '.join(map(self.expression, part.arguments))})"
+        return self._call(part.function, *map(self.expression, part.arguments))
+
+    def _call(self, function: Function, *arguments: str) -> str:
+        name = called_as(function)
+        self.made.functions[name] = function
+        self.made.calls_change |= function.volatility != "immutable"
+        self.made.calls_stable |= function.volatility == "stable"
+        return f"{name}({', '.join(arguments)})"
 
     def _native(self, part: Native) -> str:
         word, arguments = part.word, part.arguments

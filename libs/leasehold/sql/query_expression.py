@@ -23,6 +23,8 @@ from leasehold.sql.query_lexer import (
     Words,
 )
 from leasehold.sql.query_tree import (
+    ArrayOf,
+    ArrayQuery,
     Between,
     Binary,
     Bound,
@@ -38,6 +40,7 @@ from leasehold.sql.query_tree import (
     Logic,
     Name,
     Node,
+    OverArray,
     Parameter,
     Quantified,
     Query,
@@ -45,6 +48,7 @@ from leasehold.sql.query_tree import (
     SortKey,
     Star,
     SubQuery,
+    Subscript,
     Test,
     TypeName,
     Unary,
@@ -93,7 +97,6 @@ _AFTER_QUERY: Final = frozenset(
     }
 )
 _NOT_BUILT: Final = {
-    "array": "an array",
     "grouping": "GROUPING",
     "xmlelement": "XML",
 }
@@ -221,11 +224,13 @@ class Expressions:
         words = self.words
         every = words.advance().text == "all"
         words.expect("(")
-        if not self.at_query():
-            words.refuse("ANY or ALL over an array: write IN (…), or a query; it")
-        query = self._query()
+        if self.at_query():
+            query = self._query()
+            words.expect(")")
+            return Quantified(at, left, sign, every, query)
+        array = self.expression()
         words.expect(")")
-        return Quantified(at, left, sign, every, query)
+        return OverArray(at, left, sign, every, array)
 
     def _is(self, left: Node) -> Node:
         words, at = self.words, self.words.position
@@ -257,8 +262,9 @@ class Expressions:
         if word == "similar":
             raise FeatureNotSupported("SIMILAR TO is not supported", position=at)
         if word in ("like", "ilike"):
-            if words.said() in ("any", "all", "some"):
-                words.refuse("LIKE ANY")
+            if words.said() in ("any", "all", "some") and words.said(1) == "(":
+                sign = f"{'!' if negated else ''}~~{'*' if word == 'ilike' else ''}"
+                return self._quantified(left, sign, at)
             pattern = self.expression(MATCH + 1)
             escape = self.expression(MATCH + 1) if words.take("escape") else None
             return Like(at, left, pattern, escape, negated, word == "ilike")
@@ -291,19 +297,50 @@ class Expressions:
                 words.advance()
                 return Unary(at, found.text, self.expression(OTHER + 1))
             words.refuse(f"the operator {found.text} before an operand")
-        return self._postfix(self._primary())
+        indexed = found.text == "(" or found.kind == PARAMETER
+        return self._postfix(self._primary(), indexed=indexed)
 
-    def _postfix(self, node: Node) -> Node:
+    def _postfix(self, node: Node, *, indexed: bool = False) -> Node:
+        """`indexed`: a subscript may follow, as it may a column."""
         words = self.words
+        while words.at("[") and (indexed or isinstance(node, Name | Subscript)):
+            node = self._subscript(node)
         while True:
             if words.at("::"):
                 at = words.position
                 words.advance()
                 node = Cast(at, node, self.type_name())
             elif words.at("["):
-                words.refuse("an array's element")
+                raise words.unexpected()
             else:
                 return node
+
+    def _subscript(self, array: Node) -> Node:
+        words = self.words
+        at = words.position
+        words.expect("[")
+        low = None if words.at(":") else self.expression()
+        high: Node | None = None
+        is_slice = words.take(":")
+        if is_slice and not words.at("]"):
+            high = self.expression()
+        words.expect("]")
+        return Subscript(at, array, low, high, is_slice)
+
+    def _array(self) -> Node:
+        words = self.words
+        at = words.position
+        words.expect("array")
+        if words.take("("):
+            query = self._query()
+            words.expect(")")
+            return ArrayQuery(at, query)
+        words.expect("[")
+        if words.at("["):
+            words.refuse("an array of more than one dimension")
+        items = () if words.at("]") else self.listed()
+        words.expect("]")
+        return ArrayOf(at, items)
 
     # ---------------------------------------------------------- operands
 
@@ -403,6 +440,8 @@ class Expressions:
             return Call(at, text)
         if text in _NOT_BUILT and words.said(1) in ("(", "["):
             words.refuse(_NOT_BUILT[text])
+        if text == "array" and words.said(1) in ("(", "["):
+            return self._array()
         special = self._special.get(text)
         if special is not None and words.said(1) == "(":
             return special(self)
@@ -615,9 +654,20 @@ class Expressions:
         for zone in ("with", "without"):
             if name in ("timestamp", "time") and words.take(zone, "time", "zone"):
                 name = f"{name} {zone} time zone"
-        if words.at("["):
-            words.refuse("an array")
-        return TypeName(at, name, tuple(modifiers))
+        return TypeName(at, name, tuple(modifiers), self._brackets())
+
+    def _brackets(self) -> bool:
+        """Behind a type, an array's: its size says nothing, as in PostgreSQL."""
+        words = self.words
+        found = words.take("array")
+        if words.take("["):
+            if words.peek().kind == NUMBER:
+                words.advance()
+            words.expect("]")
+            found = True
+            if words.at("["):
+                words.refuse("an array of more than one dimension")
+        return found
 
     # ---------------------------------------------------------- functions with words inside
 

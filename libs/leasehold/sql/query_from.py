@@ -9,14 +9,19 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
     Refused,
+    SyntaxInvalid,
     UnknownColumn,
     UnknownFunction,
 )
 from leasehold.schema.descriptor import Column as TableColumn
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.types import Type
+from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalog_shape import Relation
+from leasehold.sql.catalogue import SET_NAMES
+from leasehold.sql.function import BIGINT
+from leasehold.sql.functions_set import COLUMN_NAMES, SERIES
 from leasehold.sql.parse import placed
 from leasehold.sql.query_bind import Expressions
 from leasehold.sql.query_bound import (
@@ -25,6 +30,7 @@ from leasehold.sql.query_bound import (
     BoundSource,
     Column,
     CteSource,
+    ElementsSource,
     Field,
     JoinSource,
     Native,
@@ -118,15 +124,48 @@ class Sources:
         self, source: tree.CallSource, scope: Scope, before: Names
     ) -> tuple[BoundSource, Names]:
         call = source.call
-        if call.name != "generate_series":
+        if call.name not in SET_NAMES:
             raise FeatureNotSupported(f"{call.name}() in FROM is not supported", position=source.at)
-        plain = not (call.star or call.distinct or call.order or call.filter or call.over)
-        if source.ordinality or not plain:
-            raise FeatureNotSupported("WITH ORDINALITY is not supported", position=source.at)
+        if call.star or call.distinct or call.order or call.filter or call.over:
+            raise SyntaxInvalid(f"{call.name} is not an aggregate function", position=source.at)
         inner = Scope(scope.parent, before, ctes=scope.ctes)
         expressions = Expressions(self._binder, inner)
         expressions.place = "functions in FROM"
         parts = [expressions.bind(node) for node in call.arguments]
+        scope.correlated = scope.correlated or inner.correlated
+        relation = self._binder.new_relation()
+        alias = source.alias or call.name
+        made, columns = (
+            self._series(call, parts, relation, alias)
+            if call.name == SERIES
+            else self._elements(call, parts, relation, alias, inner)
+        )
+        if source.ordinality:
+            columns.append(("ordinality", Field(relation, "ordinality", BIGINT, False)))
+        named = _with_names(columns, source.columns, alias, source.at)
+        return made, Names([(alias, named)], named)
+
+    def _elements(
+        self, call: tree.Call, parts: list[Bound], relation: int, alias: str, scope: Scope
+    ) -> tuple[BoundSource, list[tuple[str, Bound]]]:
+        """unnest and its like; unnest of several arrays puts them side by side."""
+        typing = self._binder.typing
+        groups = [[part] for part in parts] if call.name == "unnest" and parts else [parts]
+        arrays = [query_array.set_of(typing, call.name, group, call.at) for group in groups]
+        name = COLUMN_NAMES.get(call.name, alias if len(arrays) == 1 else call.name)
+        columns: list[tuple[str, Bound]] = [
+            (name, Field(relation, f"v{n}", query_array.element_kind(array)))
+            for n, array in enumerate(arrays)
+        ]
+        if len(arrays) > query_array.SIDE_BY_SIDE_MAX:
+            raise FeatureNotSupported(
+                f"more than {query_array.SIDE_BY_SIDE_MAX} arrays side by side", position=call.at
+            )
+        return ElementsSource(relation, tuple(arrays)), columns
+
+    def _series(
+        self, call: tree.Call, parts: list[Bound], relation: int, alias: str
+    ) -> tuple[BoundSource, list[tuple[str, Bound]]]:
         if not 2 <= len(parts) <= 3:
             raise UnknownFunction(
                 f"function generate_series of {len(parts)} arguments does not exist",
@@ -140,11 +179,8 @@ class Sources:
                 position=call.at,
             )
         parts = [self._binder.typing.brought(part, kind, call.at) for part in parts]
-        relation = self._binder.new_relation()
-        alias = source.alias or "generate_series"
-        columns: list[tuple[str, Bound]] = [(alias, Field(relation, "value", kind, False))]
-        named = _with_names(columns, source.columns, alias, source.at)
-        return SeriesSource(relation, tuple(parts), False), Names([(alias, named)], named)
+        field = Field(relation, "value", kind, False)
+        return SeriesSource(relation, tuple(parts)), [(alias, field)]
 
     def _join(self, source: tree.Join, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
         left, mine = self.bind(source.left, scope, before)
@@ -234,7 +270,7 @@ def system_fields(system: Relation, relation: int) -> list[tuple[str, Bound]]:
     return [
         (
             column.name,
-            Field(relation, f"c{n}", Type(str(column.type)), column.name in system.nullable),
+            Field(relation, f"c{n}", column.type, column.name in system.nullable),
         )
         for n, column in enumerate(system.columns)
     ]
@@ -264,5 +300,5 @@ def _with_names(
 def _depends(source: BoundSource, other: BoundSource) -> bool:
     """Has `source` a function over columns of `other`?"""
     theirs = {n.relation for n in walk(other) if hasattr(n, "relation")}
-    series = [node for node in walk(source) if isinstance(node, SeriesSource)]
+    series = [node for node in walk(source) if isinstance(node, SeriesSource | ElementsSource)]
     return any(relations_in(node) & theirs for node in series)

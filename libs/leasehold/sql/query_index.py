@@ -36,6 +36,7 @@ from leasehold.sql.query_bound import (
     BoundSelect,
     BoundSource,
     Compared,
+    ElementsSource,
     Exists,
     Field,
     JoinSource,
@@ -72,11 +73,13 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What a condition says of `part` (of one table): `sign` is = < <= > >= or in."""
+    """What a condition says of `part` (of one table): `sign` is = < <= > >= in or members, where
+    `values` are the array and `query` gives its elements."""
 
     part: Bound
     sign: str
     values: tuple[Bound, ...]
+    query: BoundQuery | None = None
 
     @property
     def relations(self) -> frozenset[int]:
@@ -326,6 +329,8 @@ def sought_in(
 def _of_condition(condition: Bound) -> Iterator[Sought]:
     if isinstance(condition, Field) and condition.kind == BOOLEAN:
         yield Sought(condition, "=", (Value(BOOLEAN, 1),))
+    if isinstance(condition, Member) and not condition.negated:
+        yield from _of_array(condition)
     if not isinstance(condition, Native):
         return
     word, parts = condition.word, condition.arguments
@@ -341,6 +346,15 @@ def _of_condition(condition: Bound) -> Iterator[Sought]:
         yield Sought(parts[0], "=", (Value(BOOLEAN, 0),))
     elif word == "is null":
         yield Sought(_plain(parts[0]), "=", (Value(parts[0].kind, None),))
+
+
+def _of_array(condition: Member) -> Iterator[Sought]:
+    """part = ANY (array)."""
+    body = condition.query.body
+    source = body.source if isinstance(body, BoundSelect) else None
+    if isinstance(source, ElementsSource) and all(map(_known, source.arguments)):
+        part = _plain(condition.operands[0])
+        yield Sought(part, "members", source.arguments, condition.query)
 
 
 def _known(value: Bound) -> bool:
@@ -370,7 +384,7 @@ def prefix(
         if value is not None:
             equal.append(value)
             continue
-        listed = [s for s in mine if s.sign == "in"][:1]
+        listed = [s for s in mine if s.sign in ("in", "members")][:1]
         lows = [s for s in mine if s.sign in (">", ">=")][:1]
         highs = [s for s in mine if s.sign in ("<", "<=")][:1]
         last = tuple(listed or [*lows, *highs])
@@ -384,6 +398,8 @@ def _access(index: Index, equal: tuple[Bound, ...], last: tuple[Sought, ...]) ->
     for found in last:
         if found.sign == "in":
             made = replace(made, items=found.values)
+        elif found.sign == "members":
+            made = replace(made, members=found.query)
         elif found.sign in (">", ">="):
             made = replace(made, low=(found.values[0], found.sign == ">="))
         else:

@@ -55,6 +55,10 @@ def _label(node: tree.Node) -> tuple[str, int]:
             return _of_query(node.query), 2
         case tree.RowOf():
             return "row", 2
+        case tree.ArrayOf() | tree.ArrayQuery():
+            return "array", 2
+        case tree.Subscript():
+            return _label(node.array)
     return "", 0
 
 

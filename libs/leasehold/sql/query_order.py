@@ -3,6 +3,8 @@ values can be told apart."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from leasehold.model.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
@@ -10,11 +12,14 @@ from leasehold.model.errors import (
     Refused,
     SyntaxInvalid,
 )
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, element_of
 from leasehold.sql import query_tree as tree
 from leasehold.sql.query_bind import sortable
 from leasehold.sql.query_bound import Value
 from leasehold.sql.query_typing import KEYED
+
+_MANY_FORMS: Final = frozenset({"numeric", "double precision", "interval", "jsonb"})
+"""Of which equal values may have storage values that differ."""
 
 
 def number_of(node: tree.Node, width: int, word: str = "ORDER BY") -> int | None:
@@ -42,5 +47,8 @@ def check_grouped(kind: Type, word: str, at: int) -> None:
             f"{word} over numeric without a scale is not supported: CAST it to numeric(p, s)",
             position=at,
         )
+    element = element_of(kind)
+    if element is not None and element.name in _MANY_FORMS and word != "GROUP BY":
+        raise FeatureNotSupported(f"{word} over {kind} is not supported", position=at)
     if kind.name not in KEYED:
         sortable(Value(kind, None), at)

@@ -86,7 +86,7 @@ def _place(source: TableSource, body: BoundSelect) -> _Place:
     sought = [
         s
         for s in sought_in(conjuncts(body.where), source.relation, frozenset())
-        if s.sign != "in" and all(isinstance(v, Value | Slot) for v in s.values)
+        if s.sign not in ("in", "members") and all(isinstance(v, Value | Slot) for v in s.values)
     ]
     key = [
         Field(source.relation, column_name(e), source.descriptor.by_id[e].type)
@@ -97,7 +97,8 @@ def _place(source: TableSource, body: BoundSelect) -> _Place:
     if access is not None and rank < len(key):
         constant = [v for v in access.equal if isinstance(v, Value | Slot)]
         bounds = [b for b in (access.low, access.high) if b is not None]
-        known = all(isinstance(b[0], Value | Slot) for b in bounds) and not access.items
+        listed = access.items or access.members is not None
+        known = all(isinstance(b[0], Value | Slot) for b in bounds) and not listed
         if len(constant) == len(access.equal) and known and (constant or bounds):
             low = None if access.low is None else access.low[0]
             high = None if access.high is None else access.high[0]

@@ -63,6 +63,9 @@ class SelectBinder:
         self.scope.mentions.clear()
         expressions.place = ""
         outputs, names = self._outputs()
+        sets = expressions.sets
+        sets.allowed = None
+        source = sets.beside(source)
         expressions.place = "GROUP BY"
         mentions = len(self.scope.mentions)
         group = self._group(outputs, names)
@@ -74,6 +77,7 @@ class SelectBinder:
         distinct = self._distinct(outputs, names, order)
         seen = [*outputs, *(key.value for key in order), *([] if having is None else [having])]
         aggregated = select.grouped or having is not None or any(map(has_aggregate, seen))
+        sets.check(aggregated=aggregated, windows=any(map(has_window, seen)))
         if aggregated:
             self._check_grouped(seen, group, source)
         outputs = [self._typed(o) for o in outputs]
@@ -99,6 +103,7 @@ class SelectBinder:
                     outputs.append(bound)
                     names.append(name)
                 continue
+            self._expressions.sets.allowed = node
             outputs.append(self._expressions.bind(node))
             names.append(target.label or label_of(node))
         if len(outputs) > COLUMNS_MAX:

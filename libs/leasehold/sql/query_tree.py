@@ -158,6 +158,44 @@ class Quantified:
 
 
 @dataclass(frozen=True, slots=True)
+class OverArray:
+    """`operand` `sign` ANY|ALL (array)."""
+
+    at: int
+    operand: Node
+    sign: str
+    every: bool
+    array: Node
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """ARRAY[items]."""
+
+    at: int
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayQuery:
+    """ARRAY(query)."""
+
+    at: int
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """array[index], or array[low:high] where it `is_slice`; None where a bound is left out."""
+
+    at: int
+    array: Node
+    low: Node | None
+    high: Node | None
+    is_slice: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Like:
     at: int
     operand: Node
@@ -180,6 +218,7 @@ class TypeName:
     at: int
     name: str
     modifiers: tuple[int, ...] = ()
+    array: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +266,10 @@ Node: TypeAlias = (
     | Between
     | InList
     | Quantified
+    | OverArray
+    | ArrayOf
+    | ArrayQuery
+    | Subscript
     | Like
     | Case
     | Cast

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from leasehold.model.errors import CannotCast, Refused, UnknownFunction, WrongType
-from leasehold.schema.types import INTEGER_BITS, Type
-from leasehold.sql import catalogue
+from leasehold.model.errors import CannotCast, Refused, UnknownFunction, WrongObject, WrongType
+from leasehold.schema.types import INTEGER_BITS, Type, element_of
+from leasehold.sql import resolution
 from leasehold.sql.catalogue import cast_for, operator_for
 from leasehold.sql.function import (
     BIGINT,
     BOOLEAN,
+    BYTEA,
     DOUBLE,
     INTEGER,
     NUMERIC,
@@ -19,10 +20,12 @@ from leasehold.sql.function import (
     Function,
     unchanged,
 )
+from leasehold.sql.functions_array import order_key
 from leasehold.sql.parse import placed
 from leasehold.sql.query_bound import OPEN, Apply, Bound, Native, Slot, Value
 from leasehold.sql.system_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
 
+COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _NUMBERS: Final = ("smallint", "integer", "bigint", "numeric", "double precision")
 _MOMENTS: Final = ("date", "timestamp", "timestamptz")
 PLAIN: Final = frozenset(
@@ -152,6 +155,15 @@ class Typing:
         left, right = self.brought(left, kind, at), self.brought(right, kind, at)
         return Native(sign, (keyed(left), keyed(right)), BOOLEAN)
 
+    def tested(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
+        """Of ANY and ALL. Raises UnknownFunction; WrongObject where no truth comes of it."""
+        if sign in COMPARISONS:
+            return self.compared(sign, left, right, at)
+        found = self.operated(sign, left, right, at)
+        if found.kind != BOOLEAN:
+            raise WrongObject("op ANY/ALL requires an operator that gives boolean", position=at)
+        return found
+
     def comparison_type(self, sign: str, left: Bound, right: Bound, at: int) -> Type | None:
         """What both are brought to, so that SQLite compares them as PostgreSQL does; None: the
         catalogue's operator compares them."""
@@ -216,7 +228,9 @@ def retyped(part: Bound, kind: Type) -> Bound:
 
 def keyed(part: Bound) -> Bound:
     """What stands for a value in comparisons, groups and orders."""
-    return Native("key", (part,), part.kind) if part.kind.name in KEYED else part
+    if part.kind.name in KEYED:
+        return Native("key", (part,), part.kind)
+    return Apply(order_key(part.kind), (part,), BYTEA) if element_of(part.kind) else part
 
 
 def widest(kinds: list[Type]) -> Type:
@@ -232,7 +246,7 @@ def common_type(kinds: list[Type], at: int, what: str) -> Type:
     if not kinds:
         return OPEN
     try:
-        return catalogue.common_type(kinds, what)
+        return resolution.common_type(kinds, what)
     except WrongType as error:
         raise placed(error, at) from error
 

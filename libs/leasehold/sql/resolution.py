@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from leasehold.model.errors import AmbiguousFunction
-from leasehold.schema.types import Type
-from leasehold.sql.function import Function
+from leasehold.model.errors import AmbiguousFunction, WrongType
+from leasehold.schema.types import Type, element_of
+from leasehold.sql.function import TEXT, Function
 from leasehold.sql.system_types import NUMBERED, REGISTERED
 
 _CATEGORIES: Final = {
@@ -48,11 +48,14 @@ Kinds = Sequence[Type | None]
 
 
 def is_implicit(source: Type, target: Type) -> bool:
-    return source.name == target.name or target.name in _IMPLICIT.get(source.name, ())
+    if source.name == target.name or target.name in _IMPLICIT.get(source.name, ()):
+        return True
+    given, wanted = element_of(source), element_of(target)
+    return given is not None and wanted is not None and is_implicit(given, wanted)
 
 
 def category(kind: Type) -> str:
-    return _CATEGORIES.get(kind.name, "other")
+    return "array" if element_of(kind) else _CATEGORIES.get(kind.name, "other")
 
 
 def is_preferred(kind: Type) -> bool:
@@ -156,3 +159,22 @@ def _as_the_others(able: list[Function], kinds: Kinds) -> list[Function]:
     one = Type(known.pop())
     fitting = [f for f in able if _takes(f, [one] * len(kinds))]
     return fitting if len(fitting) == 1 else able
+
+
+def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type:
+    """The type to which CASE, COALESCE, UNION … bring all of them: PostgreSQL's rule. Text where
+    none is known. A length or precision stays where all have the same. Raises WrongType (42804)."""
+    known = [kind for kind in kinds if kind is not None]
+    if not known:
+        return TEXT
+    if all(kind == known[0] for kind in kinds):
+        return known[0]
+    found = known[0]
+    for kind in known[1:]:
+        if kind.name == found.name:
+            continue
+        if category(kind) != category(found) or category(kind) == "other":
+            raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
+        if not is_preferred(found) and is_implicit(found, kind):
+            found = kind
+    return Type(found.name)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import Any, Final
 
 from leasehold.model.errors import InvalidArgument, InvalidText, OutOfRange
 from leasehold.schema.interval import text_of as interval_text
 from leasehold.schema.moments import date_of, utc_of
 from leasehold.schema.numeric import text_of as numeric_text
-from leasehold.schema.types import INTEGER_BITS, Type, to_storage
+from leasehold.schema.types import INTEGER_BITS, Type, element_of, to_storage
+from leasehold.sql.array_text import array_of_text, text_of_array
 from leasehold.sql.moment_text import date_of_text, timestamp_of_text
 from leasehold.sql.shortest import shortest
 from leasehold.sql.system_types import TEXT_INPUT
@@ -59,6 +61,9 @@ def from_text(kind: Type, text: str) -> Any:
         return timestamp_of_text(text, zoned=name == "timestamptz")
     if name == "uuid":
         return _uuid(kind, text)
+    element = element_of(kind)
+    if element is not None:
+        return array_of_text(text, partial(from_text, element))
     assert name == "bytea", kind
     return _bytes(text)
 
@@ -139,6 +144,9 @@ def to_text(kind: Type, value: Any) -> str:
             return _moment_text(value) + zone
         case "interval":
             return interval_text(value)
+    element = element_of(kind)
+    if element is not None:
+        return text_of_array(value, partial(shown_text, element))
     return str(value)
 
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from leasehold.model.errors import Refused, WrongType
 from leasehold.schema.types import Type
-from leasehold.sql.catalogue import cast_for, common_type
+from leasehold.sql.catalogue import cast_for
 from leasehold.sql.closures import Compute, constant, strict
 from leasehold.sql.function import Function, unchanged
+from leasehold.sql.resolution import common_type
 
 
 class Typed(NamedTuple):

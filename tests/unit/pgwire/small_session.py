@@ -39,8 +39,8 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.value_decoding import input_of
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
-from leasehold.pgwire.wire_types import NUMBERS, ArrayOf, WireType
-from leasehold.schema.types import SYNONYMS, Type, type_with
+from leasehold.pgwire.wire_types import NUMBERS, WireType
+from leasehold.schema.types import SYNONYMS, Type, array_of, type_with
 from leasehold.sql.moment_text import zone_of
 
 SETTINGS = {
@@ -112,7 +112,7 @@ def type_named(text: str) -> WireType:
     numbers = [int(part) for part in modifiers.rstrip(")").split(",") if part.strip()]
     assert name in NUMBERS, text
     kind = type_with(name, numbers) if numbers else Type(name)
-    return ArrayOf(kind) if text.endswith("[]") else kind
+    return array_of(kind) if text.endswith("[]") else kind
 
 
 @dataclass

@@ -17,10 +17,11 @@ from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.moments import offset_text
 from leasehold.pgwire.value_decoding import decoder, input_of
 from leasehold.pgwire.value_encoding import BINARY, TEXT, encoder
-from leasehold.pgwire.wire_types import NUMBERS, ArrayOf, modifier_of
+from leasehold.pgwire.wire_types import NUMBERS, modifier_of
+from leasehold.schema.array_value import stored_form as array_form
 from leasehold.schema.interval import Span, stored_form
 from leasehold.schema.json_value import text_of
-from leasehold.schema.types import Type, to_storage
+from leasehold.schema.types import Type, array_of, to_storage
 from leasehold.sql.moment_text import zone_of
 from tests.unit.pgwire.small_session import type_named
 from tests.unit.pgwire.talk import Talk
@@ -69,7 +70,7 @@ def test_what_is_no_value_is_refused(kind: str, text: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(data=st.binary(max_size=40))
 def test_no_binary_value_is_a_defect(kind: Type, data: bytes) -> None:
-    for one in (kind, ArrayOf(kind)):
+    for one in (kind, array_of(kind)):
         for form in (TEXT, BINARY):
             try:
                 value = decoder(one, form, UTC)(data)
@@ -115,10 +116,10 @@ VALUES["timestamptz"] = VALUES["timestamp"]
 @given(data=st.data())
 def test_what_is_said_is_read_back(kind: Type, data: st.DataObject) -> None:
     value = data.draw(VALUES[kind.name])
-    many = tuple(data.draw(st.lists(st.none() | VALUES[kind.name], max_size=4)))
+    many = array_form(data.draw(st.lists(st.none() | VALUES[kind.name], max_size=4)))
     for form in (TEXT, BINARY):
         assert decoder(kind, form, UTC)(encoder(kind, form, UTC)(value)[4:]) == value
-        array = ArrayOf(kind)
+        array = array_of(kind)
         assert decoder(array, form, UTC)(encoder(array, form, UTC)(many)[4:]) == many
 
 
@@ -180,5 +181,5 @@ def test_columns_are_described_with_oid_size_and_modifier(
 
 
 def test_a_modifier_is_of_the_element() -> None:
-    assert modifier_of(ArrayOf(type_named("varchar(5)"))) == 9  # type: ignore[arg-type]
+    assert modifier_of(array_of(type_named("varchar(5)"))) == 9
     assert len({numbers.oid for numbers in NUMBERS.values()}) == len(NUMBERS)

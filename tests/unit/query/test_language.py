@@ -145,7 +145,6 @@ REFUSALS: list[tuple[str, str, int]] = [
     ("SELECT * FROM (SELECT 1)", "42601", 15),
     ("SELECT 1; SELECT 2", "42601", 11),
     ("SELECT 1 FROM flights FOR UPDATE", "0A000", 23),
-    ("SELECT ARRAY[1]", "0A000", 8),
     ("SELECT flights FROM flights", "0A000", 8),
     ("SELECT * FROM flights TABLESAMPLE system (1)", "0A000", 23),
     ("WITH w AS (DELETE FROM flights RETURNING *) SELECT * FROM w", "0A000", 12),

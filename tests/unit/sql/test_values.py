@@ -15,8 +15,9 @@ import pytest
 from leasehold.model.errors import AmbiguousFunction, FeatureNotSupported, UnknownFunction
 from leasehold.schema.types import Type
 from leasehold.sql.arithmetic import quotient
-from leasehold.sql.catalogue import aggregate_for, cast_for, common_type, function_for, operator_for
+from leasehold.sql.catalogue import aggregate_for, cast_for, function_for, operator_for
 from leasehold.sql.function import unchanged
+from leasehold.sql.resolution import common_type
 from tests.unit.sql.value_expressions import Argument, Case, case_of, ours
 
 LINES = (Path(__file__).parent / "value_cases.jsonl").read_text().splitlines()
@@ -147,7 +148,7 @@ def test_which_casts_are_made_where(source: Type, target: Type, contexts: tuple[
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
-    [("regexp_replace", [None] * 3), ("to_char", [INTEGER, None]), ("array_length", [None, None])],
+    [("regexp_replace", [None] * 3), ("to_char", [INTEGER, None]), ("jsonb_each", [None])],
 )
 def test_what_postgresql_has_and_is_not_here(name: str, kinds: list[Type | None]) -> None:
     with pytest.raises(FeatureNotSupported):

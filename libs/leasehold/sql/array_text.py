@@ -1,4 +1,4 @@
-"""`{1,2,NULL,"a b"}`: arrays of one dimension as PostgreSQL reads them."""
+"""`{1,2,NULL,"a b"}`: arrays of one dimension as PostgreSQL reads and writes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from leasehold.model.errors import FeatureNotSupported, InvalidText
+from leasehold.model.errors import FeatureNotSupported, InvalidText, RequestTooLarge
+from leasehold.schema.array_value import ELEMENTS_MAX, elements_of, stored_form
 
 # An element: in quotes, or up to a comma or brace; a backslash takes the next character as it is.
 _ELEMENT: Final = re.compile(
@@ -15,31 +16,34 @@ _ELEMENT: Final = re.compile(
 )
 _BLANKS: Final = " \t\n\r\v\f"
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
 
 
-def array_of_text(text: str, element: Callable[[str], Any], elements_max: int) -> tuple[Any, ...]:
-    """Storage values of the elements. Raises InvalidText; FeatureNotSupported for arrays of arrays
-    and above `elements_max`; and whatever `element` raises."""
+def array_of_text(text: str, element: Callable[[str], Any]) -> str:
+    """The storage value; `element` reads one. Raises InvalidText; FeatureNotSupported for arrays of
+    arrays, RequestTooLarge for too many elements; and whatever `element` raises."""
     trimmed = text.strip(_BLANKS)
     if trimmed[:1] == "[":
         raise FeatureNotSupported("array bounds are not supported: leave them out")
     if len(trimmed) < 2 or trimmed[0] != "{" or trimmed[-1] != "}":
-        raise InvalidText("malformed array literal: it begins with { and ends with }")
+        raise InvalidText(
+            f'malformed array literal: "{text:.80}": an array begins with {{ and ends with }}'
+        )
     inner, made, at = trimmed[1:-1], [], 0
     if not inner.strip(_BLANKS):
-        return ()
+        return stored_form(())
     if inner.lstrip(_BLANKS)[0] == "{":
-        raise FeatureNotSupported("arrays of arrays are not supported")
+        raise FeatureNotSupported("arrays of more than one dimension are not supported")
     while True:
         found = _ELEMENT.match(inner, at)
         if found is None:
             raise InvalidText(f"malformed array literal: no element at character {at + 2}")
         made.append(_value(found, element))
-        if len(made) > elements_max:
-            raise FeatureNotSupported(f"an array may have {elements_max} elements")
+        if len(made) > ELEMENTS_MAX:
+            raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements")
         at = found.end()
         if at == len(inner):
-            return tuple(made)
+            return stored_form(made)
         if inner[at] != ",":
             raise InvalidText(f"malformed array literal: no comma at character {at + 2}")
         at += 1
@@ -50,3 +54,16 @@ def _value(found: re.Match[str], element: Callable[[str], Any]) -> Any:
     if quoted is None and bare.lower() == "null":
         return None
     return element(_ESCAPED.sub(r"\1", bare if quoted is None else quoted))
+
+
+def text_of_array(stored: str, element: Callable[[Any], str]) -> str:
+    """`element`: the text of one."""
+    shown = ["NULL" if v is None else _quoted(element(v)) for v in elements_of(stored)]
+    return "{" + ",".join(shown) + "}"
+
+
+def _quoted(text: str) -> str:
+    if text and text.lower() != "null" and _NEEDS_QUOTES.isdisjoint(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,81 @@
+"""The storage form of an array of one dimension: one text for each sequence of storage values.
+
+It is JSON of the elements' storage values, bytes as {"\\\\x": hex digits}: it says of itself what
+is a number, a text or bytes, so nobody who takes it apart needs the element's type.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from leasehold.model.errors import RequestTooLarge
+
+ELEMENTS_MAX: Final = 100_000
+CHARACTERS_MAX: Final = 16 << 20
+_BYTES: Final = "\\x"
+
+
+def stored_form(values: Sequence[Any]) -> str:
+    """Raises RequestTooLarge above ELEMENTS_MAX elements or CHARACTERS_MAX characters."""
+    if len(values) > ELEMENTS_MAX:
+        raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements, not {len(values)}")
+    made = _write(values)
+    if len(made) > CHARACTERS_MAX:
+        raise RequestTooLarge(f"an array has at most {CHARACTERS_MAX} characters, not {len(made)}")
+    return made
+
+
+def elements_of(stored: str) -> list[Any]:
+    """The storage values, None for NULL."""
+    found: list[Any] = _read(stored)
+    return found
+
+
+def _hex(value: bytes) -> dict[str, str]:
+    return {_BYTES: value.hex()}
+
+
+def _unhex(pairs: dict[str, str]) -> bytes:
+    return bytes.fromhex(pairs[_BYTES])
+
+
+_write: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_hex).encode
+_read: Final = json.JSONDecoder(object_hook=_unhex).decode
+
+
+# ------------------------------------------------------------------ order
+
+_END, _VALUE, _NULL = b"\0", b"\1", b"\2"  # a shorter array first, NULLs last
+_DOUBLE: Final = struct.Struct(">d")
+_MOST: Final = (1 << 64) - 1
+
+
+def ordered_form(values: Iterable[Any]) -> bytes:
+    """Bytes that are ordered as arrays of these sort keys are: element by element."""
+    parts: list[bytes] = []
+    for value in values:
+        parts += (_NULL,) if value is None else (_VALUE, _ordered(value))
+    return b"".join(parts) + _END
+
+
+def _ordered(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode() + b"\0"  # no text holds U+0000
+    if isinstance(value, bytes):
+        return value.replace(b"\0", b"\0\xff") + b"\0\0"
+    if isinstance(value, float):
+        number = int.from_bytes(_DOUBLE.pack(value or 0.0))  # -0 is 0
+        return (number ^ (_MOST if number >> 63 else 1 << 63)).to_bytes(8)
+    return (int(value) + (1 << 63)).to_bytes(8)
+
+
+def sort_key(element: Callable[[Any], Any] | None) -> Callable[[str], bytes]:
+    """`element`: the sort key of an element, None where it is itself."""
+    if element is None:
+        return lambda stored: ordered_form(elements_of(stored))
+    return lambda stored: ordered_form(
+        None if value is None else element(value) for value in elements_of(stored)
+    )

@@ -1,0 +1,104 @@
+"""Functions that give rows of one column: an array of them each, which FROM takes apart.
+
+So one table of SQLite does for all of them, and several in one SELECT go side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from leasehold.model.errors import InvalidArgument, RequestTooLarge
+from leasehold.schema.array_value import ELEMENTS_MAX, elements_of, stored_form
+from leasehold.schema.json_value import kind_of, text_of, value_of
+from leasehold.schema.types import Type, array_of, element_of
+from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, JSONB, TEXT, Function, unchanged
+from leasehold.sql.functions_array import TEXTS, split_text
+
+JSONS: Final = array_of(JSONB)
+SERIES: Final = "generate_series"
+
+
+def unnested(kinds: Sequence[Type | None]) -> Function | None:
+    if len(kinds) != 1 or kinds[0] is None or element_of(kinds[0]) is None:
+        return None
+    return Function("unnest", (kinds[0],), kinds[0], unchanged)
+
+
+def _subscripts(kinds: Sequence[Type | None]) -> Function | None:
+    kind = kinds[0] if len(kinds) in (2, 3) else None
+    if kind is None or element_of(kind) is None:
+        return None
+
+    def compute(stored: str, dimension: int, backwards: int = 0) -> str:
+        count = len(elements_of(stored)) if dimension == 1 else 0
+        places = range(1, count + 1)
+        return stored_form(list(reversed(places) if backwards else places))
+
+    arguments = (kind, INTEGER, BOOLEAN)[: len(kinds)]
+    return Function("generate_subscripts", arguments, array_of(INTEGER), compute)
+
+
+FAMILIES: Final[dict[str, Callable[[Sequence[Type | None]], Function | None]]] = {
+    "unnest": unnested,
+    "generate_subscripts": _subscripts,
+}
+
+
+def _series(start: int, stop: int, step: int = 1) -> str:
+    if step == 0:
+        raise InvalidArgument("step size cannot equal zero")
+    found = range(start, stop + (1 if step > 0 else -1), step)
+    if len(found) > ELEMENTS_MAX:
+        raise RequestTooLarge(
+            f"generate_series beside a SELECT's columns gives at most {ELEMENTS_MAX} rows: write it"
+            " in FROM"
+        )
+    return stored_form(list(found))
+
+
+def _json_elements(stored: str) -> list[Any]:
+    value = value_of(stored)
+    if not isinstance(value, list):
+        kind = "an object" if isinstance(value, dict) else "a scalar"
+        raise InvalidArgument(f"cannot extract elements from {kind}")
+    return value
+
+
+def _json_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else text_of(value)
+
+
+def _json_keys(stored: str) -> str:
+    value = value_of(stored)
+    if not isinstance(value, dict):
+        kind = "an array" if kind_of(value) == "array" else "a scalar"
+        raise InvalidArgument(f"cannot call jsonb_object_keys on {kind}")
+    return stored_form(list(value))
+
+
+FUNCTIONS: Final = (
+    *(
+        Function(SERIES, (kind,) * count, array_of(kind), _series)
+        for kind in (INTEGER, BIGINT)
+        for count in (2, 3)
+    ),
+    Function("string_to_table", (TEXT, TEXT), TEXTS, split_text, strict=False),
+    Function("string_to_table", (TEXT, TEXT, TEXT), TEXTS, split_text, strict=False),
+    Function(
+        "jsonb_array_elements",
+        (JSONB,),
+        JSONS,
+        lambda stored: stored_form([text_of(v) for v in _json_elements(stored)]),
+    ),
+    Function(
+        "jsonb_array_elements_text",
+        (JSONB,),
+        TEXTS,
+        lambda stored: stored_form([_json_text(v) for v in _json_elements(stored)]),
+    ),
+    Function("jsonb_object_keys", (JSONB,), TEXTS, _json_keys),
+)
+SET_NAMES: Final = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
+COLUMN_NAMES: Final = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}
+"""Of those whose one column has a name of its own."""
