@@ -1,10 +1,12 @@
-"""One client's socket, on the loop's thread, and its session, on a worker's, one at a time.
+"""One client's socket, on the loop's thread, and its session, on one thread at a time.
 
-    loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ a worker, if none is at it
+    loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ if nobody is at it, a turn in a hurry:
+          Conversation.receive ─▶ session … ─▶ transport.write
+          what would wait ─▶ when it is worth it, the next turn; or at once a worker
     worker: inbox ─▶ Conversation.receive ─▶ session … ─▶ say ─▶ loop: transport.write
 
-The inbox is the only hand-over: whoever finds it in use leaves the bytes there. `say` waits while
-the client does not read; reading pauses while the inbox is full.
+The inbox is the only hand-over: whoever finds it in use leaves the bytes there. On a worker `say`
+waits while the client does not read; reading pauses while the inbox is full.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from leasehold.pgwire.greeting import (
     Say,
 )
 from leasehold.pgwire.phases import Phase
-from leasehold.pgwire.session import Session, Status
+from leasehold.pgwire.session import Session, Status, Waits
 from leasehold.pgwire.wire_errors import (
     Canceled,
     IdleInTransactionTooLong,
@@ -81,7 +83,7 @@ class PgwireClient(asyncio.Protocol):
         self._reading_paused = False
         self._handed_bytes = 0
         self._last_words: LeaseholdError | None = None
-        # Below: the worker's alone while busy.
+        # Below: of who is at work alone, while busy.
         self._admission: Admission | None = None
         self._minor = 0
         self._session: Session | None = None
@@ -90,6 +92,8 @@ class PgwireClient(asyncio.Protocol):
         self._seen: object = None
         self._since_s = 0.0
         self._closing_s: float | None = None
+        self._turn_due: asyncio.TimerHandle | None = None
+        self._in_turn = False
 
     # --- on the loop -------------------------------------------------------------------------
 
@@ -114,7 +118,7 @@ class PgwireClient(asyncio.Protocol):
                 self._pause_reading()
             start = self._takes_work()
         if start:
-            self._server.workers.submit(self._work)
+            self._turn()
 
     def pause_writing(self) -> None:
         with self._state:
@@ -271,6 +275,57 @@ class PgwireClient(asyncio.Protocol):
         self._busy = True
         return True
 
+    # --- a turn on the loop --------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        """What can be done at once; the rest is a worker's, or the next turn's."""
+        conversation = self._conversation
+        if conversation is None or self._paused:
+            self._server.workers.submit(self._work)
+            return
+        waits: Waits | None = None
+        self._in_turn = True
+        try:
+            while waits is None and conversation.phase is not Phase.CLOSED:
+                taken = self._take(conversation)
+                if taken is None:
+                    return
+                last_words, gone, data = taken
+                if gone and not conversation.has_begun:
+                    break
+                if last_words is not None and not conversation.has_begun:
+                    conversation.end(last_words)
+                else:
+                    waits = conversation.receive(data, hurried=True)
+        except ClientGone:
+            pass
+        except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
+            log_defect(error)
+        if waits is None:
+            conversation.close()
+            self._finished()
+        elif waits.until is None:
+            self._server.workers.submit(self._work)
+        else:
+            self._turn_due = self._server.loop.call_later(waits.timeout_s, self._too_late)
+            waits.until(self._again)
+
+    def _again(self) -> None:
+        """From any thread."""
+        self._server.soon(self._due)
+
+    def _due(self) -> None:
+        due, self._turn_due = self._turn_due, None
+        if due is not None:
+            due.cancel()
+            self._turn()
+
+    def _too_late(self) -> None:
+        """What it waits for does not come: a worker finds that out, and says so."""
+        if self._turn_due is not None:
+            self._turn_due = None
+            self._server.workers.submit(self._work)
+
     # --- on a worker -------------------------------------------------------------------------
 
     def _open(self) -> None:
@@ -301,22 +356,16 @@ class PgwireClient(asyncio.Protocol):
         if conversation is None:  # it left before it was let in
             self._finished()
             return
+        self._in_turn = False
         try:
             while conversation.phase is not Phase.CLOSED:
-                with self._state:
-                    last_words, gone = self._last_words, self._gone
-                    data = b"".join(self._inbox)
-                    self._inbox.clear()
-                    self._inbox_bytes = 0
-                    resume, self._reading_paused = self._reading_paused, False
-                    if not (data or gone or last_words):
-                        self._busy = False
-                        return
-                if resume:
-                    self._server.soon(self._resume_reading)
-                if gone:
+                taken = self._take(conversation)
+                if taken is None:
+                    return
+                last_words, gone, data = taken
+                if gone and not conversation.has_begun:
                     break
-                if last_words is not None:
+                if last_words is not None and not conversation.has_begun:
                     conversation.end(last_words)
                 else:
                     conversation.receive(data)
@@ -327,14 +376,36 @@ class PgwireClient(asyncio.Protocol):
         conversation.close()
         self._finished()
 
+    def _take(self, conversation: Conversation) -> tuple[LeaseholdError | None, bool, bytes] | None:
+        """Last words, whether the client is gone, what has come; None: there is nothing to do, and
+        nobody is at it any more."""
+        with self._state:
+            last_words, gone = self._last_words, self._gone
+            data = b"".join(self._inbox)
+            self._inbox.clear()
+            self._inbox_bytes = 0
+            resume, self._reading_paused = self._reading_paused, False
+            if not (data or gone or last_words or conversation.holds):
+                self._busy = False
+                return None
+        if resume:
+            self._server.soon(self._resume_reading)
+        return last_words, gone, data
+
     def _finished(self) -> None:
         """Busy for ever: no worker comes here again."""
         self._server.soon(self._close)
 
     def _say(self, data: bytes) -> None:
-        """Waits while the client does not read. Raises ClientGone."""
+        """On a worker it waits while the client does not read. Raises ClientGone."""
+        if self._in_turn and not self._handed_bytes:  # what was handed over comes first
+            if self._gone:
+                raise ClientGone
+            assert self._transport is not None
+            self._transport.write(data)
+            return
         with self._state:
-            if self._paused or self._handed_bytes > HANDED_BYTES_MAX:
+            if not self._in_turn and not self._may_say():
                 self._state.wait_for(self._may_say, self._server.settings.write_timeout_s)
                 if not self._may_say():
                     LOG.info("a client that did not read for too long is cut off")

@@ -132,7 +132,6 @@ def run(
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
     if prepared.explain:
-        _functions_of(connection).install(connection, prepared.emitted)
         return Rows(connection, "", (), ready=explained(connection, prepared))
     assert prepared.write is None, "its rows are found and written by Writing"
     return emitted_rows(connection, prepared.emitted, parameters, moment=moment, limits=limits)
@@ -376,14 +375,19 @@ def explained(connection: apsw.Connection, prepared: Prepared) -> list[tuple[Any
     for chosen in prepared.chosen:
         names[f"r{chosen.relation}"] = (chosen.table, "")
         names[f"i{chosen.relation}"] = (chosen.table, chosen.by)
-    parameters = [None] * prepared.emitted.highest
     depth: dict[int, int] = {0: -1}
     lines: list[tuple[Any, ...]] = []
-    found = connection.execute(f"EXPLAIN QUERY PLAN {prepared.emitted.text}", parameters)
-    for number, parent, _, text in found:
+    for number, parent, text in query_plan(connection, prepared.emitted):
         depth[number] = depth.get(parent, -1) + 1
-        lines.append(("  " * depth[number] + _shown(str(text), names),))
+        lines.append(("  " * depth[number] + _shown(text, names),))
     return lines
+
+
+def query_plan(connection: apsw.Connection, emitted: Emitted) -> list[tuple[int, int, str]]:
+    """SQLite's own steps: number, number of the one above, words."""
+    _functions_of(connection).install(connection, emitted)
+    found = connection.execute(f"EXPLAIN QUERY PLAN {emitted.text}", [None] * emitted.highest)
+    return [(number, parent, str(text)) for number, parent, _, text in found]
 
 
 def _shown(text: str, names: dict[str, tuple[str, str]]) -> str:

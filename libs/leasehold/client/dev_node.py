@@ -9,6 +9,7 @@ from leasehold.adapters.clock import boottime_ns, now
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.moment import AsOf, moment_of
+from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records import ChangeRequest, Outcome
@@ -69,6 +70,9 @@ class DevNode:
 
     def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
         return self._all.submit(request, timeout_s)
+
+    def send(self, request: ChangeRequest) -> Pending | None:
+        return None
 
     def jobs(self) -> Mapping[int, Job]:
         return self._running.catalog.jobs

@@ -38,6 +38,7 @@ class Pending:
         "_ask",
         "_lock",
         "_settled",
+        "_soon",
         "asked_ns",
         "body",
         "content_type",
@@ -69,9 +70,11 @@ class Pending:
         self._ask = ask
         # Made only for those who wait: most requests of a bulk load are never waited for singly.
         self._settled: threading.Event | None = None
+        self._soon: list[Callable[[], None]] = []
 
-    def result(self, timeout_s: float = RESULT_TIMEOUT_S) -> Outcome:
+    def result(self, timeout_s: float = RESULT_TIMEOUT_S, waited_s: float = 0.0) -> Outcome:
         """The outcome: committed at `outcome.lsn`, or refused (`lsn` 0) with code and message.
+        `waited_s`: how long it has been waited for already.
 
         Raises OutcomeUnknown (08007) when it is not known in time, which says nothing about what
         happened; `ask_again()` and another `result()` tell (T5).
@@ -90,8 +93,17 @@ class Pending:
             if outcome is not None:
                 return outcome
             if not self.trouble:
-                self.trouble = f"no answer in {timeout_s:g} s"
+                self.trouble = f"no answer in {waited_s + timeout_s:.3g} s"
             raise self._unknown()
+
+    def when_settled(self, soon: Callable[[], None]) -> None:
+        """`soon` is called once the outcome is known, or counts as unknown: at once, or by the
+        producer's thread, which it must not hold up."""
+        with self._lock:
+            if self.standing is Standing.WAITING:
+                self._soon.append(soon)
+                return
+        soon()
 
     def ask_again(self) -> Pending:
         """Send the same request under the same id: its outcome is given again, and nothing is
@@ -117,6 +129,9 @@ class Pending:
         self.trouble = trouble
         if self._settled is not None:
             self._settled.set()
+        soon, self._soon = self._soon, []
+        for call in soon:
+            call()
 
     def reopen(self, now_ns: int) -> None:
         """Called by the producer, which holds the lock: it is asked (again) from now on."""

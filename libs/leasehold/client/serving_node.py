@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -16,8 +17,9 @@ from leasehold.client.barrier_group import BarrierGroup
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.moment import AsOf, moment_of
+from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
-from leasehold.model.errors import NotCoherent
+from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.schema.job import Job
 from leasehold.transaction.isolation import Isolation
@@ -50,6 +52,10 @@ class SqlNode(Protocol):
 
     def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
         """Raises OutcomeUnknown (08007), BusUnavailable."""
+        ...
+
+    def send(self, request: ChangeRequest) -> Pending | None:
+        """As `submit`, whose outcome comes later; None: sending would have to wait."""
         ...
 
     def jobs(self) -> Mapping[int, Job]: ...
@@ -173,3 +179,10 @@ class ServingNode:
             if self._producer is None:
                 self._producer = ChangeProducer(self._settings)
         return self._producer.submit(request).result(timeout_s)
+
+    def send(self, request: ChangeRequest) -> Pending | None:
+        if self._producer is None:  # it is made by whoever can wait for the broker
+            return None
+        with suppress(BusUnavailable):
+            return self._producer.submit(request, timeout_s=0.0)
+        return None

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.client.serving_node import SqlNode
-from leasehold.client.sql_commit import commit
+from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead
 from leasehold.client.sql_portals import Answer
-from leasehold.client.sql_running import Running
+from leasehold.client.sql_running import Running, SessionPlans
 from leasehold.client.sql_set import SettingCommands
 from leasehold.client.sql_transaction import Asked, SqlTransaction, Step
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, NotCoherent
@@ -46,12 +46,13 @@ class SessionBlock:
         self, node: SqlNode, plans: Plans, settings: SettingCommands, running: Running, label: str
     ) -> None:
         self._node = node
-        self._plans = plans
+        self._plans = SessionPlans(plans, running)
         self._settings = settings
         self._running = running
         self._label = label
         self._block = Block()
         self._transaction: SqlTransaction | None = None
+        self._sent: Sent | None = None
         self.commands: Mapping[type, Callable[[Any], Answer]] = {
             Begin: self._begin,
             Commit: self._commit,
@@ -96,6 +97,7 @@ class SessionBlock:
         """As long as the session asks for. Raises NotCoherent, or why it was stopped."""
         if self._node.coherent:
             return
+        self._running.may_wait()
         wait_s = self._settings.values.ms("leasehold.coherent_timeout") / MS
         self._node.wait(lambda: self._running.stopped() or self._node.coherent, wait_s)
         why = self._running.why_stopped()
@@ -140,6 +142,8 @@ class SessionBlock:
 
     def end(self, *, committed: bool) -> None:
         """Raises what COMMIT can fail with."""
+        if committed:
+            self._send_ahead()
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
             try:
@@ -149,21 +153,35 @@ class SessionBlock:
                 self._settings.end(committed=False)
                 raise
             finally:
+                self._sent = None
                 transaction.close()
         self._settings.end(committed=committed)
 
+    def _send_ahead(self) -> None:
+        """In a hurry an answer is not waited for: nothing has ended until it is there."""
+        transaction = self._transaction
+        if transaction is None or not transaction.has_written or not self._running.hurried:
+            return
+        self._sent = send_ahead(transaction, self._node, self._sent, replays_max=self._replays_max)
+        if self._sent is None:
+            self._running.may_wait()
+        else:
+            await_answer(self._sent)
+
+    @property
+    def _replays_max(self) -> int:
+        settings = self._settings.values
+        return int(settings["leasehold.replays_max"]) if settings.on("leasehold.verifyretry") else 0
+
     def _commit_writes(self, transaction: SqlTransaction) -> None:
         in_block = not self._idle
-        settings = self._settings.values
-        replays_max = 0
-        if settings.on("leasehold.verifyretry"):
-            replays_max = int(settings["leasehold.replays_max"])
         commit(
             transaction,
             self._node,
             lambda: self._fresh(transaction.isolation, transaction.moment, block=in_block),
-            replays_max=replays_max,
+            replays_max=self._replays_max,
             limits=self._running.limits,
+            sent=self._sent,
         )
 
     # ------------------------------------------------------------ what clients say
@@ -193,8 +211,8 @@ class SessionBlock:
 
     def _commit(self, said: Commit) -> Answer:
         if self._idle:
-            self._settings.warn("25P01", "there is no transaction in progress")
             self.end(committed=True)
+            self._settings.warn("25P01", "there is no transaction in progress")
             return Answer("COMMIT")
         failed = self._block.standing is Standing.FAILED
         self._leave(said.chain, committed=not failed)
@@ -208,6 +226,8 @@ class SessionBlock:
 
     def _leave(self, chain: bool, *, committed: bool) -> None:
         isolation, read_only = self._block.isolation, self._block.read_only
+        if committed:
+            self._send_ahead()
         try:
             self.end(committed=committed)
         finally:

@@ -3,15 +3,19 @@ its statements run again, as far as that contradicts no answer (T2)."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from leasehold.adapters.clock import new_request_id
 from leasehold.adapters.sqlite_query import Limits
+from leasehold.client.pending import Pending, Standing
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_transaction import Asked, Savepoint, SqlTransaction, Step
 from leasehold.model.errors import GaveUp, LeaseholdError, NotCoherent, StaleVersion, refused
-from leasehold.model.records import ChangeRequest, OnConflict
+from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.pgwire.session import Waits
 from leasehold.transaction.replayed import Answer, Told, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
@@ -21,6 +25,48 @@ class Contradicted(GaveUp):
     """Run again the transaction would have answered otherwise than it did (T2)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A transaction's first request, which is on its way."""
+
+    request: ChangeRequest
+    pending: Pending
+    since_s: float
+
+    def result(self) -> Outcome:
+        """Raises OutcomeUnknown when it takes COMMIT_TIMEOUT_S, counted from its sending."""
+        passed_s = time.monotonic() - self.since_s
+        return self.pending.result(max(COMMIT_TIMEOUT_S - passed_s, 0.0), passed_s)
+
+
+def send_ahead(
+    transaction: SqlTransaction, node: SqlNode, sent: Sent | None, *, replays_max: int
+) -> Sent | None:
+    """What a COMMIT in a hurry does first: its request is sent, and its answer is not waited for.
+    None: `commit` would have to wait already for the request to be taken."""
+    if sent is not None:
+        return sent
+    request = _first(transaction, replays_max)
+    pending = node.send(request)
+    return None if pending is None else Sent(request, pending, time.monotonic())
+
+
+def await_answer(sent: Sent) -> None:
+    """Returns once `commit` ends without waiting. Raises Waits, and where it would go on."""
+    pending = sent.pending
+    if pending.standing is Standing.WAITING:
+        raise Waits(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
+    outcome = pending.outcome
+    if outcome is None or not (outcome.lsn or outcome.final):
+        raise Waits(begun=True)
+
+
+def _first(transaction: SqlTransaction, replays_max: int) -> ChangeRequest:
+    replays = replays_max and transaction.isolation.replays
+    on_conflict = OnConflict.REPLAY if replays else OnConflict.FAIL
+    return transaction.request(new_request_id(), 1, on_conflict)
+
+
 def commit(
     transaction: SqlTransaction,
     node: SqlNode,
@@ -28,9 +74,11 @@ def commit(
     *,
     replays_max: int,
     limits: Limits,
+    sent: Sent | None = None,
 ) -> None:
     """Returns when it is committed on every coherent node. `fresh` gives a transaction of the same
-    level and moment that has done nothing yet; `replays_max` 0: a verify error is the answer.
+    level and moment that has done nothing yet; `replays_max` 0: a verify error is the answer;
+    `sent`: its first request, if that is on its way.
 
     Raises what the master refused with, GaveUp (40001), OutcomeUnknown (08007), BusUnavailable.
     """
@@ -38,19 +86,20 @@ def commit(
         return
     if not transaction.isolation.replays:
         replays_max = 0
-    request_id = new_request_id()
-    on_conflict = OnConflict.REPLAY if replays_max else OnConflict.FAIL
+    request = sent.request if sent else _first(transaction, replays_max)
     running, submitted = transaction, 0
     try:
-        for _ in range(replays_max + 1):
-            request = running.request(request_id, submitted + 1, on_conflict)
-            outcome = node.submit(request, COMMIT_TIMEOUT_S)
+        for left in range(replays_max, -1, -1):
+            outcome = sent.result() if sent else node.submit(request, COMMIT_TIMEOUT_S)
+            sent = None
             if outcome.lsn:
                 return
             if outcome.final:
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted = outcome.attempt
-            running = _again(transaction, running, fresh, limits)
+            if left:
+                running = _again(transaction, running, fresh, limits)
+                request = running.request(request.id, submitted + 1, request.on_conflict)
     except Contradicted:
         _give_up(node, request)
         raise

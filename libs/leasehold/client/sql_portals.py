@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.client.sql_running import Running
 from leasehold.client.sql_transaction import Asked, SqlTransaction, Types
-from leasehold.pgwire.session import Column, CopyTarget, Fetched
+from leasehold.pgwire.session import Column, CopyTarget, Fetched, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
@@ -37,6 +38,9 @@ class RunsOne(Protocol):
 
     def limits(self) -> Limits: ...
 
+    @property
+    def running(self) -> Running: ...
+
     def run(
         self, statement: SessionStatement, work: Callable[[], T], asked: Asked | None = None
     ) -> T:
@@ -47,13 +51,16 @@ class RunsOne(Protocol):
 
 @dataclass
 class PreparedStatement:
-    """`types`: as the client gave them. `open`: values → a portal."""
+    """`types`: as the client gave them. `open`: values → a portal. `plan`: by which the client was
+    told of it. `takes_long`: it was found to."""
 
     statement: SessionStatement
     types: Types
     parameters: Sequence[WireType]
     columns: Sequence[Column] | None
     open: Callable[[PreparedStatement, Sequence[Any]], Any]
+    plan: Plan | None = None
+    takes_long: bool = False
 
     @property
     def ends_transaction(self) -> bool:
@@ -87,6 +94,8 @@ def _places(descriptor: Descriptor) -> dict[int, int]:
 
 def check_same(prepared: PreparedStatement, plan: Plan) -> None:
     """Raises CachedResultChanged: what the client was told of no longer holds."""
+    if plan is prepared.plan:
+        return
     if tuple(plan.parameters) != tuple(prepared.parameters) or [
         (c.name, c.type) for c in prepared.columns or ()
     ] != [(c.name, c.type) for c in columns_of(plan) or ()]:
@@ -137,22 +146,42 @@ class QueryPortal:
         return self._session.run(prepared.statement, lambda: self._fetch(rows_max), asked)
 
     def _fetch(self, rows_max: int) -> Fetched:
-        if self._rows is None:
-            self._rows = self._begin()
-        rows = self._rows.fetch(rows_max)
+        running = self._session.running
+        if self._rows is not None or self._prepared.takes_long:
+            running.may_wait()
+        rows = self._first(rows_max) if self._rows is None else self._rows.fetch(rows_max)
         if len(rows) == rows_max:
             return Fetched(rows, None)
         self.close()
         return Fetched(rows, self._tag)
 
-    def _begin(self) -> Rows:
+    def _first(self, rows_max: int) -> list[tuple[Any, ...]]:
+        """In a hurry all of them, or none: nothing was given yet that could not be given again."""
+        try:
+            rows = self._begin(rows_max)
+            if len(rows) == rows_max:
+                self._session.running.may_wait()
+            return rows
+        except Waits:
+            self._prepared.takes_long = self._snapshot is not None
+            self.close()
+            raise
+
+    def _begin(self, rows_max: int) -> list[tuple[Any, ...]]:
         transaction = self._transaction = self._session.transaction()
         text = self._prepared.statement.text
         transaction.says(text)
-        self._snapshot, plan = transaction.planned(text, self._prepared.types)
+        snapshot, plan = transaction.planned(text, self._prepared.types)
+        self._snapshot = snapshot
         check_same(self._prepared, plan)
         self._tag = plan.tag
-        return transaction.read(plan, self._snapshot, self._values, self._session.limits())
+        session = self._session
+
+        def found() -> list[tuple[Any, ...]]:
+            self._rows = transaction.read(plan, snapshot, self._values, session.limits())
+            return self._rows.fetch(rows_max)
+
+        return session.running.in_time(snapshot, plan, found)
 
     def close(self) -> None:
         rows, self._rows = self._rows, None

@@ -16,6 +16,7 @@ from leasehold.client.sql_portals import (
     check_same,
     columns_of,
 )
+from leasehold.client.sql_running import Running
 from leasehold.client.sql_transaction import Asked, SqlTransaction, Step, plan_types
 from leasehold.model.errors import VerifyError
 from leasehold.pgwire.session import Portal
@@ -24,6 +25,7 @@ from leasehold.sql.session_statements import CopyIn, SessionStatement
 
 T = TypeVar("T")
 STATEMENT_TRIES_MAX: Final = 20
+PREPARED_KEPT_MAX: Final = 200
 
 
 class RunsRows(Protocol):
@@ -39,6 +41,9 @@ class RunsRows(Protocol):
 
     def limits(self) -> Limits: ...
 
+    @property
+    def running(self) -> Running: ...
+
     def run(
         self, statement: SessionStatement, work: Callable[[], T], asked: Asked | None = None
     ) -> T:
@@ -49,6 +54,7 @@ class RunsRows(Protocol):
 class RowStatements:
     def __init__(self, session: RunsRows) -> None:
         self._session = session
+        self._kept: dict[tuple[str, tuple[Type | None, ...]], PreparedStatement] = {}
 
     def prepare(
         self, statement: SessionStatement, types: tuple[Type | None, ...]
@@ -56,7 +62,16 @@ class RowStatements:
         plan = self._session.transaction().plan(statement.text, types)
         writes = plan.write is not None and not plan.explain
         opened = self._open_write if writes else self._open_query
-        return PreparedStatement(statement, types, plan.parameters, columns_of(plan), opened)
+        name = (statement.text, types)
+        kept = self._kept.get(name)
+        if kept is None or kept.plan is not plan or kept.statement is not statement:
+            kept = PreparedStatement(
+                statement, types, plan.parameters, columns_of(plan), opened, plan
+            )
+            while len(self._kept) >= PREPARED_KEPT_MAX:
+                del self._kept[next(iter(self._kept))]
+            self._kept[name] = kept
+        return kept
 
     def _open_query(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
         return QueryPortal(self._session, prepared, values)
@@ -92,7 +107,12 @@ class RowStatements:
         with transaction.prepared(asked.text, asked.types) as (snapshot, plan):
             if prepared is not None:
                 check_same(prepared, plan)
-            written = transaction.write(plan, snapshot, asked.values, self._session.limits())
+            session = self._session
+            written = session.running.in_time(
+                snapshot,
+                plan,
+                lambda: transaction.write(plan, snapshot, asked.values, session.limits()),
+            )
         transaction.did(Step.wrote(asked, written))
         return plan.tag, written
 

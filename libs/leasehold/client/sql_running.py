@@ -1,12 +1,26 @@
-"""The one statement of a session that runs now: how it is ended before its end."""
+"""The one statement of a session that runs now: how it is ended before its end, and what it does
+not do in a hurry."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from typing import Final, TypeVar
 
+from leasehold.adapters.sqlite_brief import is_brief
 from leasehold.adapters.sqlite_query import Limits
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.model.errors import QueryCanceled, RequestTooLarge
+from leasehold.pgwire.session import Waits
 from leasehold.pgwire.wire_errors import Canceled
+from leasehold.schema.types import Type
+from leasehold.sql.query_plan import Lookup, Plans, Prepared
+
+T = TypeVar("T")
+HURRIED_LOOKS_MAX: Final = 1
+"""How often a statement in a hurry may be found still running: some thousand steps of SQLite."""
+HURRIED_ROWS_MAX: Final = 50
 
 
 class Running:
@@ -17,7 +31,40 @@ class Running:
         self._runs = False
         self._cancelled: Exception | None = None
         self._deadline_s: float | None = None
-        self.limits = Limits(stop=self.stopped)
+        self._limits = Limits(stop=self.stopped)
+        self._hurried_limits = Limits(rows_max=HURRIED_ROWS_MAX, stop=self._has_looked)
+        self._looks = 0
+        self.hurried = False
+
+    @property
+    def limits(self) -> Limits:
+        return self._hurried_limits if self.hurried else self._limits
+
+    # ------------------------------------------------------------ in a hurry
+
+    def may_wait(self) -> None:
+        """Before what waits, or takes long: a hurry ends here. Raises Waits."""
+        if self.hurried:
+            raise Waits
+
+    def in_time(self, snapshot: SqliteSnapshot, plan: Prepared, work: Callable[[], T]) -> T:
+        """`work` runs the plan, and is undone when it does not return; in a hurry it is one that
+        surely ends soon, and is ended where it does not. Raises Waits."""
+        if not self.hurried:
+            return work()
+        if not is_brief(snapshot.connection, plan):
+            raise Waits
+        self._looks = 0
+        try:
+            return work()
+        except (QueryCanceled, RequestTooLarge):
+            raise Waits from None
+
+    def _has_looked(self) -> bool:
+        self._looks += 1
+        return self._looks > HURRIED_LOOKS_MAX
+
+    # ------------------------------------------------------------ one statement
 
     def begin(self, limit_s: float) -> None:
         """`limit_s` 0: it has no time limit."""
@@ -46,3 +93,25 @@ class Running:
         if self.stopped():
             return Canceled("canceling statement due to statement timeout")
         return None
+
+
+class SessionPlans:
+    """A node's plans, as a session makes use of them: in a hurry of those that are made."""
+
+    def __init__(self, plans: Plans, running: Running) -> None:
+        self._plans = plans
+        self._running = running
+
+    def get(
+        self,
+        text: str,
+        lookup: Lookup,
+        types: tuple[Type | None, ...] = (),
+        shadowed: frozenset[int] = frozenset(),
+    ) -> Prepared:
+        """As `Plans.get`. Raises Waits."""
+        found = self._plans.kept(text, lookup, types, shadowed)
+        if found is None:
+            self._running.may_wait()
+            found = self._plans.get(text, lookup, types, shadowed)
+        return found

@@ -56,6 +56,8 @@ from leasehold.sql.session_statements import (
 from leasehold.transaction.block import Standing, TransactionActive
 
 T = TypeVar("T")
+HURRIED_CHARS_MAX: Final = 512
+"""Longer texts take their time to be read."""
 _STATUS: Final = {
     Standing.IDLE: Status.IDLE,
     Standing.OPEN: Status.BLOCK,
@@ -105,6 +107,14 @@ class SqlSession:
         return _STATUS[self._block.standing]
 
     @property
+    def hurried(self) -> bool:
+        return self._running.hurried
+
+    @hurried.setter
+    def hurried(self, on: bool) -> None:
+        self._running.hurried = on
+
+    @property
     def settings(self) -> Mapping[str, str]:
         return self._settings.values.told
 
@@ -118,6 +128,8 @@ class SqlSession:
         )
 
     def statements(self, text: str) -> Sequence[SessionStatement]:
+        if len(text) > HURRIED_CHARS_MAX:
+            self._running.may_wait()
         return read_text(text)
 
     def prepare(
@@ -131,6 +143,7 @@ class SqlSession:
             asked = Asked(statement.text, known, ())
             return self.run(statement, lambda: self._rows.prepare(statement, known), asked)
         if isinstance(meaning, CopyIn):
+            self._running.may_wait()
             return self.run(statement, lambda: self._rows.prepare_copy(statement, meaning))
         if isinstance(meaning, SchemaStatement):
             columns = (Column("QUERY PLAN", TEXT),) if meaning.explains else None
@@ -200,6 +213,10 @@ class SqlSession:
     def limits(self) -> Limits:
         return self._running.limits
 
+    @property
+    def running(self) -> Running:
+        return self._running
+
     def transaction(self) -> SqlTransaction:
         return self._block.transaction()
 
@@ -213,6 +230,7 @@ class SqlSession:
         return CommandPortal(lambda: self.run(statement, lambda: self._change(statement)))
 
     def _change(self, statement: SessionStatement) -> Answer:
+        self._running.may_wait()
         meaning = statement.meaning
         assert isinstance(meaning, SchemaStatement)
         if meaning.explains:

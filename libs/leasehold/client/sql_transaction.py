@@ -11,6 +11,7 @@ from leasehold.adapters.sqlite_query import Limits, Rows, run
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_write import Writing, Written, own_rows
 from leasehold.client.replica_reads import Reads
+from leasehold.client.sql_running import SessionPlans
 from leasehold.client.sql_writes import apply
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import RequestTooLarge, StaleVersion
@@ -20,7 +21,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import KNOWN, Type, element_of
 from leasehold.sql.functions_session import with_system
-from leasehold.sql.query_plan import Plans, Prepared
+from leasehold.sql.query_plan import Prepared
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
 
@@ -67,7 +68,7 @@ class SqlTransaction:
     def __init__(
         self,
         reads: Reads,
-        plans: Plans,
+        plans: SessionPlans,
         isolation: Isolation,
         moment: Moment,
         wait_coherent: CoherentWait,

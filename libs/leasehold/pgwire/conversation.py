@@ -3,6 +3,9 @@
 `receive` runs every message that is whole; phases.py says what is run, skipped or refused. What is
 said gathers and is handed to `say` at Sync, Flush and ReadyForQuery, and whenever enough is
 together: `say` may wait, which is how a slow reader slows its own statement and nobody else's.
+
+In a hurry a message that would wait is held as it is, with what its statements have done so far:
+the next `receive` goes on with it, on whichever thread.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from leasehold.pgwire.session import (
     Session,
     SettingChanged,
     Status,
+    Waits,
 )
 from leasehold.pgwire.value_forms import (
     ALL_TEXT,
@@ -66,6 +70,8 @@ from leasehold.pgwire.wire_errors import (
 )
 
 Say = Callable[[bytes], None]
+HURRIED_MESSAGES_MAX: Final = 64
+"""Then others have their turn; so they have once `output_bytes_max` was said."""
 ENDS_ALL: Final = (AdminShutdown, IdleInTransactionTooLong, IdleTooLong)
 """Why a statement may be cancelled that ends the connection, too."""
 
@@ -88,9 +94,15 @@ class Conversation:
         self._objects = NamedObjects(limits)
         self._out: list[bytes] = []
         self._out_bytes = 0
+        self._said_bytes = 0  # in this turn
         self._settings: dict[str, str] = {}
         self._known_settings: dict[str, str] = {}
+        self._held: tuple[Action, int, bytes] | None = None
+        self._begun = False
+        self._resumed = False
         self._queue: deque[Any] = deque()
+        self._running: NamedPortal | None = None  # of a simple Query, from bind to its last row,
+        self._ended: tuple[NamedPortal, str] | None = None  # and from there until its tag is said
         self._simple = False
         self._copy: tuple[NamedPortal, CopyRows] | None = None
         self._extended: dict[int, Callable[[Any], Outcome]] = {
@@ -115,24 +127,49 @@ class Conversation:
         self._say(replies.key_data(process, key))
         self._ready()
 
-    def receive(self, data: bytes) -> None:
-        """Raises ClientGone, and nothing else."""
-        self._framing.feed(data)
+    def receive(self, data: bytes, *, hurried: bool = False) -> Waits | None:
+        """None: every message that is whole was run. `hurried`: this thread is others', too; what
+        comes back says when to call again, with no data, and on what thread. Raises ClientGone."""
+        if data:
+            self._framing.feed(data)
+        self._session.hurried = hurried
+        left = HURRIED_MESSAGES_MAX
+        self._said_bytes = 0
         while self.phase is not Phase.CLOSED:
+            message, self._held = self._held, None
+            self._resumed = message is not None
+            if message is None:
+                try:
+                    message = self._next_message()
+                except ProtocolViolation as error:
+                    self.end(error)
+                    return None
+                if message is None:
+                    return None
+                self.steps += 1
             try:
-                found = self._framing.next_message()
-                if found is None:
-                    return
-                action = TABLE[self.phase].get(found[0], Action.REFUSE)
-                if action is Action.REFUSE:
-                    raise ProtocolViolation(f"message type {chr(found[0])!r} is not expected here")
-            except ProtocolViolation as error:
-                self.end(error)
-                return
-            self.steps += 1
-            outcome = self._act(action, *found)
+                if hurried and message[0] is Action.COPY:
+                    raise Waits
+                outcome = self._act(*message)
+            except Waits as waits:
+                self._held, self._begun = message, waits.begun
+                return waits
             if outcome is not None:
                 self.phase = AFTER[outcome]
+            left -= 1
+            if hurried and (left <= 0 or self._said_bytes > self._limits.output_bytes_max):
+                return Waits(_at_once)
+        return None
+
+    def _next_message(self) -> tuple[Action, int, bytes] | None:
+        """Raises ProtocolViolation."""
+        found = self._framing.next_message()
+        if found is None:
+            return None
+        action = TABLE[self.phase].get(found[0], Action.REFUSE)
+        if action is Action.REFUSE:
+            raise ProtocolViolation(f"message type {chr(found[0])!r} is not expected here")
+        return action, *found
 
     def end(self, error: LeaseholdError | None = None) -> None:
         """The last words, if any: nothing is taken or said after them."""
@@ -147,13 +184,29 @@ class Conversation:
         """Gives back everything; also after ClientGone."""
         self.phase = Phase.CLOSED
         self._copy = None
+        self._close_running()
         self._objects.drop_portals()
         self._session.close()
 
     @property
     def idle(self) -> bool:
         """Does nothing but wait for the client's next batch?"""
-        return self.phase is Phase.READY and not self._framing.left and not self._out
+        return (
+            self.phase is Phase.READY
+            and self._held is None
+            and not self._framing.left
+            and not self._out
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Is there a message to go on with?"""
+        return self._held is not None
+
+    @property
+    def has_begun(self) -> bool:
+        """Does that have to be gone on with, whoever is there to hear of it?"""
+        return self._held is not None and self._begun
 
     @property
     def status(self) -> Status:
@@ -204,7 +257,7 @@ class Conversation:
         """An error is answered, its transaction fails, and the rest of its batch is dropped."""
         try:
             return work(kind, body)
-        except ClientGone:
+        except (ClientGone, Waits):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             self._failed(error)
@@ -220,6 +273,8 @@ class Conversation:
         if not isinstance(error, LeaseholdError):
             self._defect(error)
         copy, self._copy = self._copy, None
+        self._close_running()
+        self._ended = None
         self._queue.clear()
         if copy is not None:
             copy[0].portal.close()
@@ -237,6 +292,8 @@ class Conversation:
     def _query(self, kind: int, body: bytes) -> Outcome:
         if kind == _FUNCTION_CALL:
             raise FeatureNotSupported("function calls by message are not supported: use SELECT")
+        if self._resumed and (self._queue or self._running or self._ended):
+            return self._run_queue()
         query = READERS[kind](body, self._limits)
         assert isinstance(query, Query)
         self._objects.drop_statement("")
@@ -250,26 +307,41 @@ class Conversation:
         return self._run_queue()
 
     def _run_queue(self) -> Outcome:
-        while self._queue:
-            self.steps += 1
-            prepared = self._session.prepare(self._queue.popleft(), ())
-            if prepared.parameters:
-                raise UnknownParameter("there is no parameter $1")
-            statement = NamedStatement(prepared)
-            result = statement.result(ALL_TEXT, self._session.zone)
-            portal = NamedPortal(statement, self._session.bind(prepared, ()), result)
-            if portal.portal.copy is not None:
-                return self._begin_copy(portal)
-            try:
-                if result is not None:
-                    self._say(result.description)
+        """Every step of it may wait, and is then gone on with."""
+        while self._queue or self._running or self._ended:
+            if self._ended is None:
+                portal = self._running
+                if portal is None:
+                    portal = self._run_next()
+                    if portal.portal.copy is not None:
+                        return self._begin_copy(portal)
+                    self._running = portal
+                    if portal.result is not None:
+                        self._say(portal.result.description)
                 tag = self._rows(portal, 0)
-            finally:
-                portal.portal.close()
-            assert tag is not None
-            self._completed(portal, tag)
+                assert tag is not None
+                self._close_running()
+                self._ended = portal, tag
+            self._completed(*self._ended)
+            self._ended = None
         self._ready()
         return Outcome.DONE
+
+    def _run_next(self) -> NamedPortal:
+        self.steps += 1
+        prepared = self._session.prepare(self._queue[0], ())
+        if prepared.parameters:
+            raise UnknownParameter("there is no parameter $1")
+        statement = NamedStatement(prepared)
+        result = statement.result(ALL_TEXT, self._session.zone)
+        portal = NamedPortal(statement, self._session.bind(prepared, ()), result)
+        self._queue.popleft()
+        return portal
+
+    def _close_running(self) -> None:
+        portal, self._running = self._running, None
+        if portal is not None:
+            portal.portal.close()
 
     def _completed(self, portal: NamedPortal, tag: str) -> None:
         """The last statement's transaction ends before its tag is said: the end may be an error."""
@@ -370,7 +442,7 @@ class Conversation:
     def _sync(self) -> None:
         try:
             self._end_batch()
-        except ClientGone:
+        except (ClientGone, Waits):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             self._simple = True  # nothing is skipped after it: this is the Sync
@@ -388,18 +460,18 @@ class Conversation:
 
         A portal that gave exactly `rows_max` rows counts as suspended, as in PostgreSQL.
         """
-        sent = 0
         tag = portal.tag
         portion = self._limits.rows_a_fetch_max
-        while tag is None and not (rows_max and sent == rows_max):
-            wanted = min(portion, rows_max - sent) if rows_max else portion
+        while tag is None and not (rows_max and portal.sent == rows_max):
+            wanted = min(portion, rows_max - portal.sent) if rows_max else portion
             rows, tag = portal.portal.fetch(wanted)
             assert len(rows) <= wanted, "more rows than were asked for"
             if rows:
                 assert portal.result is not None, "rows of a statement without columns"
                 self._say_rows(list(map(portal.result.row, rows)))
-                sent += len(rows)
-        portal.tag = tag
+                portal.sent += len(rows)
+            portal.tag = tag
+        sent, portal.sent = portal.sent, 0
         if rows_max and sent == rows_max:
             return None
         return f"SELECT {sent}" if tag == "SELECT" else tag
@@ -482,7 +554,12 @@ class Conversation:
             data = b"".join(self._out)
             self._out.clear()
             self._out_bytes = 0
+            self._said_bytes += len(data)
             self._hand_over(data)
+
+
+def _at_once(soon: Callable[[], None]) -> None:
+    soon()
 
 
 _SYNC: Final = ord("S")

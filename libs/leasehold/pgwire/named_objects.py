@@ -80,9 +80,9 @@ class NamedStatement:
 
 
 class NamedPortal:
-    """`tag` None: not yet run to its end."""
+    """`tag` None: not yet run to its end. `sent`: rows of the Execute that is under way."""
 
-    __slots__ = ("portal", "result", "statement", "tag")
+    __slots__ = ("portal", "result", "sent", "statement", "tag")
 
     def __init__(
         self, statement: NamedStatement, portal: Portal, result: ResultForm | None
@@ -91,6 +91,7 @@ class NamedPortal:
         self.portal = portal
         self.result = result
         self.tag: str | None = None
+        self.sent = 0
 
 
 class NamedObjects:

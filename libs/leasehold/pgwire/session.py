@@ -14,6 +14,9 @@ Calls, in the order in which they can come; all from one thread at a time, excep
     end_batch()                  at Sync, and after the last statement of a simple Query
     fail()                       once after every error that was answered, whoever raised it
 
+Whoever calls may be in a hurry (`hurried`): others wait for the same thread. Then what would wait,
+or take long, raises `Waits` before anything of it has happened, and is called again the same way.
+
 What counts as one transaction: everything from the end of one batch to the end of the next, unless
 BEGIN makes it a block. `end_batch` outside a block commits; what it raises is the answer. `fail`
 rolls back (outside a block) or makes the block a failed one (status FAILED): then `prepare` and
@@ -28,13 +31,32 @@ and is answered as XX000.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
 from leasehold.pgwire.copy_format import CopyFormat
 from leasehold.pgwire.wire_types import WireType
+
+
+class Waits(Exception):
+    """Raised of a call in a hurry. `until` None: call again where waiting holds up nobody; else
+    `until(soon)` has `soon` called, by any thread, when it is worth calling again, and after
+    `timeout_s` it is at the latest. `begun`: it has to be called again, even if nobody is there to
+    hear of it."""
+
+    def __init__(
+        self,
+        until: Callable[[Callable[[], None]], None] | None = None,
+        timeout_s: float = 60.0,
+        *,
+        begun: bool = False,
+    ) -> None:
+        super().__init__()
+        self.until = until
+        self.timeout_s = timeout_s
+        self.begun = begun
 
 
 class Status(Enum):
@@ -146,6 +168,9 @@ Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed
 
 class Session(Protocol):
     """One client's. Made when the client was let in; `close` is the last call."""
+
+    hurried: bool
+    """Set before calls by whoever makes them; only then `Waits` is raised."""
 
     @property
     def status(self) -> Status: ...

@@ -145,6 +145,22 @@ class Plans:
         self._kept_max = kept_max
         self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[_Kept]] = OrderedDict()
 
+    def kept(
+        self,
+        text: str,
+        lookup: Lookup,
+        types: tuple[Type | None, ...] = (),
+        shadowed: frozenset[int] = frozenset(),
+    ) -> Prepared | None:
+        """None: it would have to be made."""
+        name = (text, types)
+        for variant in self._kept.get(name, ()):
+            if variant.holds(lookup, shadowed):
+                with suppress(KeyError):  # another thread may have made room meanwhile
+                    self._kept.move_to_end(name)
+                return variant.prepared
+        return None
+
     def get(
         self,
         text: str,
@@ -152,14 +168,11 @@ class Plans:
         types: tuple[Type | None, ...] = (),
         shadowed: frozenset[int] = frozenset(),
     ) -> Prepared:
+        found = self.kept(text, lookup, types, shadowed)
+        if found is not None:
+            return found
         name = (text, types)
         kept = self._kept.get(name)
-        if kept is not None:
-            for variant in kept:
-                if variant.holds(lookup, shadowed):
-                    with suppress(KeyError):  # another thread may have made room meanwhile
-                        self._kept.move_to_end(name)
-                    return variant.prepared
         made = prepare(text, lookup, types, shadowed)
         own = frozenset(d.table_id for d in made.tables.values()) & shadowed
         self._kept[name] = [_Kept(made, own), *(kept or ())][:VARIANTS_MAX]

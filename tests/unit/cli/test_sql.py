@@ -19,7 +19,6 @@ import pytest
 from leasehold.adapters.pgwire_settings import PgwireSettings, users
 from leasehold.adapters.sql_address import SqlAddress
 from leasehold.adapters.sql_connection import SqlConnection
-from leasehold.adapters.sqlite_query import Rows
 from leasehold.cli.main import main
 from leasehold.cli.sql_script import Statement, error_words, split, whole
 from leasehold.client.dev import DevDatabase
@@ -386,10 +385,10 @@ def test_an_interrupt_stops_the_statement_and_not_the_command(
     main_thread = threading.main_thread().ident
     assert main_thread is not None
 
-    def begun(self: QueryPortal) -> Rows:
+    def begun(self: QueryPortal, rows_max: int) -> list[tuple[Any, ...]]:
         """The signal comes while the statement runs."""
         signal.pthread_kill(main_thread, signal.SIGINT)
-        return begin(self)
+        return begin(self, rows_max)
 
     environment.setattr(QueryPortal, "_begin", begun)
     before = signal.getsignal(signal.SIGINT)

@@ -36,6 +36,7 @@ from leasehold.pgwire.session import (
     SettingChanged,
     Status,
     TimeLimits,
+    Waits,
 )
 from leasehold.pgwire.value_decoding import input_of
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
@@ -104,6 +105,7 @@ class Shared:
     fetched: int = 0
     version: int = 1
     time_limits: TimeLimits = TimeLimits()
+    reluctant: Callable[[], bool] = lambda: False
 
 
 def type_named(text: str) -> WireType:
@@ -132,21 +134,22 @@ class SmallPortal:
         self,
         prepared: SmallPrepared,
         values: Sequence[Any],
-        open_portals: set[int],
-        shared: Shared,
+        session: SmallSession,
     ) -> None:
-        self._prepared, self._values, self._shared = prepared, values, shared
+        self._prepared, self._values, self._shared = prepared, values, session.shared
+        self._session = session
         self._rows: Iterator[Sequence[Any]] | None = None
         self._ahead: list[Sequence[Any]] = []  # one, to know the end as soon as it is there
         self._tag = ""
-        self._open = open_portals
-        open_portals.add(id(self))
+        self._open = session.open_portals
+        self._open.add(id(self))
 
     @property
     def copy(self) -> CopyTarget | None:
         return self._prepared.copy
 
     def fetch(self, rows_max: int) -> Fetched:
+        self._session.may_wait(self._rows is not None)
         if self._rows is None:
             self._rows, self._tag = self._prepared.run(self._values)
         rows = [*self._ahead, *islice(self._rows, rows_max + 1 - len(self._ahead))]
@@ -176,6 +179,7 @@ class SmallSession:
     def __init__(self, shared: Shared, user: str = "leasehold", name: str = "") -> None:
         self.shared = shared
         shared.opened += 1
+        self.hurried = False
         self.status = Status.IDLE
         self.settings: dict[str, str] = {**SETTINGS, "session_authorization": user}
         if name:
@@ -195,6 +199,7 @@ class SmallSession:
     # --- the port ----------------------------------------------------------------------------
 
     def statements(self, text: str) -> Sequence[str]:
+        self.may_wait(False)
         pieces = [""]
         for piece in _PIECES.split(text):
             if piece == ";":
@@ -209,6 +214,7 @@ class SmallSession:
         return found
 
     def prepare(self, statement: str, types: Sequence[WireType | None]) -> SmallPrepared:
+        self.may_wait(False)
         self.calls.append(f"prepare {statement}")
         word = re.split(r"\W", statement.lower(), maxsplit=1)[0]
         exits = word in ("commit", "end", "rollback", "abort")
@@ -221,16 +227,18 @@ class SmallSession:
         return prepared
 
     def bind(self, prepared: SmallPrepared, values: Sequence[Any]) -> Portal:
+        self.may_wait(False)
         self.recheck(prepared)
         if prepared.text == "select 1/0":  # which is found out while it is planned
             raise DivisionByZero("division by zero")
-        return SmallPortal(prepared, values, self.open_portals, self.shared)
+        return SmallPortal(prepared, values, self)
 
     def recheck(self, prepared: SmallPrepared) -> None:
         if "changing" in prepared.text and prepared.version != self.shared.version:
             raise CachedResultChanged("cached plan must not change result type")
 
     def end_batch(self) -> None:
+        self.may_wait(False)
         self.calls.append("end_batch")
         if self.status is Status.IDLE and self._db.in_transaction:
             self._db.execute("COMMIT")
@@ -375,7 +383,14 @@ class SmallSession:
         self._begin()
         return SmallPrepared(text, (), None, run, copy=target)
 
+    def may_wait(self, surely: bool = True) -> None:
+        """In a hurry what surely waits is called again by a worker, and so is what `reluctant` says
+        so of."""
+        if self.hurried and (surely or self.shared.reluctant()):
+            raise Waits
+
     def _wait(self) -> tuple[Iterator[Any], str]:
+        self.may_wait()
         self.shared.waiting.set()
         assert self.shared.release.wait(60), "nobody let it go on"
         if self._cancelled is not None:

@@ -6,6 +6,8 @@ from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
 from tests.unit.pgwire.small_session import Shared, SmallSession
 
+HURRIED_CALLS = 5
+
 
 class Talk:
     """`defects`: exceptions that are not of the tree; a test that expects none checks it."""
@@ -25,4 +27,15 @@ class Talk:
         before = len(self.said)
         for message in messages:
             self.conversation.receive(message)
+        return b"".join(self.said[before:])
+
+    def send_hurried(self, *messages: bytes) -> bytes:
+        """The same, where every call may have to be made again: in a hurry some times, then not."""
+        before = len(self.said)
+        for message in messages:
+            waits = self.conversation.receive(message, hurried=True)
+            for left in range(HURRIED_CALLS, 0, -1):
+                if waits is not None:
+                    waits = self.conversation.receive(b"", hurried=left > 1)
+            assert waits is None
         return b"".join(self.said[before:])

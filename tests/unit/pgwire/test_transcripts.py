@@ -6,8 +6,11 @@ bytes, and message by message.
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from tests.unit.pgwire.small_session import Shared
 from tests.unit.pgwire.talk import Talk
 from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
 from tests.unit.pgwire.wire_words import said
@@ -28,6 +31,26 @@ def test_answers_are_those_of_postgresql(transcript: Transcript, way: str) -> No
     talk.conversation.close()
     assert not talk.session.open_portals
     assert talk.shared.closed == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
+def test_in_a_hurry_a_message_is_gone_on_with_where_it_was(
+    transcript: Transcript, seed: int
+) -> None:
+    """Any call of the session may wait; seed 0: each one does, the first time."""
+    chance = random.Random(seed)
+    before = [False]
+
+    def reluctant() -> bool:
+        before[0] = (not before[0]) if seed == 0 else chance.random() < 0.5
+        return before[0]
+
+    talk = Talk(shared=Shared(reluctant=reluctant))
+    assert " ".join(said(talk.send_hurried(b"".join(transcript.messages)))) == transcript.answer
+    assert not talk.defects
+    talk.conversation.close()
+    assert not talk.session.open_portals
 
 
 def test_every_scenario_of_the_design_has_a_transcript() -> None:

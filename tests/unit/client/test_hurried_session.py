@@ -1,0 +1,353 @@
+"""Goal: on the thread that all clients share a session does what surely ends soon, and nothing
+else; what it does not do there has not happened, and comes out the same when it is asked again.
+
+Method: sessions on a whole database in this process; the one who asks is in a hurry, as the
+listener's loop is.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from leasehold.adapters.pgwire_settings import PgwireSettings
+from leasehold.client import sql_commit
+from leasehold.client.dev import DevDatabase
+from leasehold.client.dev_node import DevNode
+from leasehold.client.pending import Pending, standing_of
+from leasehold.client.sql_listener import SqlListener
+from leasehold.client.sql_running import HURRIED_ROWS_MAX, Running
+from leasehold.model.errors import OutcomeUnknown
+from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.pgwire.session import Status, Waits
+from tests.unit.client.sql_client import SqlClient
+
+WAIT_S = 60
+ROWS = 4 * HURRIED_ROWS_MAX
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
+    dev = DevDatabase(Path(tmp_path_factory.mktemp("hurried")))
+    dev.wait_ready()
+    client = SqlClient(dev)
+    client.ask("create table t (id int primary key, g int, note text)")
+    client.ask(f"insert into t select n, n / 10, 'note ' || n from generate_series(1, {ROWS}) n")
+    client.ask("create index by_g on t (g)")
+    client.session.close()
+    yield dev
+    dev.close()
+
+
+@pytest.fixture
+def client(database: DevDatabase) -> Iterator[SqlClient]:
+    made = SqlClient(database)
+    yield made
+    made.session.close()
+
+
+def hurried(client: SqlClient, text: str) -> list[Any]:
+    """Its rows. Raises Waits."""
+    session = client.session
+    session.hurried = True
+    try:
+        rows = []
+        for statement in session.statements(text):
+            rows = client.run(session.prepare(statement, ()), portion=10_000)
+        session.end_batch()
+        return rows
+    finally:
+        session.hurried = False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 1",
+        "select note from t where id = 7",
+        "select id + 1, note from t where id in (7, 8)",
+        "select id from t where g = 7 order by id",
+        "select t.note from t join t u on u.id = t.g where t.id = 20",
+        "select count(*) from t where id between 5 and 8",
+        "begin; select g from t where id = 3; commit",
+        "show timezone",
+    ],
+)
+def test_what_is_found_by_key_is_done_at_once(client: SqlClient, text: str) -> None:
+    wanted = client.ask(text)
+    assert hurried(client, text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select id from t order by id",
+        "select count(*) from t",
+        "select count(*) from t a, t b, t c where a.id = b.g",
+        f"select id from t where id <= {HURRIED_ROWS_MAX + 1} order by id",
+        f"select count(u.g) from t join t u on u.id > t.id where t.id <= {ROWS}",
+        "select repeat(note, 2) from t where id = 7",
+        "select n from generate_series(1, 3) n",
+        "with recursive n (i) as (select 1 union all select i + 1 from n) select i from n limit 3",
+        "explain select 1",
+        f"select '{'long ' * 200}'",
+        "insert into t (id) select 1 where false",
+        "update t set g = g where note = 'note 7'",
+        f"update t set g = g where id < {ROWS}",
+    ],
+)
+def test_what_may_take_long_is_left_to_others(client: SqlClient, text: str) -> None:
+    session = client.session
+    wanted = client.ask(text) if text.startswith(("select", "with", "explain")) else []
+    session.prepare(session.statements(text)[0], ())  # its plan is known, then
+    session.fail()
+    with pytest.raises(Waits):
+        hurried(client, text)
+    session.fail()
+    if wanted:
+        assert client.ask(text) == wanted
+
+
+def test_a_statement_that_nobody_has_prepared_yet_is_left_to_others(client: SqlClient) -> None:
+    text = "select note as n from t where id = 8"
+    with pytest.raises(Waits):
+        hurried(client, text)
+    assert client.ask(text) == hurried(client, text) == [("note 8",)]
+
+
+def test_schema_changes_and_copy_are_left_to_others(client: SqlClient) -> None:
+    for text in ("create table u (id int primary key)", "copy t from stdin"):
+        with pytest.raises(Waits):
+            hurried(client, text)
+
+
+def test_a_read_waits_for_coherence_elsewhere(
+    client: SqlClient, database: DevDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C2: it may be a moment until the node has its lease again."""
+    text = "select note from t where id = 7"
+    client.ask(text)
+    node = database.sql_node("r1")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(node), "coherent", property(lambda self: False))
+        with pytest.raises(Waits):
+            hurried(client, text)
+    assert hurried(client, text) == [("note 7",)]
+
+
+def test_rows_after_the_first_portion_are_left_to_others(client: SqlClient) -> None:
+    text = "select id from t where g = 7 order by id"
+    wanted = client.ask(text)
+    session = client.session
+    (statement,) = session.statements(text)
+    session.hurried = True
+    portal = session.bind(session.prepare(statement, ()), ())
+    with pytest.raises(Waits):
+        portal.fetch(2)
+    session.hurried = False
+    assert [*portal.fetch(2).rows, *portal.fetch(100).rows] == wanted
+    portal.close()
+
+
+class Answers:
+    """Requests that sessions have sent and that are answered when the test says so."""
+
+    def __init__(self, database: DevDatabase, patch: pytest.MonkeyPatch) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self.waiting: list[tuple[ChangeRequest, Pending]] = []
+        self.sent = threading.Event()
+        patch.setattr(DevNode, "send", lambda node, request: self._send(request))
+
+    def _send(self, request: ChangeRequest) -> Pending:
+        pending = Pending(request.id, "", b"", request.on_conflict, self._lock, lambda _: None)
+        self.waiting.append((request, pending))
+        self.sent.set()
+        return pending
+
+    def give(self) -> Outcome:
+        request, pending = self.waiting.pop(0)
+        outcome = self._database.submit(request, WAIT_S)
+        with self._lock:
+            pending.settle(standing_of(outcome), outcome)
+        return outcome
+
+
+@pytest.fixture
+def answers(database: DevDatabase, monkeypatch: pytest.MonkeyPatch) -> Answers:
+    return Answers(database, monkeypatch)
+
+
+def note(client: SqlClient, key: int) -> Any:
+    return client.ask(f"select note from t where id = {key}")[0][0]
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_a_commit_goes_on_when_its_answer_is_there(
+    client: SqlClient, answers: Answers, block: bool
+) -> None:
+    key = 20 + block
+    text = f"update t set note = note || '!' where id = {key}"
+    session = client.session
+    if block:
+        client.ask("begin")
+    client.run(session.prepare(session.statements(text)[0], ()))
+    session.hurried = True
+    (commit,) = session.statements("commit")
+
+    def ends() -> None:
+        if block:
+            session.bind(session.prepare(commit, ()), ()).fetch(1)
+        else:
+            session.end_batch()
+
+    for _ in range(3):
+        with pytest.raises(Waits) as waits:
+            ends()
+        assert waits.value.begun
+    assert waits.value.until is not None
+    assert len(answers.waiting) == 1, "it is sent once"
+    assert session.status is (Status.BLOCK if block else Status.IDLE)
+    called = threading.Event()
+    waits.value.until(called.set)
+    assert not called.is_set()
+    assert answers.give().lsn
+    assert called.is_set()
+    ends()
+    assert session.status is Status.IDLE
+    session.hurried = False
+    assert note(client, key) == f"note {key}!"
+
+
+def test_a_commit_that_was_refused_runs_again_elsewhere(
+    client: SqlClient, answers: Answers, database: DevDatabase
+) -> None:
+    session = client.session
+    (update,) = session.statements("update t set g = g + 1 where id = 23")
+    client.run(session.prepare(update, ()))
+    session.hurried = True
+    with pytest.raises(Waits):
+        session.end_batch()
+    row = {"table": "t", "op": "update", "key": [23], "values": {"g": 100}}
+    assert database.ask(row).committed
+    assert not answers.give().lsn, "the row is another one now"
+    with pytest.raises(Waits) as waits:
+        session.end_batch()
+    assert waits.value.begun
+    assert waits.value.until is None
+    session.hurried = False
+    session.end_batch()
+    assert client.ask("select g from t where id = 23") == [(101,)]
+
+
+def test_an_answer_that_does_not_come_is_said_after_the_whole_time(
+    client: SqlClient, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = client.session
+    (update,) = session.statements("update t set g = g where id = 22")
+    client.run(session.prepare(update, ()))
+    session.hurried = True
+    with pytest.raises(Waits) as waits:
+        session.end_batch()
+    assert waits.value.timeout_s == sql_commit.COMMIT_TIMEOUT_S
+    monkeypatch.setattr(sql_commit, "COMMIT_TIMEOUT_S", 0.0)
+    session.hurried = False
+    with pytest.raises(OutcomeUnknown):
+        session.end_batch()
+    session.fail()
+    answers.give()
+
+
+def listening(database: DevDatabase) -> tuple[SqlListener, dict[str, Any]]:
+    listener = SqlListener(database.sql_node("r1"), PgwireSettings())
+    given: dict[str, Any] = {"host": "127.0.0.1", "port": listener.port, "user": "me"}
+    given |= {"dbname": database.sql_node("r1").database, "autocommit": True}
+    return listener, given
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_commit_that_waits_holds_up_nobody(
+    database: DevDatabase, answers: Answers, leaves: bool
+) -> None:
+    """Nor is it dropped when its client leaves: what it has pinned it keeps to its end (D8)."""
+    listener, given = listening(database)
+    text = "update t set note = %s where id = 30"
+    key = [f"the {'last' if leaves else 'first'}"]
+    try:
+        with psycopg.connect(**given) as quick, psycopg.connect(**given) as writer:
+            writer.execute("select 1")
+            done = threading.Thread(target=lambda: _swallowed(lambda: writer.execute(text, key)))
+            done.start()
+            # The first of a text is a worker's, which waits for its answer itself.
+            done.join(WAIT_S)
+            done = threading.Thread(target=lambda: _swallowed(lambda: writer.execute(text, key)))
+            done.start()
+            assert answers.sent.wait(WAIT_S)
+            assert quick.execute("select g from t where id = 30").fetchone() == (3,)
+            if leaves:
+                with socket.socket(fileno=os.dup(writer.pgconn.socket)) as connection:
+                    connection.shutdown(socket.SHUT_RDWR)
+                done.join(WAIT_S)
+            assert answers.give().lsn
+            done.join(WAIT_S)
+            assert quick.execute("select note from t where id = 30").fetchone() == tuple(key)
+    finally:
+        listener.close()
+
+
+def _swallowed(work: Callable[[], Any]) -> None:
+    with suppress(psycopg.Error):
+        work()
+
+
+def test_a_slow_statement_stops_neither_other_clients_nor_the_log(
+    database: DevDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is held in the middle of its run until the others have had their answers."""
+    runs, release = threading.Event(), threading.Event()
+
+    def held(running: Running) -> bool:
+        runs.set()
+        assert release.wait(WAIT_S), "the others had to wait for it"
+        return False
+
+    monkeypatch.setattr(Running, "stopped", held)
+    listener, given = listening(database)
+    found: list[Any] = []
+
+    def beside() -> None:
+        with psycopg.connect(**given) as quick:
+            found.append(quick.execute("select note from t where id = 7").fetchone())
+            assert database.ask(
+                {"table": "t", "op": "update", "key": [7], "values": {"note": "new"}}
+            ).committed
+            found.append(quick.execute("select note from t where id = 7").fetchone())
+
+    try:
+        with psycopg.connect(**given) as slow:
+            text = "select count(*) from t a, t b where a.note < b.note"
+            release.set()
+            slow.execute(text)  # its plan is known, then
+            release.clear()
+            runs.clear()
+            scan = threading.Thread(target=lambda: found.append(slow.execute(text).fetchone()))
+            scan.start()
+            assert runs.wait(WAIT_S)
+            other = threading.Thread(target=beside)
+            other.start()
+            other.join(WAIT_S)
+            assert found == [("note 7",), ("new",)]
+            release.set()
+            scan.join(WAIT_S)
+            assert len(found) == 3
+    finally:
+        release.set()
+        listener.close()
