@@ -14,6 +14,7 @@ import pytest
 from leasehold.schema.array_value import stored_form
 from leasehold.sql.catalog_rows import SystemCatalog
 from leasehold.sql.catalog_shape import RELATIONS
+from leasehold.sql.catalog_text import format_type
 from tests.integration.postgres_server import postgres_server
 from tests.unit.sql.described_tables import DDL, FOREIGN_KEY_INDEX, QUERIES, described, ours
 
@@ -71,14 +72,14 @@ def test_relations_have_the_columns_of_postgresql(client: Client, schema: str, n
 
 
 def test_functions_tell_the_same(client: Client, catalog: SystemCatalog) -> None:
-    tell = catalog.functions()
     indexes = client.execute(
         "select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from"
         " pg_index where indrelid in ('flights'::regclass, 'legs'::regclass)"
     ).fetchall()
     for name, text in indexes:
-        made = tell["pg_get_indexdef"](catalog.relation_oid(name))
-        assert bare(made) == bare(text), name
+        oid = catalog.relation_oid(name)
+        assert oid is not None
+        assert bare(catalog.index_text(oid) or "") == bare(text), name
     constraints = client.execute(
         "select conname, pg_get_constraintdef(oid, true) from"
         " pg_constraint where connamespace = 2200"
@@ -102,11 +103,11 @@ def test_functions_tell_the_same(client: Client, catalog: SystemCatalog) -> None
         (18, -1),
     ]:
         (text,) = client.execute("select format_type(%s, %s)", (oid, modifier)).fetchone() or ("",)
-        assert tell["format_type"](oid, modifier) == text, oid
+        assert format_type(oid, modifier) == text, oid
     for name in ("int4", "integer", "varchar", "character varying", "_int4", "nothing"):
         row = client.execute("select to_regtype(%s)::oid", (name,)).fetchone()
         assert row is not None
-        assert tell["to_regtype"](name) == row[0], name
+        assert catalog.type_oid(name) == row[0], name
 
 
 def bare(text: str) -> str:

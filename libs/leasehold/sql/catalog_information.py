@@ -33,8 +33,11 @@ def information_rows(catalog: SystemCatalog, name: str) -> Iterator[Row]:
         "columns": _columns,
         "table_constraints": _table_constraints,
         "key_column_usage": _key_column_usage,
+        "constraint_column_usage": _constraint_column_usage,
+        "referential_constraints": _referential_constraints,
+        "check_constraints": _check_constraints,
     }
-    return made[name](catalog)
+    return made[name](catalog) if name in made else iter(())
 
 
 def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
@@ -125,6 +128,42 @@ def _key_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
                     "ordinal_position": place,
                     "position_in_unique_constraint": place if entry.kind == "f" else None,
                 }
+
+
+def _constraint_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
+    """The columns that a constraint looks at; of a foreign key those that it refers to."""
+    for entry in catalog.constraints:
+        table, columns = entry.table, entry.columns
+        if entry.parent is not None:
+            table, columns = entry.parent, entry.parent_columns
+        for element in columns:
+            yield {
+                **_in_schema("table", catalog, table.name),
+                "column_name": table.by_id[element].name,
+                **_in_schema("constraint", catalog, entry.name),
+            }
+
+
+def _referential_constraints(catalog: SystemCatalog) -> Iterator[Row]:
+    keys = {entry.rests_on: entry.name for entry in catalog.constraints if entry.kind in "pu"}
+    for entry in catalog.constraints:
+        if entry.kind == "f":
+            yield {
+                **_in_schema("constraint", catalog, entry.name),
+                **_in_schema("unique_constraint", catalog, keys.get(entry.rests_on, "")),
+                "match_option": "NONE",
+                "update_rule": "NO ACTION",
+                "delete_rule": "NO ACTION",
+            }
+
+
+def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
+    for entry in catalog.constraints:
+        if entry.kind == "c":
+            yield {
+                **_in_schema("constraint", catalog, entry.name),
+                "check_clause": f"({entry.expression})",
+            }
 
 
 def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:

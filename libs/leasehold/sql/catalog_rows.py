@@ -19,8 +19,9 @@ from leasehold.schema.types import Type
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
 from leasehold.sql.catalog_information import information_rows
-from leasehold.sql.catalog_names import SYSTEM_NAMES, CatalogNames
+from leasehold.sql.catalog_names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.sql.catalog_system import is_view, system_rows
 
 Row = Mapping[str, Any]
 
@@ -66,8 +67,16 @@ class ConstraintEntry(NamedTuple):
 class SystemCatalog:
     """What a database looks like to its clients, at one version of each of its tables."""
 
-    def __init__(self, tables: Iterable[Descriptor], database: str, user: str) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Descriptor],
+        database: str,
+        user: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings`: of the session that asks."""
         self.database, self.user = database, user
+        self.settings = settings or {}
         self.tables = sorted(
             (table for table in tables if table.state in READABLE), key=lambda table: table.name
         )
@@ -75,36 +84,39 @@ class SystemCatalog:
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
         """Rows of one of RELATIONS, values for all of its columns."""
         relation = RELATIONS[schema, name]
-        return [relation.whole(row) for row in self._rows_of(schema, name)]
+        made = [relation.whole(row) for row in self._rows_of(schema, name)]
+        return [*made, *system_rows(name)] if schema == PG_CATALOG else made
 
     @cached_property
     def names(self) -> CatalogNames:
         return CatalogNames(self)
 
-    # --- functions ---------------------------------------------------------------------------
+    # --- what functions tell ----------------------------------------------------------------
 
-    def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """By name; NULL is None. Each takes the arguments that PostgreSQL's takes."""
-        return {
-            "format_type": text.format_type,
-            "pg_table_is_visible": lambda oid: oid in self._names,
-            "pg_type_is_visible": lambda oid: True,
-            "pg_collation_is_visible": lambda oid: True,
-            "pg_get_userbyid": lambda oid: self.user if oid == oids.OWNER else f"unknown ({oid})",
-            "pg_get_expr": lambda expression, relation, pretty=False: expression,
-            "pg_get_indexdef": self._index_text,
-            "pg_get_constraintdef": lambda oid, pretty=False: self._definitions.get(oid),
-            "pg_relation_is_publishable": lambda oid: False,
-            "pg_encoding_to_char": lambda number: "UTF8" if number == _UTF8 else "",
-            "pg_get_triggerdef": lambda oid, pretty=False: None,
-            "pg_get_statisticsobjdef_columns": lambda oid: None,
-            "obj_description": lambda oid, relation=None: None,
-            "col_description": lambda oid, number: None,
-            "shobj_description": lambda oid, relation: None,
-            "pg_get_serial_sequence": lambda table, column: None,
-            "to_regclass": self.relation_oid,
-            "to_regtype": self.type_oid,
-        }
+    def index_text(self, oid: int, column: int = 0) -> str | None:
+        """CREATE INDEX …, or what stands in the key at `column`, from 1."""
+        for table, index, name, found in self.indexes:
+            if found == oid:
+                keys = text.index_keys(table, index)
+                if not column:
+                    return text.index_text(table, index, name)
+                return keys[column - 1] if column <= len(keys) else ""
+        return None
+
+    def definition(self, oid: int) -> str | None:
+        """Of a constraint."""
+        return self._definitions.get(oid)
+
+    def user_name(self, oid: int) -> str:
+        return self.user if oid == oids.OWNER else f"unknown (OID={oid})"
+
+    def is_visible(self, oid: int) -> int | None:
+        """Does its bare name mean this relation? None: it is none."""
+        if oid in SYSTEM_NAMES:
+            return int(SYSTEM_NAMES[oid][0] == PG_CATALOG)
+        if oid not in self._names:
+            return None
+        return int((PG_CATALOG, self._names[oid]) not in SYSTEM_OIDS)
 
     def relation_oid(self, name: str) -> int | None:
         """Of a table or an index; None: there is none."""
@@ -157,15 +169,6 @@ class SystemCatalog:
     def _definitions(self) -> dict[int, str]:
         return {entry.oid: entry.definition for entry in self.constraints}
 
-    def _index_text(self, oid: int, column: int = 0, pretty: bool = False) -> str | None:
-        for table, index, name, found in self.indexes:
-            if found == oid:
-                keys = text.index_keys(table, index)
-                if not column:
-                    return text.index_text(table, index, name)
-                return keys[column - 1] if column <= len(keys) else ""
-        return None
-
     def _constraints_of(self, table: Descriptor) -> Iterator[ConstraintEntry]:
         for _, index, name, oid in self.indexes_of(table):
             if index is None:
@@ -216,6 +219,11 @@ class SystemCatalog:
             "pg_collation": lambda: [_COLLATION],
             "pg_database": lambda: [{**_DATABASE, "datname": self.database}],
             "pg_roles": lambda: [{**_ROLE, "rolname": self.user}],
+            "pg_user": lambda: [{**_USER, "usename": self.user}],
+            "pg_tablespace": lambda: _TABLESPACES,
+            "pg_tables": self._tables,
+            "pg_indexes": self._index_definitions,
+            "pg_settings": self._settings,
         }
         return made[name]() if name in made else ()
 
@@ -248,6 +256,34 @@ class SystemCatalog:
                 "relkind": "i",
                 "relreplident": "n",
                 "relnatts": len(_index_columns(table, index)),
+            }
+
+    def _tables(self) -> Iterator[Row]:
+        common = {"tableowner": self.user, "hastriggers": 0, "rowsecurity": 0}
+        for table in self.tables:
+            keys = any(c.kind == "f" and table in (c.table, c.parent) for c in self.constraints)
+            indexed = int(any(True for _ in self.indexes_of(table)))
+            named = {"schemaname": "public", "tablename": table.name}
+            yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
+        for schema, name in SYSTEM_OIDS:
+            if not is_view(name):
+                yield {**common, "schemaname": schema, "tablename": name, "hasindexes": 0}
+
+    def _index_definitions(self) -> Iterator[Row]:
+        for table, _, name, oid in self.indexes:
+            named = {"schemaname": "public", "tablename": table.name, "indexname": name}
+            yield {**named, "indexdef": self.index_text(oid)}
+
+    def _settings(self) -> Iterator[Row]:
+        for name, value in self.settings.items():
+            yield {
+                "name": name,
+                "setting": value,
+                "context": "user",
+                "vartype": "string",
+                "source": "session",
+                "reset_val": value,
+                "pending_restart": 0,
             }
 
     def _attributes(self) -> Iterator[Row]:
@@ -416,6 +452,11 @@ _DATABASE: Final[Row] = {
     "datcollate": "C.UTF-8",
     "datctype": "C.UTF-8",
 }
+_USER: Final[Row] = {"usesysid": oids.OWNER, "usecreatedb": 1, "usesuper": 1}
+_TABLESPACES: Final[tuple[Row, ...]] = (
+    {"oid": 1663, "spcname": "pg_default", "spcowner": oids.OWNER},
+    {"oid": 1664, "spcname": "pg_global", "spcowner": oids.OWNER},
+)
 _ROLE: Final[Row] = {
     "oid": oids.OWNER,
     "rolsuper": 1,

@@ -13,6 +13,7 @@ from leasehold.pgwire.session import Column
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.array_value import stored_form
 from leasehold.schema.types import Type, element_of
+from leasehold.sql.catalog_shape_more import INFORMATION_MORE, PG_CATALOG_MORE
 
 PG_CATALOG: Final = "pg_catalog"
 INFORMATION_SCHEMA: Final = "information_schema"
@@ -227,7 +228,10 @@ def _type(name: str) -> WireType:
 
 RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {
     (schema, name): _relation(schema, name, text)
-    for schema, texts in ((PG_CATALOG, _CATALOG), (INFORMATION_SCHEMA, _INFORMATION))
+    for schema, texts in (
+        (PG_CATALOG, {**_CATALOG, **PG_CATALOG_MORE}),
+        (INFORMATION_SCHEMA, {**_INFORMATION, **INFORMATION_MORE}),
+    )
     for name, text in texts.items()
 }
 """By schema and name."""

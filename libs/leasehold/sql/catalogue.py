@@ -21,6 +21,7 @@ from leasehold.sql import (
     functions_any,
     functions_array,
     functions_bytes,
+    functions_catalog,
     functions_json,
     functions_moment,
     functions_number,
@@ -48,8 +49,9 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 _MODULES: Final[tuple[Any, ...]] = (
-    *(arithmetic, comparisons, functions_any, functions_array, functions_bytes, functions_json),
-    *(functions_moment, functions_number, functions_pattern, functions_session, functions_text),
+    *(arithmetic, comparisons, functions_any, functions_array, functions_bytes, functions_catalog),
+    *(functions_json, functions_moment, functions_number, functions_pattern, functions_session),
+    *(functions_text,),
     *(moment_arithmetic, moment_fields),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(

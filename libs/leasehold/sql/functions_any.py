@@ -181,6 +181,27 @@ def _build_object(kinds: Kinds) -> Function | None:
     return Function("jsonb_build_object", known, JSONB, compute, strict=False)
 
 
+def _build_json(kinds: Kinds) -> Function | None:
+    """json keeps its members as they are given, and is written with blanks around the colon."""
+    object_of = _build_object(kinds)
+    assert object_of is not None
+    known = object_of.arguments
+    texts = [_shown(kind) for kind in known[::2]]
+    makes = [json_of(kind) for kind in known[1::2]]
+
+    def compute(*values: Any) -> str:
+        object_of.compute(*values)  # for what it refuses
+        pairs = zip(texts, makes, values[::2], values[1::2], strict=True)
+        written = [
+            f"{json_value.text_of(text(name))} :"
+            f" {json_value.text_of(None if value is None else make(value))}"
+            for text, make, name, value in pairs
+        ]
+        return f"{{{', '.join(written)}}}"
+
+    return Function("json_build_object", known, Type("json"), compute, strict=False)
+
+
 # ------------------------------------------------------------------ char(n)
 
 
@@ -199,6 +220,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": _build_array,
     "jsonb_build_object": _build_object,
+    "json_build_object": _build_json,
     "octet_length": _octets,
 }
 """By name: a function for the types of a call, None where it is none of theirs."""

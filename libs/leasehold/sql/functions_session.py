@@ -55,7 +55,7 @@ def with_system(
 ) -> Moment:
     """The same moment for one statement on a snapshot that has these tables."""
     caller = _caller(moment)
-    system = System(tables, caller.database, caller.user, of_node)
+    system = System(tables, caller.database, caller.user, caller.settings, of_node)
     return CallersMoment.of(moment.now_us, moment.seed, caller, system)
 
 

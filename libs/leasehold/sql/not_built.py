@@ -34,9 +34,7 @@ FUNCTIONS: Final = {
         ("trim_array", "array_sample", "array_shuffle", "parse_ident"),
         "it is not supported: slices a[1:2] and string_to_array are",
     ),
-    **dict.fromkeys(
-        ("to_json", "json_build_object", "json_build_array", "row_to_json", "json_typeof"), _JSON
-    ),
+    **dict.fromkeys(("to_json", "json_build_array", "row_to_json", "json_typeof"), _JSON),
     **dict.fromkeys(("nextval", "currval", "lastval", "setval"), _SEQUENCES),
     **dict.fromkeys(
         ("jsonb_path_query", "jsonb_path_exists", "jsonb_path_match"),

@@ -58,17 +58,18 @@ class System:
         tables: Callable[[], Iterable[Descriptor]],
         database: str,
         user: str,
+        settings: Mapping[str, str] | None = None,
         of_node: Callable[[Relation], Iterable[Row]] | None = None,
     ) -> None:
         self._tables = tables
-        self._database, self._user = database, user
+        self._database, self._user, self._settings = database, user, settings
         self._of_node = of_node
         self._rows: dict[Relation, list[tuple[Any, ...]]] = {}
         self._found: dict[tuple[Relation, tuple[int, ...]], Found] = {}
 
     @cached_property
     def catalog(self) -> SystemCatalog:
-        return SystemCatalog(self._tables(), self._database, self._user)
+        return SystemCatalog(self._tables(), self._database, self._user, self._settings)
 
     def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
         """Storage values for all columns."""

@@ -12,6 +12,7 @@ import pytest
 
 from leasehold.client.dev import DevDatabase
 from leasehold.pgwire.session import Status
+from leasehold.schema.types import Type
 from tests.unit.client.sql_client import SqlClient
 from tests.unit.sql.described_tables import DDL
 
@@ -118,6 +119,73 @@ def test_a_join_finds_by_number_and_not_by_going_through(client: SqlClient) -> N
     text = "select count(*) from pg_class c join pg_attribute a on a.attrelid = c.oid"
     found = client.ask(f"explain {text}")
     assert [line for (line,) in found] == ["Seq Scan on pg_class", "Seq Scan on pg_attribute"]
+
+
+# ------------------------------------------------------------ functions
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("format_type(1043, 9)", "character varying(5)"),
+        ("format_type(23, null)", "integer"),
+        ("format_type(null, 1)", None),
+        ("pg_catalog.pg_get_indexdef('legs_pkey'::regclass, 1, true)", "id"),
+        (
+            "pg_get_indexdef('flights_gate'::regclass)",
+            (
+                "CREATE INDEX flights_gate ON public.flights USING btree (gate, lower(gate))"
+                " INCLUDE (seats) WHERE (seats > 0)"
+            ),
+        ),
+        ("pg_get_indexdef('legs'::regclass)", None),
+        (
+            "(select pg_get_constraintdef(oid) from pg_constraint where conname = 'positive')",
+            "CHECK (seats >= 0)",
+        ),
+        ("pg_table_is_visible('legs'::regclass)", 1),
+        ("pg_table_is_visible('information_schema.columns'::regclass)", 0),
+        ("pg_table_is_visible(99)", None),
+        ("pg_get_userbyid(10)", "me"),
+        ("pg_encoding_to_char(6)", "UTF8"),
+        ("obj_description('legs'::regclass, 'pg_class')", None),
+        ("to_regclass('nobody')", None),
+        ("to_regclass('legs')", "legs"),
+        ("to_regtype('nobody')", None),
+        ("has_table_privilege('legs', 'select, insert')", 1),
+        ("has_table_privilege('me', 'legs'::regclass, 'SELECT WITH GRANT OPTION')", 1),
+        ("has_schema_privilege('public', 'usage')", 1),
+        ("pg_size_pretty(10240::bigint)", "10 kB"),
+        ("pg_size_pretty(pg_table_size('legs'))", None),
+        ("json_build_object('a', 1, 'b', null)", '{"a" : 1, "b" : null}'),
+    ],
+)
+def test_functions_tell_of_the_catalog(client: SqlClient, expression: str, value: object) -> None:
+    assert client.ask(f"select {expression}") == [(value,)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("has_table_privilege('nobody', 'select')", "42P01"),
+        ("has_table_privilege('nobody', 'legs', 'select')", "42704"),
+        ("has_table_privilege('legs', 'dance')", "22023"),
+        ("pg_table_size('nobody')", "42P01"),
+        ("json_build_object('a')", "22023"),
+        ("json_build_object(null, 1)", "22023"),
+    ],
+)
+def test_functions_refuse_what_is_not_there(client: SqlClient, expression: str, code: str) -> None:
+    assert client.code(f"select {expression}") == code
+
+
+def test_a_parameter_of_a_registered_type_comes_as_its_name(client: SqlClient) -> None:
+    session = client.session
+    (statement,) = session.statements("select cast($1 as regclass)::oid = 1259")
+    prepared = session.prepare(statement, ())
+    assert prepared.parameters == (Type("text"),)
+    assert client.run(prepared, ["pg_catalog.pg_class"]) == [(1,)]
+    session.end_batch()
 
 
 # ------------------------------------------------------------ types

@@ -10,6 +10,7 @@ from typing import Any, Final
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.elements import Moment
 from leasehold.schema.script import Script
+from leasehold.sql.catalog_oids import PUBLIC_NAMESPACE
 from leasehold.sql.catalog_rows import SystemCatalog
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
 from leasehold.sql.ddl import parse_statements
@@ -97,6 +98,15 @@ QUERIES: Final[dict[tuple[str, str], tuple[str, str]]] = {
         "constraint_name, table_name, column_name, ordinal_position, position_in_unique_constraint",
         "table_schema = 'public'",
     ),
+    (INFORMATION_SCHEMA, "constraint_column_usage"): (
+        "table_schema, table_name, column_name, constraint_schema, constraint_name",
+        "table_schema = 'public'",
+    ),
+    (INFORMATION_SCHEMA, "referential_constraints"): (
+        "constraint_name, unique_constraint_name, match_option, update_rule, delete_rule",
+        "constraint_schema = 'public'",
+    ),
+    (PG_CATALOG, "pg_indexes"): ("schemaname, tablename, indexname", "schemaname = 'public'"),
 }
 """What of a relation is compared, and for which rows."""
 
@@ -118,6 +128,8 @@ def ours(catalog: SystemCatalog, schema: str, name: str) -> list[tuple[Any, ...]
     if name == "pg_attribute":
         wanted = {catalog.relation_oid(one) for one in ("flights", "legs", "flights_pkey")}
         rows = [row for row in rows if row[places["attrelid"]] in wanted]
+    if name == "pg_class":
+        rows = [row for row in rows if row[places["relnamespace"]] == PUBLIC_NAMESPACE]
     if name == "pg_type":
         rows = [row for row in rows if row[places["oid"]] in _TYPES]
     return [tuple(row[places[column]] for column in columns) for row in rows]

@@ -1,0 +1,65 @@
+"""What pg_class and pg_attribute say of the system relations themselves: the same in every
+database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from leasehold.pgwire.wire_types import oid_of, size_of
+from leasehold.sql import catalog_oids as oids
+from leasehold.sql.catalog_names import NAMESPACES, SYSTEM_OIDS
+from leasehold.sql.catalog_shape import PG_CATALOG, RELATIONS
+
+Row = Mapping[str, Any]
+
+
+@lru_cache(maxsize=8)
+def system_rows(name: str) -> tuple[tuple[Any, ...], ...]:
+    """Whole rows of that relation of pg_catalog; () of one that says nothing of them."""
+    made = {"pg_class": _classes, "pg_attribute": _attributes}.get(name)
+    relation = RELATIONS[PG_CATALOG, name]
+    return () if made is None else tuple(relation.whole(row) for row in made())
+
+
+def is_view(name: str) -> bool:
+    return name not in oids.RELATIONS
+
+
+def _classes() -> Iterator[Row]:
+    for (schema, name), oid in SYSTEM_OIDS.items():
+        table = not is_view(name)
+        yield {
+            "oid": oid,
+            "relname": name,
+            "relnamespace": NAMESPACES[schema],
+            "relowner": oids.OWNER,
+            "relam": oids.HEAP if table else 0,
+            "relkind": "r" if table else "v",
+            "relpersistence": "p",
+            "relispopulated": 1,
+            "reltuples": -1.0,
+            "relreplident": "n",
+            "relhasrules": int(not table),
+            "relnatts": len(RELATIONS[schema, name].columns),
+        }
+
+
+def _attributes() -> Iterator[Row]:
+    for name, relation in SYSTEM_OIDS.items():
+        for number, column in enumerate(RELATIONS[name].columns, 1):
+            size = size_of(column.type)
+            yield {
+                "attrelid": relation,
+                "attname": column.name,
+                "attnum": number,
+                "atttypid": oid_of(column.type),
+                "atttypmod": -1,
+                "attlen": size,
+                "attstattarget": -1,
+                "attcacheoff": -1,
+                "attislocal": 1,
+                "attbyval": int(0 < size <= 8),
+                "attnotnull": int(column.name not in RELATIONS[name].nullable),
+            }
