@@ -91,6 +91,8 @@ def plan_of(seed: int) -> Plan:
             # Small bounds make records close early and chunks be decided in parts.
             batch=BatchSettings(
                 record_bytes_max=rng.choice((3_500, 900_000)),
+                large_operations=rng.choice((1, 2_000)),
+                slice_operations=1,
                 requests_max=rng.choice((1, 3, 2_000)),
                 rows_filled_max=rng.choice((1, 4, 2_000)),
             ),

@@ -11,6 +11,7 @@ descriptors and jobs, details) arrays are tuples, whatever sequence they were.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
@@ -52,7 +53,14 @@ from leasehold.model.records import (
 FORMAT: Final = 1
 """Format written, and the newest one read."""
 
-UNREADABLE: Final = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
+ZIPPED_ABOVE_BYTES: Final = 1_000_000
+"""A log record of more bytes travels behind zlib: it holds one large commit."""
+_ZLIB: Final = b"\x78"
+
+UNREADABLE: Final = (
+    *(ValueError, TypeError, LookupError, OverflowError, RecursionError),
+    zlib.error,
+)
 """All that unpacking and restoring foreign bytes can raise (msgpack's errors are ValueErrors)."""
 
 RecordT = TypeVar("RecordT")
@@ -84,6 +92,7 @@ class MessagePackCodec:
         tag = TAG_BY_CLASS[type(record)]
         if tag == _DECISIONS_TAG:
             record = record._replace(commits=tuple([_commit_fields(c) for c in record.commits]))
+            return _zipped(_packed((FORMAT, tag, *record)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
@@ -105,7 +114,11 @@ class MessagePackCodec:
         fields = len(before) + 2 + len(after)
         parts = [_array_head(fields), *map(_packed, before), _array_head(len(commits)), *commits]
         parts += [_array_head(len(refusals)), *refusals, *map(_packed, after)]
-        return b"".join(parts)
+        return _zipped(b"".join(parts))
+
+    def zipped_bytes(self, packed: bytes) -> int:
+        """What a part takes of a record that has nothing else in it (L8)."""
+        return len(zlib.compress(packed, 1))
 
     def decode_log(self, data: bytes) -> LogRecord:
         """Raises LogStopped for bytes that are no log record of a format known here."""
@@ -173,6 +186,10 @@ def restore_row_key(data: bytes) -> tuple[Any, ...]:
     return key
 
 
+def _zipped(data: bytes) -> bytes:
+    return zlib.compress(data, 1) if len(data) > ZIPPED_ABOVE_BYTES else data
+
+
 def _plain(value: Any) -> Any:
     """What MessagePack has no form for but means the same as something it has."""
     if isinstance(value, Mapping):
@@ -188,6 +205,8 @@ def _packed(value: Any) -> bytes:
 
 
 def _unpacked(data: bytes) -> tuple[Any, ...]:
+    if data[:1] == _ZLIB:  # with which no array of MessagePack begins
+        data = zlib.decompress(data)
     fields = msgpack.unpackb(data, use_list=False, strict_map_key=False)
     if type(fields) is not tuple or len(fields) < 2 or type(fields[0]) is not int:
         raise ValueError("not an array that starts with format and tag")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any, Final, NoReturn
+from itertools import groupby, islice
+from typing import Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 
 import msgpack
@@ -41,10 +43,18 @@ MESSAGE_PACK_NAMES: Final = frozenset(
     {MESSAGE_PACK, "application/x-msgpack", "application/vnd.msgpack"}
 )
 
-REQUEST_BYTES_MAX: Final = 900_000
-OPERATIONS_MAX: Final = 10_000
-ARRAY_LENGTH_MAX: Final = OPERATIONS_MAX
-"""A MessagePack array head may promise a length that its reader reserves memory for."""
+MESSAGE_PACK_ZLIB: Final = "application/msgpack+zlib"
+"""MessagePack behind zlib: what a request of many rows travels as."""
+
+REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of a request, unpacked. What travels has to fit a record of Kafka, too (`MESSAGE_BYTES_MAX`)."""
+SQL_BYTES_MAX: Final = 900_000
+ZIPPED_ABOVE_BYTES: Final = 128 * 1024
+ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
+"""Leaves room for headers, and for what a refusal keeps of a request beside it."""
+OPERATIONS_MAX: Final = 250_000
+ROWS_TOGETHER_MAX: Final = 10_000
+"""That are told under one head; a request may have several."""
 MAP_LENGTH_MAX: Final = 2_000  # more than a table may have columns
 ATTEMPTS_MAX: Final = 1_000_000
 PARTITION_MAX: Final = 9_999
@@ -58,6 +68,7 @@ DIGITS_SURE: Final = 15
 
 _SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads")
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
+_MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version")
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _ACTIONS: Final = ("pause", "resume", "cancel", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
@@ -67,9 +78,11 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
 }
 _OPERATION_FIELDS: Final = frozenset(_OPERATION)
+_MANY_FIELDS: Final = frozenset(_MANY)
 _KINDS: Final = {kind.value: kind for kind in OperationKind}
 _ON_CONFLICT: Final = {value.value: value for value in OnConflict}
 _NO_USED: Final[Mapping[str, int]] = {}
+_Shape: TypeAlias = tuple[str, int | None, tuple[str, ...], bool]
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
 
@@ -91,7 +104,8 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
 
 def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
     """(content type, bytes) that `decode_request` reads back. Dates, timestamps, UUIDs and
-    Decimals are written as text; raises MalformedRequest for values without a wire form."""
+    Decimals are written as text; raises MalformedRequest for values without a wire form,
+    RequestTooLarge."""
     fields: dict[str, Any] = {"id": request.id}
     if request.sql is not None:
         fields["sql"] = request.sql
@@ -101,7 +115,7 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
     elif len(request.operations) == 1:
         fields |= _operation_fields(request.operations[0])
     elif request.operations or request.sql is None:
-        fields["transaction"] = [_operation_fields(o) for o in request.operations]
+        fields["transaction"] = list(_all_fields(request.operations))
     if request.on_conflict is not OnConflict.RETRY:
         fields["on_conflict"] = request.on_conflict.value
     if request.attempt != 1:
@@ -118,7 +132,16 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
         data = _PACKING.pack(fields)
     except _UNREADABLE as error:
         raise MalformedRequest(f"the request has no wire form: {error}") from error
-    return MESSAGE_PACK, data
+    if len(data) <= ZIPPED_ABOVE_BYTES:
+        return MESSAGE_PACK, data
+    zipped = zlib.compress(data, 1)
+    if len(data) > REQUEST_BYTES_MAX or len(zipped) > ZIPPED_BYTES_MAX:
+        raise RequestTooLarge(
+            f"the request has {len(data)} bytes, {len(zipped)} when packed; at most"
+            f" {REQUEST_BYTES_MAX} and {ZIPPED_BYTES_MAX} are taken: send fewer operations in one"
+            " transaction"
+        )
+    return MESSAGE_PACK_ZLIB, zipped
 
 
 def peek_id(content_type: str, data: bytes) -> bytes | None:
@@ -149,6 +172,8 @@ def _fields(content_type: str, data: bytes, bytes_max: int = REQUEST_BYTES_MAX) 
         )
     if content_type == MESSAGE_PACK:
         fields = _from_message_pack(data)
+    elif content_type == MESSAGE_PACK_ZLIB:
+        fields = _from_message_pack(_unzipped(data, bytes_max))
     else:
         name = content_type.partition(";")[0].strip().lower()
         if name in ("", JSON):
@@ -166,12 +191,29 @@ def _fields(content_type: str, data: bytes, bytes_max: int = REQUEST_BYTES_MAX) 
     return fields
 
 
+def _unzipped(data: bytes, bytes_max: int) -> bytes:
+    reader = zlib.decompressobj()
+    try:
+        found = reader.decompress(data, bytes_max)
+    except zlib.error as error:
+        raise MalformedRequest(f"the {len(data)} bytes are not zlib's: {error}") from error
+    if reader.unconsumed_tail:
+        raise RequestTooLarge(
+            f"the request has more than {bytes_max} bytes when it is unpacked. Send fewer"
+            " operations in one transaction."
+        )
+    if not reader.eof:
+        raise MalformedRequest(f"the {len(data)} bytes are not all of what zlib has packed")
+    return found
+
+
 def _from_message_pack(data: bytes) -> Any:
     try:
         return msgpack.unpackb(
             data,
             object_pairs_hook=_without_repeats,
-            max_array_len=ARRAY_LENGTH_MAX,
+            # An array's head may promise a length that its reader reserves memory for.
+            max_array_len=min(OPERATIONS_MAX, len(data)),
             max_map_len=MAP_LENGTH_MAX,
         )
     except MalformedRequest:
@@ -251,7 +293,7 @@ def _request(fields: dict[str, Any]) -> ChangeRequest:
         operations = _transaction(fields["transaction"])
     elif form == "job":
         control = _control(fields)
-    sql = _text(fields["sql"], "sql", REQUEST_BYTES_MAX) if "sql" in fields else None
+    sql = _text(fields["sql"], "sql", SQL_BYTES_MAX) if "sql" in fields else None
     get = fields.get
     on_conflict = OnConflict.RETRY
     if "on_conflict" in fields:
@@ -292,20 +334,58 @@ def _request_id(value: Any) -> bytes:
 def _transaction(value: Any) -> tuple[Operation, ...]:
     if type(value) is not list:
         raise _expected("transaction", "an array of operations", value)
-    if not 1 <= len(value) <= OPERATIONS_MAX:
-        raise MalformedRequest(
-            f"'transaction' holds {len(value)} operations; expected 1 to {OPERATIONS_MAX}",
-            field="transaction",
-        )
-    operations = []
+    _check_count(len(value))
+    operations: list[Operation] = []
     for number, fields in enumerate(value):
         where = f"transaction[{number}]"
         if type(fields) is not dict:
             raise _expected(where, "an object with 'table' and 'op'", fields)
+        if "rows" in fields:
+            operations += _many(fields, f"{where}.")
+            _check_count(len(operations))
+            continue
         if not fields.keys() <= _OPERATION_FIELDS:
             _refuse_unknown(fields, _OPERATION_FIELDS, f"{where}.")
         operations.append(_operation(fields, f"{where}."))
     return tuple(operations)
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= OPERATIONS_MAX:
+        raise MalformedRequest(
+            f"'transaction' holds {count} operations; expected 1 to {OPERATIONS_MAX}",
+            field="transaction",
+        )
+
+
+def _many(fields: dict[str, Any], where: str) -> Iterator[Operation]:
+    """Inserts into one table that give the same columns: `rows` of values in the order of
+    `columns`; `keys`, if the key is not among them, in key order."""
+    if not fields.keys() <= _MANY_FIELDS:
+        _refuse_unknown(fields, _MANY_FIELDS, where)
+    table = _name(fields.get("table"), where, "table")
+    if fields.get("op") != OperationKind.INSERT.value:
+        raise _expected(f"{where}op", "'insert', the one that takes rows", fields.get("op"))
+    columns, rows, keys = fields.get("columns"), fields.get("rows"), fields.get("keys")
+    if type(columns) is not list or len(set(map(str, columns))) != len(columns):
+        raise _expected(f"{where}columns", "an array of column names, each once", columns)
+    for name in columns:
+        _name(name, where, "columns")
+    if type(rows) is not list:
+        raise _expected(f"{where}rows", "an array of rows", rows)
+    if keys is not None and (type(keys) is not list or len(keys) != len(rows)):
+        raise _expected(f"{where}keys", f"an array of {len(rows)} keys", keys)
+    version = fields.get("schema_version")
+    if version is not None:
+        version = _whole(version, f"{where}schema_version", 1, VERSION_MAX)
+    for number, row in enumerate(rows):
+        if type(row) is not list or len(row) != len(columns):
+            raise _expected(f"{where}rows[{number}]", f"an array of {len(columns)} values", row)
+        for name, value in zip(columns, row, strict=True):
+            _storable(value, where, "rows", name)
+        key = {} if keys is None else _key(keys[number], where, OperationKind.INSERT)
+        values = dict(zip(columns, row, strict=True))
+        yield Operation(OperationKind.INSERT, table, key, values, None, version)
 
 
 def _operation(fields: dict[str, Any], where: str) -> Operation:
@@ -374,7 +454,7 @@ def _values(values: dict[str, Any], where: str) -> Mapping[str, Any]:
                     'the single field "expr" holding text',
                     field=f"{where}values.{_shown(name)}",
                 )
-            text = _text(value["expr"], f"{where}values.{_shown(name)}.expr", REQUEST_BYTES_MAX)
+            text = _text(value["expr"], f"{where}values.{_shown(name)}.expr", SQL_BYTES_MAX)
             computed = computed or {}
             computed[name] = Expression(text)
         else:
@@ -520,6 +600,41 @@ def _refuse_unknown(fields: Mapping[str, Any], known: frozenset[str], where: str
 
 
 # ---------------------------------------------------------------- request → fields
+
+
+def _all_fields(operations: Iterable[Operation]) -> Iterator[dict[str, Any]]:
+    """Inserts that give the same columns of one table are told as rows."""
+    for shape, same in groupby(operations, _shape):
+        if shape is None:
+            yield from map(_operation_fields, same)
+            continue
+        while group := list(islice(same, ROWS_TOGETHER_MAX)):
+            yield _rows_fields(shape, group) if len(group) > 1 else _operation_fields(group[0])
+
+
+def _rows_fields(shape: _Shape, group: list[Operation]) -> dict[str, Any]:
+    table, version, columns, keyed = shape
+    fields: dict[str, Any] = {
+        "table": table,
+        "op": OperationKind.INSERT.value,
+        "columns": list(columns),
+        "rows": [list(one.values.values()) for one in group],
+    }
+    if keyed:
+        fields["keys"] = [list(one.key) for one in group]
+    if version is not None:
+        fields["schema_version"] = version
+    return fields
+
+
+def _shape(operation: Operation) -> _Shape | None:
+    """What inserts have to share to be told as rows; None for anything else."""
+    kind, table, key, values, expect, version = operation
+    if kind is not OperationKind.INSERT or expect is not None or (key and isinstance(key, Mapping)):
+        return None
+    if any(type(value) is Expression for value in values.values()):
+        return None
+    return table, version, tuple(values), bool(key)
 
 
 def _operation_fields(operation: Operation) -> dict[str, Any]:

@@ -7,7 +7,7 @@ no savepoint is needed: a request either is in the record and in the store, or i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +29,7 @@ from leasehold.model.records import (
     RowImage,
     TableTruncated,
 )
+from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
 from leasehold.replication.outcomes import (
     Asked,
@@ -42,10 +43,21 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.elements import Moment
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import RULES as VERIFY_RULES
-from leasehold.transaction.verify import Decided, RowReader, RowRefused, VerifyRules, verify
+from leasehold.transaction.verify import (
+    Decided,
+    RowReader,
+    RowRefused,
+    VerifyRules,
+    verify,
+    verify_in_slices,
+)
 
 RECORD_BYTES_MAX: Final = 900_000  # below Kafka's default message limit of 1 MiB, with its headers
 HEADER_BYTES: Final = 2_048
+LARGE_OPERATIONS: Final = 2_000
+SLICE_OPERATIONS: Final = 1_000
+LARGE_BYTES_MAX: Final = 32 * 1024 * 1024
+LARGE_ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
 COMMIT_JUMP_US_MAX: Final = 3_600_000_000
 RETRIES_MAX: Final = 10
 
@@ -57,9 +69,16 @@ class BatchSettings:
     costs every process a fixed sum, so they are many; `rows_filled_beside_max` while users'
     requests come: then they cost about what the record does. None while a coherent node is more
     than `fill_behind_max` records behind: enough for it to apply one while the next is on its way.
+    A commit that is larger than a record has one of its own, of at most `large_bytes_max`, and of
+    at most `large_zipped_bytes_max` as it travels; one of more than `large_operations` is verified
+    `slice_operations` at a time, with heartbeats and grants between them.
     """
 
     record_bytes_max: int = RECORD_BYTES_MAX
+    large_operations: int = LARGE_OPERATIONS
+    slice_operations: int = SLICE_OPERATIONS
+    large_bytes_max: int = LARGE_BYTES_MAX
+    large_zipped_bytes_max: int = LARGE_ZIPPED_BYTES_MAX
     requests_max: int = 1_000
     rows_filled_max: int = 10_000
     rows_filled_beside_max: int = 4_000
@@ -143,6 +162,10 @@ class Batch:
         return not self.decided_through and not self.commits
 
     @property
+    def untouched(self) -> bool:
+        return self.empty and not self.refusals and not self.repeats
+
+    @property
     def _time_us(self) -> int:
         """L5 ⚠: outcomes are collected by the log's time, which never goes back; by a clock that
         did, an id would be young whose outcome is forgotten."""
@@ -207,26 +230,58 @@ class Batch:
     def _decide(
         self, message: LaneMessage, request: ChangeRequest, made: Made, catalog: Catalog
     ) -> None:
+        found: Decided | LeaseholdError
         try:
-            decided = verify(
-                request,
-                catalog,
-                self._rows_but(made.empty),
-                self._lsn + 1,
-                self._rules,
-                self._holders_but(made.empty),
-                self._moment(),
-                self._store,
-            )
+            found = verify(request, catalog, *self._against(made))
         except Refused as error:
-            self._refuse(message, request, error, self._disposition(request, error))
-            return
+            found = error
         except LeaseholdError:
             raise  # the store contradicts the log: no request's fault
         except Exception as error:  # noqa: BLE001 - see `failed`
-            self._refuse(message, request, failed(error), self._final(request))
-            return
-        self._accept(message, request, decided, made, catalog)
+            found = failed(error)
+        self.settle(message, request, made, catalog, found)
+
+    def verifying(
+        self, request: ChangeRequest, made: Made, catalog: Catalog
+    ) -> Generator[None, None, Decided | LeaseholdError]:
+        """What is to become of a large request, in slices, between which nothing may be decided."""
+        operations = self._settings.slice_operations
+        try:
+            return (yield from verify_in_slices(operations, request, catalog, *self._against(made)))
+        except Refused as error:
+            return error
+        except LeaseholdError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see `failed`
+            return failed(error)
+
+    def _against(
+        self, made: Made
+    ) -> tuple[RowReader, int, VerifyRules, HolderReader, Moment, StoreWriter]:
+        return (
+            self._rows_but(made.empty),
+            self._lsn + 1,
+            self._rules,
+            self._holders_but(made.empty),
+            self._moment(),
+            self._store,
+        )
+
+    def settle(
+        self,
+        message: LaneMessage,
+        request: ChangeRequest,
+        made: Made,
+        catalog: Catalog,
+        found: Decided | LeaseholdError,
+    ) -> None:
+        """Accept or refuse it, as was found. Raises Full."""
+        if isinstance(found, Decided):
+            self._accept(message, request, found, made, catalog)
+        elif isinstance(found, Refused):
+            self._refuse(message, request, found, self._disposition(request, found))
+        else:
+            self._refuse(message, request, found, self._final(request))
 
     def _rows_but(self, empty: frozenset[int]) -> RowReader:
         """The store's rows, but those of tables that the request makes or truncates itself."""
@@ -265,15 +320,11 @@ class Batch:
             made.answer,
         )
         packed = self._codec.pack_commit(commit)
-        if not self._fits(packed):
-            if len(packed) + HEADER_BYTES > self._settings.record_bytes_max:
-                error = RequestTooLarge(
-                    f"the change composes to {len(packed)} bytes; at most"
-                    f" {self._settings.record_bytes_max - HEADER_BYTES} fit a record of the log;"
-                    " split the request"
-                )
-                self._refuse(message, request, error, self._final(request))
-                return
+        alone = len(packed) + HEADER_BYTES > self._settings.record_bytes_max
+        if alone and (too_large := self._too_large(packed)):
+            self._refuse(message, request, too_large, self._final(request))
+            return
+        if not self._fits(packed) and not (alone and self._bytes == HEADER_BYTES):
             raise Full
         for write in made.writes:
             if isinstance(write, DescriptorWrite):
@@ -282,7 +333,25 @@ class Batch:
         self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
         self._add_commit(commit, packed)
         self.passed(message.lane, message.offset)
-        self.closed = bool(made.writes)
+        self.closed = alone or bool(made.writes)
+
+    def _too_large(self, packed: bytes) -> RequestTooLarge | None:
+        """L8: of a commit that is alone in its record."""
+        settings = self._settings
+        words = f"the change composes to {len(packed)} bytes"
+        if len(packed) > settings.large_bytes_max:
+            return RequestTooLarge(
+                f"{words}; at most {settings.large_bytes_max} are taken: split the request"
+            )
+        zipped = len(packed)
+        if zipped > settings.large_zipped_bytes_max:
+            zipped = self._codec.zipped_bytes(packed)
+        if zipped > settings.large_zipped_bytes_max:
+            return RequestTooLarge(
+                f"{words}, {zipped} when packed; at most {settings.large_zipped_bytes_max} fit a"
+                " record of the log: split the request"
+            )
+        return None
 
     def _add_commit(self, commit: Commit, packed: bytes) -> None:
         assert not self.closed, "a commit with catalog writes stands last in its record"
@@ -365,11 +434,12 @@ class Batch:
             image=image if disposition is Disposition.CONFLICT else None,
         )
         packed = self._codec.pack_refusal(refusal)
-        if not self._fits(packed):
-            if self._bytes > HEADER_BYTES:
-                raise Full
+        if not self._fits(packed) and self._bytes > HEADER_BYTES:
+            raise Full
+        settings = self._settings
+        if len(packed) > min(settings.large_bytes_max, settings.large_zipped_bytes_max):
             # Alone in its record and still too large: keep the reason, cut the body (L8).
-            cut = (message.body or b"")[: self._settings.record_bytes_max // 2]
+            cut = (message.body or b"")[: settings.record_bytes_max // 2]
             refusal = refusal._replace(
                 body=cut if kept else None,
                 image=None,

@@ -36,6 +36,7 @@ from leasehold.model.records import (
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.apply import apply_catalog, keep_past
 from leasehold.replication.batch import (
+    NOTHING_MADE,
     Batch,
     BatchSettings,
     Full,
@@ -58,6 +59,7 @@ from leasehold.replication.effects import (
     Wake,
 )
 from leasehold.replication.history import HistorySettings
+from leasehold.replication.large import Large
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import Decision, SchemaChanges
@@ -135,6 +137,7 @@ class Master:
         self._next = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._paused: set[Lane] = set()
         self._batch: Batch | None = None
+        self._large: Large | None = None
         self._digest = b""
         self._record: Decisions | None = None
         self._sequence = position.sequence
@@ -206,6 +209,8 @@ class Master:
 
     def _wake_ns(self, now: Now) -> int:
         pause_ms = self._settings.heartbeat_ms
+        if self._large is not None and not self.in_flight:
+            return now.mono_ns
         if self.watch.has_asks():
             pause_ms = self._settings.grants_gather_ms
         wake = self._appended_ns + pause_ms * NS_PER_MS
@@ -219,22 +224,15 @@ class Master:
 
     def _start(self, position: LogPosition, now: Now) -> list[Effect]:
         due = now.mono_ns - self._appended_ns >= self._settings.heartbeat_ms * NS_PER_MS
+        if self._large is not None and not self._large.goes_on():
+            return self._settle_large(self._large, position, now)
         if not (due or self._has_work(now)):
             return []
-        batch = Batch(
-            position,
-            self._catalog,
-            self._store,
-            self._codec,
-            now.wall_us,
-            self._settings.batch,
-            self._settings.outcomes,
-            self._rules.verify,
-            self._secret,
-        )
+        batch = self._batch_of(position, now.wall_us)
         self._store.begin()
         try:
-            self._take(batch, now)
+            if self._large is None:
+                self._take(batch, now)
         except BaseException:
             self._store.rollback()
             raise
@@ -243,8 +241,37 @@ class Master:
             return []
         return self._append(batch, position, now)
 
+    def _batch_of(self, position: LogPosition, wall_us: int) -> Batch:
+        return Batch(
+            position,
+            self._catalog,
+            self._store,
+            self._codec,
+            wall_us,
+            self._settings.batch,
+            self._settings.outcomes,
+            self._rules.verify,
+            self._secret,
+        )
+
+    def _settle_large(self, large: Large, position: LogPosition, now: Now) -> list[Effect]:
+        self._large = None
+        batch = self._batch_of(position, large.wall_us)
+        self._store.begin()
+        try:
+            large.settle(batch)
+        except BaseException:
+            self._store.rollback()
+            raise
+        self._requests.popleft()
+        return self._append(batch, position, now)
+
     def _has_work(self, now: Now) -> bool:
-        if self._grants_due(now) or self._changes.has_write():
+        if self._grants_due(now):
+            return True
+        if self._large is not None:
+            return False  # nothing else is decided until it is
+        if self._changes.has_write():
             return True
         if self.watch.records_behind(self._log_end, now.mono_ns) > self._settings.ahead_max:
             return False
@@ -284,6 +311,8 @@ class Master:
             message = self._requests[0]
             request = batch.open(message)
             if request is not None:
+                if len(request.operations) > self._settings.batch.large_operations:
+                    self._begin_large(batch, message, request, now)
                 if request.sql is None and request.control is None:
                     batch.decide(message, request)
                 else:
@@ -297,6 +326,23 @@ class Master:
                         self._write(batch, message, request, decision)
             self._requests.popleft()
             taken += 1
+
+    def _begin_large(
+        self, batch: Batch, message: LaneMessage, request: ChangeRequest, now: Now
+    ) -> None:
+        """Raises Full, unless it is refused for its DDL."""
+        if not batch.untouched:
+            raise Full  # it has a record of its own
+        made, catalog = NOTHING_MADE, self._catalog
+        if request.sql is not None:
+            try:
+                writes, answer, catalog, empty = self._changes.decide(request, now)
+            except Refused:
+                return  # at once, as any
+            made = Made(writes, answer, empty)
+        slices = batch.verifying(request, made, catalog)
+        self._large = Large(message, request, made, catalog, now.wall_us, batch.next_lsn, slices)
+        raise Full
 
     def _write(
         self, batch: Batch, message: LaneMessage, request: ChangeRequest, decision: Decision
@@ -496,6 +542,7 @@ class Master:
         """The epoch is lost: what was decided and not read back never happened here.
 
         → answers that may not have reached the broker; whoever is master next gives them (L7)."""
+        self._large = None
         if self._batch is not None:
             self._store.rollback()
             self._batch = None

@@ -7,7 +7,7 @@ either the decided changes with their composed after-images or a Refused error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -102,16 +102,7 @@ def verify(
     type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
     ForeignKeyViolation, RowRefused and VerifyError (T1), Uncommittable (T2).
     """
-    versions: dict[int, int] = {}
-    if request.reads is not None:
-        assert past is not None, "read sets need a reader of what was written since"
-        fenced = rules.min_version_fences
-        versions = check_reads(request.reads, catalog, past, rules, fenced=fenced)
-    for table, version in request.used.items():
-        descriptor = catalog.resolve(table, version, fenced=rules.min_version_fences)
-        versions[descriptor.table_id] = descriptor.version
-    if len(request.operations) >= OPERATIONS_PER_COMMIT_MAX:
-        raise MalformedRequest(f"at most {OPERATIONS_PER_COMMIT_MAX - 1} operations in a request")
+    versions = _used(request, catalog, rules, past)
     if len(request.operations) == 1:
         # The common case needs no overlay.
         operation = request.operations[0]
@@ -139,7 +130,51 @@ def verify(
         behind = _check_end(final, touched, catalog, rows, holders, rules)
         changes = (change, *(each.change for each in behind))
         return Decided(changes, (row, *(each.before for each in behind)), versions, 1)
-    return _verify_many(request, catalog, rows, lsn, versions, rules, holders, moment)
+    slices = _verify_many(request, catalog, rows, lsn, versions, rules, holders, moment)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            decided: Decided = end.value
+            return decided
+
+
+def verify_in_slices(
+    slice_operations: int,
+    request: ChangeRequest,
+    catalog: Catalog,
+    rows: RowReader,
+    lsn: int,
+    rules: VerifyRules,
+    holders: HolderReader,
+    moment: Moment,
+    past: Past,
+) -> Generator[None, None, Decided]:
+    """`verify`, so many operations in a slice; between two of them no row and no version may
+    change."""
+    versions = _used(request, catalog, rules, past)
+    return (
+        yield from _verify_many(
+            request, catalog, rows, lsn, versions, rules, holders, moment, slice_operations
+        )
+    )
+
+
+def _used(
+    request: ChangeRequest, catalog: Catalog, rules: VerifyRules, past: Past | None
+) -> dict[int, int]:
+    """Table id → version of what it has used beside its operations; what it has read is checked."""
+    versions: dict[int, int] = {}
+    if request.reads is not None:
+        assert past is not None, "read sets need a reader of what was written since"
+        fenced = rules.min_version_fences
+        versions = check_reads(request.reads, catalog, past, rules, fenced=fenced)
+    for table, version in request.used.items():
+        descriptor = catalog.resolve(table, version, fenced=rules.min_version_fences)
+        versions[descriptor.table_id] = descriptor.version
+    if len(request.operations) >= OPERATIONS_PER_COMMIT_MAX:
+        raise MalformedRequest(f"at most {OPERATIONS_PER_COMMIT_MAX - 1} operations in a request")
+    return versions
 
 
 def _looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
@@ -187,13 +222,16 @@ def _verify_many(
     rules: VerifyRules,
     holders: HolderReader | None,
     moment: Moment | None,
-) -> Decided:
+    slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
+) -> Generator[None, None, Decided]:
     overlay: dict[tuple[int, Key], Row | None] = {}
     final: dict[tuple[int, Key], FinalRow] = {}
     changes: list[RowChange] = []
     before: list[Row | None] = []
     with_twin: dict[tuple[int, Key], tuple[Descriptor, Row | None]] = {}
     for number, operation in enumerate(request.operations):
+        if number % slice_operations == slice_operations - 1:
+            yield
         descriptor = catalog.resolve(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
         )

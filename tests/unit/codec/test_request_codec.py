@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import zlib
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,8 +22,11 @@ from hypothesis import strategies as st
 from leasehold.adapters.request_codec import (
     JSON,
     MESSAGE_PACK,
+    MESSAGE_PACK_ZLIB,
     OPERATIONS_MAX,
     REQUEST_BYTES_MAX,
+    ROWS_TOGETHER_MAX,
+    SQL_BYTES_MAX,
     decode_request,
     encode_request,
     peek_id,
@@ -264,8 +268,73 @@ def test_an_unknown_content_type_is_refused() -> None:
 
 def test_the_size_is_bounded() -> None:
     fields = {"id": ID_TEXT, "sql": "x" * REQUEST_BYTES_MAX}
-    with pytest.raises(RequestTooLarge, match="at most 900000"):
+    with pytest.raises(RequestTooLarge, match=f"at most {REQUEST_BYTES_MAX}"):
         decode_request(JSON, json.dumps(fields).encode())
+    small = zlib.compress(msgpack.packb(fields))
+    assert len(small) < 100_000
+    with pytest.raises(RequestTooLarge, match="when it is unpacked"):
+        decode_request(MESSAGE_PACK_ZLIB, small)
+    with pytest.raises(MalformedRequest, match="'sql': expected text"):
+        decode_request(JSON, json.dumps({**fields, "sql": "x" * (SQL_BYTES_MAX + 1)}).encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "words"), [(b"nothing", "not zlib's"), (zlib.compress(b"x" * 99)[:-4], "not all of")]
+)
+def test_broken_zlib_is_refused_with_words(data: bytes, words: str) -> None:
+    with pytest.raises(MalformedRequest, match=words):
+        decode_request(MESSAGE_PACK_ZLIB, data)
+
+
+def insert(n: int, *, keyed: bool = True, table: str = "t") -> Operation:
+    key: Any = (str(n),) if keyed else {}
+    return Operation(OperationKind.INSERT, table, key, {"a": n, "b": "x"}, None, 3)
+
+
+def test_inserts_that_are_alike_travel_as_rows() -> None:
+    one = Operation(OperationKind.DELETE, "t", (1,), {}, 7, 3)
+    other = Operation(OperationKind.INSERT, "t", {"id": 1}, {"a": Expression("1 + 1")})
+    alike = [insert(n) for n in range(2 * ROWS_TOGETHER_MAX + 5)]
+    unlike = [insert(1, keyed=False), insert(2, keyed=False), insert(3, table="u")]
+    operations = (one, *alike, other, *unlike, one)
+    content_type, data = encode_request(ChangeRequest(ID, operations))
+    assert content_type == MESSAGE_PACK_ZLIB
+    told = msgpack.unpackb(zlib.decompress(data))["transaction"]
+    assert [len(each.get("rows", ())) for each in told] == [
+        0,
+        *[ROWS_TOGETHER_MAX] * 2,
+        5,
+        0,
+        2,
+        0,
+        0,
+    ]
+    assert decode_request(content_type, data).operations == operations
+
+
+ROWS: dict[str, Any] = {"table": "t", "op": "insert", "columns": ["id", "a"], "rows": [[1, 2]]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"op": "update"}, "'transaction\\[0\\].op'"),
+        ({"columns": ["a", "a"]}, "each once"),
+        ({"columns": "a"}, "an array of column names"),
+        ({"rows": 5}, "an array of rows"),
+        ({"rows": [[1, 2], [1]]}, "rows\\[1\\]': expected an array of 2 values"),
+        ({"rows": [[1, {}]]}, "expected text, a number"),
+        ({"keys": []}, "an array of 1 keys"),
+        ({"keys": [5]}, "an object of key column"),
+        ({"values": {}}, "'transaction\\[0\\].values' is not a field"),
+        ({"rows": []}, "0 operations"),
+    ],
+)
+def test_broken_rows_are_refused_with_words(fields: dict[str, Any], words: str) -> None:
+    broken = {"id": ID_TEXT, "transaction": [{**ROWS, **fields}]}
+    for content_type, data in both(broken):
+        with pytest.raises(MalformedRequest, match=words):
+            decode_request(content_type, data)
 
 
 def test_the_number_of_operations_is_bounded() -> None:
@@ -274,9 +343,9 @@ def test_the_number_of_operations_is_bounded() -> None:
     for content_type, data in both(fields):
         assert len(decode_request(content_type, data).operations) == OPERATIONS_MAX
     fields["transaction"] = [delete] * (OPERATIONS_MAX + 1)
-    with pytest.raises(MalformedRequest, match="10001 operations"):
+    with pytest.raises(MalformedRequest, match=f"{OPERATIONS_MAX + 1} operations"):
         decode_request(JSON, json.dumps(fields).encode())
-    with pytest.raises(MalformedRequest, match="10000"):
+    with pytest.raises(MalformedRequest, match=str(OPERATIONS_MAX)):
         decode_request(MESSAGE_PACK, msgpack.packb(fields))
 
 

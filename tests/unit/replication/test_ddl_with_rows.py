@@ -244,7 +244,7 @@ def test_lost_with_its_record_it_has_never_happened(world: Stored) -> None:
 
 def test_what_does_not_fit_a_record_is_refused_whole(tmp_path: Path) -> None:
     for folder in (None, tmp_path):
-        small = Stored(folder, BatchSettings(record_bytes_max=4_000))
+        small = Stored(folder, BatchSettings(record_bytes_max=4_000, large_bytes_max=4_000))
         small.ask({"sql": OLD})
         rows = [row("t", key, b="x" * 100) for key in range(40)]
         refused = asked(small, NEW, *rows)

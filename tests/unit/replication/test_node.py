@@ -380,7 +380,7 @@ def test_l4_a_record_that_arrives_after_it_was_given_up_counts_for_nobody(world:
 
 
 def test_l8_what_does_not_fit_waits_for_the_next_record() -> None:
-    world = World(BatchSettings(record_bytes_max=8_000))
+    world = World(BatchSettings(record_bytes_max=8_000, large_bytes_max=8_000))
     world.ask({"sql": TABLE})
     numbers = [world.put(insert(n, b="x" * 2_500)) for n in range(5)]
     for _ in range(4):
@@ -394,7 +394,7 @@ def test_l8_what_does_not_fit_waits_for_the_next_record() -> None:
 
 
 def test_l8_what_can_never_fit_is_refused_and_holds_nobody_up() -> None:
-    world = World(BatchSettings(record_bytes_max=8_000))
+    world = World(BatchSettings(record_bytes_max=8_000, large_bytes_max=8_000))
     world.ask({"sql": TABLE})
     too_large = world.put(insert(1, b="x" * 9_000))
     good = world.put(insert(2, b="x"))
