@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from leasehold.adapters.request_codec import encode_request
-from leasehold.client.moment import AsOf, moment_of
+from leasehold.client.moment import moment_of
 from leasehold.client.replica_reads import Reads
 from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import Refused, SnapshotTooOld, StaleVersion, VerifyError, refused
 from leasehold.model.records import OnConflict, Outcome
+from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation, chosen
 from leasehold.transaction.replayed import RULES, Answer, ReplayRules, Told, contradiction
 from tests.simulation.stage import ASKER, Stage

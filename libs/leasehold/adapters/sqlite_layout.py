@@ -18,9 +18,15 @@ import apsw
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.states import DELETED
-from leasehold.sql.physical import column_name, entries_name, lock_name, table_name
+from leasehold.sql.physical import (
+    column_name,
+    entries_name,
+    history_name,
+    lock_name,
+    table_name,
+)
 
-__all__ = ["column_name", "entries_name", "lock_name", "table_name"]
+__all__ = ["column_name", "entries_name", "history_name", "lock_name", "table_name"]
 
 APPLICATION_ID: Final = 0x4C485344  # "LHSD": tells a store from any other SQLite file
 LAYOUT_VERSION: Final = 1
@@ -62,10 +68,6 @@ CREATE TABLE IF NOT EXISTS removed (
 
 ASIDE: Final = "aside"
 """How the names of tables begin that were truncated, and whose pages are given back bit by bit."""
-
-
-def history_name(table_id: int) -> str:
-    return f"h{int(table_id)}"
 
 
 def physical_columns(connection: apsw.Connection, name: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import apsw
 
 from leasehold.adapters.sqlite_layout import column_name
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
-from leasehold.adapters.sqlite_row_history import lsn_at, table_kept_from
+from leasehold.adapters.sqlite_row_history import last_write, lsn_at, table_kept_from
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
@@ -43,7 +43,22 @@ class SqlitePast:
         self.lsn = lsn
         self._later = genid(lsn + 1, 0)  # images replaced after that LSN
         self._checked: set[int] = set()
+        self._changed: dict[int, bool] = {}
         self._since: dict[tuple[int, str], str] = {}
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """The snapshot's."""
+        return self._snapshot.connection
+
+    def has_changed(self, table_id: int) -> bool:
+        """Has a row of it been written since, so that its rows of now are not those of then?
+        Raises SnapshotTooOld where the table was truncated since."""
+        found = self._changed.get(table_id)
+        if found is None:
+            check_kept(table_kept_from(self.connection, table_id), self.lsn)
+            found = self._changed[table_id] = last_write(self.connection, table_id) > self.lsn
+        return found
 
     def position(self) -> LogPosition:
         """The snapshot's; `lsn` is what is read as of."""

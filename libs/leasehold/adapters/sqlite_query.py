@@ -25,6 +25,7 @@ from leasehold.model.errors import (
     TooComplex,
     TooManyRows,
 )
+from leasehold.model.ids import genid
 from leasehold.schema.elements import Moment
 from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import sort_key
@@ -125,16 +126,19 @@ def run(
     *,
     moment: Moment,
     limits: Limits = NO_LIMITS,
+    as_of: int = 0,
 ) -> Rows:
     """The statement's rows on a connection whose snapshot is open. `parameters`: storage values of
-    the prepared types.
+    the prepared types; `as_of`: the LSN that tables are read as of that have changed since.
 
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
     if prepared.explain:
         return Rows(connection, "", (), ready=explained(connection, prepared))
     assert prepared.write is None, "its rows are found and written by Writing"
-    return emitted_rows(connection, prepared.emitted, parameters, moment=moment, limits=limits)
+    return emitted_rows(
+        connection, prepared.emitted, parameters, moment=moment, limits=limits, as_of=as_of
+    )
 
 
 def emitted_rows(
@@ -144,6 +148,7 @@ def emitted_rows(
     *,
     moment: Moment,
     limits: Limits = NO_LIMITS,
+    as_of: int = 0,
 ) -> Rows:
     """As `run`, of one of a statement's queries."""
     functions = _functions_of(connection)
@@ -153,6 +158,9 @@ def emitted_rows(
     if emitted.now_at is not None:
         at = len(parameters) + emitted.now_at
         bindings = (*bindings[:at], moment.now_us, *bindings[at + 1 :])
+    if emitted.as_of_at is not None:
+        at = len(parameters) + emitted.as_of_at
+        bindings = (*bindings[:at], as_of, genid(as_of + 1, 0), *bindings[at + 2 :])
     return Rows(connection, emitted.text, bindings[: emitted.highest], limits)
 
 

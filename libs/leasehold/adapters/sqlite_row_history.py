@@ -96,10 +96,7 @@ class RowHistory:
         pending = self.written.get(table_id)
         if pending is not None:
             return pending
-        found = self._connection.execute(
-            "SELECT written_lsn FROM row_history WHERE table_id = ?", (table_id,)
-        ).get
-        return found or 0
+        return last_write(self._connection, table_id)
 
     def emptied(self, table_id: int, lsn: int) -> None:
         """The table was truncated: what its rows were before is not kept."""
@@ -177,6 +174,14 @@ def kept_from(connection: apsw.Connection) -> int | None:
     """The LSN from which on rows of the past are kept, None when none are."""
     found: int | None = connection.execute("SELECT from_lsn FROM rows_kept").get
     return None if found is None else max(found, history_floor(connection))
+
+
+def last_write(connection: apsw.Connection, table_id: int) -> int:
+    """LSN of the last write of a row of it that is kept, 0: before that."""
+    found: int | None = connection.execute(
+        "SELECT written_lsn FROM row_history WHERE table_id = ?", (table_id,)
+    ).get
+    return found or 0
 
 
 def table_kept_from(connection: apsw.Connection, table_id: int) -> int:

@@ -49,10 +49,12 @@ class RowWrite:
 
 @dataclass(slots=True)
 class Written:
-    """`count`: rows as the command's tag counts them; `rows`: of RETURNING."""
+    """`count`: rows as the command's tag counts them; `rows`: of RETURNING; `sought`: keys that ON
+    CONFLICT has looked for, with the index (0: the primary key)."""
 
     writes: list[RowWrite] = field(default_factory=list)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
+    sought: list[tuple[int, Key]] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -71,8 +73,10 @@ class Writing:
         moment: Moment,
         limits: Limits = NO_LIMITS,
         hidden_keys: Iterator[str] | None = None,
+        as_of: int = 0,
     ) -> None:
-        """`hidden_keys`: of rows that are inserted into a table without a primary key."""
+        """`hidden_keys`: of rows that are inserted into a table without a primary key. `as_of`: as
+        of `sqlite_query.run`."""
         assert prepared.write is not None
         self._connection = connection
         self._prepared = prepared
@@ -81,6 +85,7 @@ class Writing:
         self._moment = moment
         self._limits = limits
         self._hidden_keys = hidden_keys or iter(())
+        self._as_of = as_of
         bound = self._write.bound
         self._descriptor: Descriptor = bound.descriptor
         self._ids = tuple(c.element_id for c in bound.columns)
@@ -98,7 +103,12 @@ class Writing:
 
     def _rows(self, emitted: Emitted, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return emitted_rows(
-            self._connection, emitted, values, moment=self._moment, limits=self._limits
+            self._connection,
+            emitted,
+            values,
+            moment=self._moment,
+            limits=self._limits,
+            as_of=self._as_of,
         ).all()
 
     # ---------------------------------------------------------- UPDATE and DELETE
@@ -175,6 +185,7 @@ class Writing:
         conflict = self._write.bound.conflict
         assert conflict is not None
         for arbiter, emitted in self._write.there.items():
+            self._written.sought.append((arbiter, self._key_in(arbiter, image)))
             own = self._own_in_the_way(arbiter, image)
             found = [] if own else self._rows(emitted, self._values(image))
             if own or found:
@@ -194,14 +205,17 @@ class Writing:
 
     def _own_in_the_way(self, arbiter: int, image: Image) -> bool:
         """Has this very statement written a row with the arbiter's key?"""
+        mine = self._key_in(arbiter, image)
+        return None not in mine and any(
+            after is not None and self._key_in(arbiter, after) == mine
+            for after in self._done.values()
+        )
+
+    def _key_in(self, arbiter: int, image: Image) -> Key:
         descriptor = self._descriptor
         index = next((i for i in descriptor.indexes if i.element_id == arbiter), None)
         ids = descriptor.primary_key if index is None else index.columns
-        mine = [image.get(e) for e in ids]
-        return None not in mine and any(
-            after is not None and [after.get(e) for e in ids] == mine
-            for after in self._done.values()
-        )
+        return tuple(image.get(e) for e in ids)
 
     def _update_instead(self, row: tuple[Any, ...], image: Image) -> None:
         bound, emitted = self._write.bound, self._write.update

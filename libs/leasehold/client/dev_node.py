@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from leasehold.adapters.clock import boottime_ns, now
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.moment import AsOf, moment_of
+from leasehold.client.moment import moment_of
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.replication.node import Node
 from leasehold.schema.job import Job
+from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class DevNode:
         leases = node.agent.leases if node.agent else None
         return Reads(self._store, self._holds, leases, self._users_left, label, moment)
 
-    def single_read(self) -> Reads:
-        return Reads(self._store, self._holds, None, lambda: None)
+    def single_read(self, *, moment: int | None = None) -> Reads:
+        return Reads(self._store, self._holds, None, lambda: None, moment=moment)
 
     def _holds(self) -> bool:
         return self.coherent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TypeAlias
 
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -13,10 +12,8 @@ from leasehold.model.errors import (
     SnapshotTooOld,
 )
 from leasehold.model.ports import Snapshots
+from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation, Sees
-
-AsOf: TypeAlias = int | datetime
-"""An LSN, or a time (with a time zone): the last commit at or before it."""
 
 
 def moment_of(

@@ -22,7 +22,6 @@ from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.moment import AsOf
 from leasehold.client.queries import BYTES_MAX, Queries, as_dicts, as_tuples
 from leasehold.client.queries import ROWS_MAX as QUERY_ROWS_MAX
 from leasehold.client.replica_reads import Reads, public_index
@@ -40,6 +39,7 @@ from leasehold.model.errors import (
 from leasehold.model.records import ChangeRequest, OnConflict
 from leasehold.replication.node import NodeSettings
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Sees, chosen
 
 T = TypeVar("T")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from leasehold.adapters.clock import boottime_ns
@@ -43,6 +44,7 @@ class Reads:
         self._leases = leases
         self._users_left = users_left
         self._use = None if leases is None else Use(label, "", boottime_ns())
+        self._open: StoreSnapshot | None = None
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
 
     def says(self, sql: str) -> None:
@@ -133,7 +135,18 @@ class Reads:
         if self.moment is None:
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
 
+    @contextmanager
+    def within(self, snapshot: StoreSnapshot) -> Iterator[None]:
+        """Rows are looked up in the snapshot that a statement has open, and has checked."""
+        self._open = snapshot
+        try:
+            yield
+        finally:
+            self._open = None
+
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        if self._open is not None:
+            return self._open.get(descriptor, key)
         with self.snapshot() as snapshot:
             self._check_pinned(descriptor, snapshot)
             return snapshot.get(descriptor, key)

@@ -16,12 +16,13 @@ from leasehold.client.barrier import Barriers
 from leasehold.client.barrier_group import BarrierGroup
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.moment import AsOf, moment_of
+from leasehold.client.moment import moment_of
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.schema.job import Job
+from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
 
 COHERENT_TIMEOUT_S: Final = 60.0
@@ -46,8 +47,8 @@ class SqlNode(Protocol):
         raises, and BusUnavailable."""
         ...
 
-    def single_read(self) -> Reads:
-        """Of one statement, which pins nothing."""
+    def single_read(self, *, moment: int | None = None) -> Reads:
+        """As `reads`, of who pins nothing that is to be waited for."""
         ...
 
     def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
@@ -145,10 +146,10 @@ class ServingNode:
         leases = agent.leases if agent else None
         return Reads(self.store, self._holds, leases, self._users_left, label, moment)
 
-    def single_read(self, wait_s: float = 0.0) -> Reads:
+    def single_read(self, wait_s: float = 0.0, *, moment: int | None = None) -> Reads:
         """`wait_s`: how long it waits to become coherent."""
         holds = partial(self._holds_within, wait_s) if wait_s else self._holds
-        return Reads(self.store, holds, None, lambda: None)
+        return Reads(self.store, holds, None, lambda: None, moment=moment)
 
     def _holds(self) -> bool:
         return self.coherent

@@ -6,6 +6,7 @@ Where the client stands is decided by `transaction/block.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from leasehold.adapters.clock import random_bytes, unix_us
@@ -14,9 +15,12 @@ from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead
 from leasehold.client.sql_portals import Answer
 from leasehold.client.sql_running import Running, SessionPlans
 from leasehold.client.sql_set import SettingCommands
-from leasehold.client.sql_transaction import Asked, SqlTransaction, Step
-from leasehold.model.errors import FeatureNotSupported, LeaseholdError, NotCoherent
+from leasehold.client.sql_steps import Asked, Step
+from leasehold.client.sql_transaction import SqlTransaction
+from leasehold.model.errors import LeaseholdError, NotCoherent
 from leasehold.schema.elements import Moment
+from leasehold.schema.moments import AsOf
+from leasehold.sql.as_of import as_of_text
 from leasehold.sql.functions_session import CallersMoment
 from leasehold.sql.query_plan import Plans
 from leasehold.sql.session_statements import (
@@ -31,7 +35,7 @@ from leasehold.sql.session_statements import (
     SetModes,
 )
 from leasehold.transaction.block import Block, ReadOnlyTransaction, Standing
-from leasehold.transaction.isolation import Isolation, Level, isolation_of
+from leasehold.transaction.isolation import Isolation, Sees, chosen
 
 MS: Final = 1_000
 SEED_BYTES: Final = 16
@@ -53,6 +57,7 @@ class SessionBlock:
         self._block = Block()
         self._transaction: SqlTransaction | None = None
         self._sent: Sent | None = None
+        self._lsn: int | None = None  # that a block reads as of, from its BEGIN on
         self.commands: Mapping[type, Callable[[Any], Answer]] = {
             Begin: self._begin,
             Commit: self._commit,
@@ -78,27 +83,55 @@ class SessionBlock:
         if self._transaction is None:
             in_block = not self._idle
             settings = self._settings
-            isolation = (in_block and self._block.isolation) or settings.default_isolation
+            isolation, as_of = self._block.isolation, self._block.as_of
+            if isolation is None:
+                isolation, as_of = self._chosen(None, None)
+            lsn = self._lsn if in_block else self._moment(isolation, as_of)
             settings.begin()
             moment = CallersMoment.of(unix_us(), random_bytes(SEED_BYTES), settings.caller)
-            self._transaction = self._fresh(isolation, moment, block=in_block)
+            self._transaction = self._made(isolation, moment, lsn, block=in_block)
             self._block.used = in_block
         return self._transaction
 
-    def _fresh(self, isolation: Isolation, moment: Moment, *, block: bool) -> SqlTransaction:
+    def _made(
+        self, isolation: Isolation, moment: Moment, lsn: int | None, *, block: bool
+    ) -> SqlTransaction:
         """A block is known by name to those who wait for it."""
         node = self._node
-        reads = node.reads(self._label) if block else node.single_read()
+        reads = node.reads(self._label, lsn) if block else node.single_read(moment=lsn)
         return SqlTransaction(
             reads, self._plans, isolation, moment, self._wait_coherent, block=block
         )
+
+    def _chosen(self, level: str | None, as_of: AsOf | None) -> tuple[Isolation, AsOf | None]:
+        """What a transaction runs at that asks for this, or for nothing: as the settings say.
+        Raises FeatureNotSupported for AS OF at a level that can't."""
+        if as_of is None:
+            as_of = self._settings.as_of
+        if level is None and as_of is None:
+            return self._settings.default_isolation, None
+        return chosen(level, past=as_of is not None), as_of
+
+    def _moment(self, isolation: Isolation, as_of: AsOf | None) -> int | None:
+        """The LSN that is read as of, if it is one. Raises what `moment_of` raises."""
+        if not isolation.one_moment:
+            return None
+        if isolation.sees is Sees.BARRIER:
+            self._running.may_wait()
+        elif as_of is None:
+            self._wait_coherent()
+        return self._node.moment(isolation, as_of, self._wait_s)
+
+    @property
+    def _wait_s(self) -> float:
+        return self._settings.values.ms("leasehold.coherent_timeout") / MS
 
     def _wait_coherent(self) -> None:
         """As long as the session asks for. Raises NotCoherent, or why it was stopped."""
         if self._node.coherent:
             return
         self._running.may_wait()
-        wait_s = self._settings.values.ms("leasehold.coherent_timeout") / MS
+        wait_s = self._wait_s
         self._node.wait(lambda: self._running.stopped() or self._node.coherent, wait_s)
         why = self._running.why_stopped()
         if why is not None:
@@ -120,9 +153,6 @@ class SessionBlock:
             read_only = self._settings.values.on("default_transaction_read_only")
         if read_only:
             raise ReadOnlyTransaction("cannot write in a read-only transaction")
-        isolation = self.transaction().isolation
-        if isolation.verifies_reads:
-            _check_level(isolation, read_only=False)
 
     # ------------------------------------------------------------ its end
 
@@ -175,10 +205,16 @@ class SessionBlock:
 
     def _commit_writes(self, transaction: SqlTransaction) -> None:
         in_block = not self._idle
+        isolation = transaction.isolation
+
+        def fresh() -> SqlTransaction:
+            lsn = self._moment(isolation, None)
+            return self._made(isolation, transaction.moment, lsn, block=in_block)
+
         commit(
             transaction,
             self._node,
-            lambda: self._fresh(transaction.isolation, transaction.moment, block=in_block),
+            fresh,
             replays_max=self._replays_max,
             limits=self._running.limits,
             sent=self._sent,
@@ -187,18 +223,23 @@ class SessionBlock:
     # ------------------------------------------------------------ what clients say
 
     def _begin(self, said: Begin) -> Answer:
-        isolation = _isolation(said.modes) or self._settings.default_isolation
+        if not self._idle:
+            self._settings.warn("25001", "there is already a transaction in progress")
+            return Answer(said.tag)
+        isolation, as_of = self._chosen(said.modes.isolation, said.modes.as_of)
         read_only = said.modes.read_only
         if read_only is None:
             read_only = self._settings.values.on("default_transaction_read_only")
-        _check_level(isolation, read_only=read_only)
-        if self._transaction is not None and self._idle:
+        if self._transaction is not None:
             self.end(committed=True)
-        if not self._block.begin(isolation, read_only=read_only):
-            self._settings.warn("25001", "there is already a transaction in progress")
+        self._begun(isolation, as_of, read_only=read_only)
+        return Answer(said.tag)
+
+    def _begun(self, isolation: Isolation, as_of: AsOf | None, *, read_only: bool) -> None:
+        self._lsn = self._moment(isolation, as_of)
+        self._block.begin(isolation, as_of, read_only=read_only)
         self._settings.begin()
         self._show_modes()
-        return Answer(said.tag)
 
     def _show_modes(self) -> None:
         """The transaction's, as SHOW tells them while it lasts."""
@@ -225,17 +266,15 @@ class SessionBlock:
         return Answer("ROLLBACK")
 
     def _leave(self, chain: bool, *, committed: bool) -> None:
-        isolation, read_only = self._block.isolation, self._block.read_only
+        before = replace(self._block)
         if committed:
             self._send_ahead()
         try:
             self.end(committed=committed)
         finally:
             self._block.end()
-        if chain and isolation is not None:
-            self._block.begin(isolation, read_only=read_only)
-            self._settings.begin()
-            self._show_modes()
+        if chain and before.isolation is not None:
+            self._begun(before.isolation, before.as_of, read_only=before.read_only)
 
     def _savepoint(self, said: Savepoint) -> Answer:
         self._block.savepoint(said.name, self.transaction().savepoint())
@@ -250,22 +289,29 @@ class SessionBlock:
         return Answer("ROLLBACK")
 
     def set_modes(self, said: SetModes) -> Answer:
-        isolation, read_only = _isolation(said.modes), said.modes.read_only
-        settings = self._settings
+        modes, settings = said.modes, self._settings
         if said.ever:
-            if isolation is not None:
-                settings.set_default(isolation)
-            if read_only is not None:
-                settings.apply("default_transaction_read_only", "on" if read_only else "off")
+            settings.set_defaults(modes)
             return Answer("SET")
         if self._idle:
             settings.warn("25P01", "SET TRANSACTION can only be used in transaction blocks")
             return Answer("SET")
-        only = self._block.read_only if read_only is None else read_only
-        _check_level(isolation or settings.default_isolation, read_only=only)
-        self._block.set_modes(isolation, read_only)
+        block, isolation = self._block, None
+        if modes.isolation is not None or modes.as_of is not None:
+            as_of = block.as_of if modes.as_of is None else modes.as_of
+            isolation = chosen(modes.isolation, past=as_of is not None)
+        block.set_modes(isolation, modes.as_of, modes.read_only)
+        if isolation is not None and not block.used:
+            self._lsn = self._moment(isolation, block.as_of)
         self._show_modes()
         return Answer("SET")
+
+    def as_of_set(self, said: Set) -> Answer:
+        """SET leasehold.as_of inside a block is SET TRANSACTION AS OF as well."""
+        as_of = None if said.value is None else as_of_text(said.value)
+        if as_of is not None:
+            self.set_modes(SetModes(Modes(as_of=as_of), ever=False))
+        return self._settings.set(said, in_block=True)
 
 
 def modes_of(said: Set) -> Modes:
@@ -274,20 +320,3 @@ def modes_of(said: Set) -> Modes:
     if said.name == "transaction_isolation":
         return Modes(isolation=value)
     return Modes(read_only=value in ("on", "true", "1", "yes"))
-
-
-def _isolation(modes: Modes) -> Isolation | None:
-    return None if modes.isolation is None else isolation_of(modes.isolation)
-
-
-def _check_level(isolation: Isolation, *, read_only: bool) -> None:
-    """Raises FeatureNotSupported for what a level promises and sessions do not keep yet."""
-    if isolation.level is Level.LINEARIZABLE:
-        raise FeatureNotSupported(
-            "transactions at isolation level linearizable are not supported in SQL sessions yet"
-        )
-    if isolation.level is Level.SERIALIZABLE and not read_only:
-        raise FeatureNotSupported(
-            "SERIALIZABLE transactions that may write are not supported in SQL sessions yet:"
-            " use REPEATABLE READ, or add READ ONLY"
-        )

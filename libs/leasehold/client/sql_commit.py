@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from leasehold.adapters.clock import new_request_id
-from leasehold.adapters.sqlite_query import Limits
+from leasehold.adapters.sqlite_query import BATCH_ROWS, Limits, Rows
 from leasehold.client.pending import Pending, Standing
 from leasehold.client.serving_node import SqlNode
-from leasehold.client.sql_transaction import Asked, Savepoint, SqlTransaction, Step
+from leasehold.client.sql_steps import Shown, Step
+from leasehold.client.sql_transaction import Savepoint, SqlTransaction
 from leasehold.model.errors import GaveUp, LeaseholdError, NotCoherent, StaleVersion, refused
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Waits
-from leasehold.transaction.replayed import Answer, Told, contradiction
+from leasehold.transaction.replayed import Answer, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
 
@@ -143,35 +144,48 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
         if step.asked is None:
             running.roll_back_to(marks[step.back])
             continue
-        sent.append(_answer(step))
-        again.append(_answer(done(running, step.asked, limits)))
+        sent.append(step.answer)
+        again.append(done(running, step, limits).answer)
     why = contradiction(running.isolation, sent, again)
     if why:
-        raise Contradicted(f"could not serialize access: of those that write or failed, {why}")
+        raise Contradicted(f"could not serialize access: of those that are compared, {why}")
 
 
-def done(running: SqlTransaction, asked: Asked, limits: Limits) -> Step:
-    """Runs a statement; what came of it, an error too."""
+def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
+    """Runs its statement; what came of it, an error too."""
+    asked = step.asked
+    assert asked is not None, "a statement, and no way back"
     try:
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
-            if plan.write is None:
-                for _ in running.read(plan, snapshot, asked.values, limits):
-                    pass
-                return Step(asked)
-            return Step.wrote(asked, running.write(plan, snapshot, asked.values, limits))
+            if plan.write is not None and not plan.explain:
+                return Step.wrote(asked, running.write(plan, snapshot, asked.values, limits))
+            rows = running.read(plan, snapshot, asked.values, limits)
+            try:
+                return Step(asked, shown=_shown_again(step.shown, rows))
+            finally:
+                rows.close()
     except (NotCoherent, StaleVersion):
         raise
     except LeaseholdError as error:
         return Step(asked, sqlstate=error.sqlstate)
 
 
-def _answer(step: Step) -> Answer:
-    """Rows that came back tell their number, too."""
-    if step.sqlstate:
-        return Answer(Told.ERROR, step.sqlstate)
-    if step.rows:
-        return Answer(Told.RETURNED, step.rows)
-    return Answer(Told.COUNT, step.rowcount)
+def _shown_again(before: Shown | None, rows: Rows) -> Shown | None:
+    """As many rows as the client was given, or all where it knows the end. `before` None: of a
+    query that failed all are wanted."""
+    if before is None:
+        for _ in rows:
+            pass
+        return None
+    shown = Shown(before.told, before.ordered)
+    while before.ended or shown.count < before.count:
+        left = BATCH_ROWS if before.ended else min(BATCH_ROWS, before.count - shown.count)
+        found = rows.fetch(left)
+        shown.add(found)
+        if len(found) < left:
+            shown.ended = before.ended
+            break
+    return shown
 
 
 def _give_up(node: SqlNode, last: ChangeRequest) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows
-from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.client.sql_reads import Seen
 from leasehold.client.sql_running import Running
-from leasehold.client.sql_transaction import Asked, SqlTransaction, Types
+from leasehold.client.sql_steps import Asked, Shown, Types
+from leasehold.client.sql_transaction import SqlTransaction
 from leasehold.pgwire.session import Column, CopyTarget, Fetched, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.pgwire.wire_types import WireType
@@ -134,23 +135,26 @@ class QueryPortal:
     ) -> None:
         self._session = session
         self._prepared = prepared
-        self._values = values
-        self._transaction: SqlTransaction | None = None
-        self._snapshot: SqliteSnapshot | None = None
+        self._asked = Asked(prepared.statement.text, prepared.types, tuple(values))
+        self._snapshot: Seen | None = None
+        self._shown: Shown | None = None
         self._rows: Rows | None = None
         self._tag = "SELECT"
 
     def fetch(self, rows_max: int) -> Fetched:
-        prepared = self._prepared
-        asked = Asked(prepared.statement.text, prepared.types, tuple(self._values))
-        return self._session.run(prepared.statement, lambda: self._fetch(rows_max), asked)
+        statement = self._prepared.statement
+        return self._session.run(statement, lambda: self._fetch(rows_max), self._asked)
 
     def _fetch(self, rows_max: int) -> Fetched:
         running = self._session.running
         if self._rows is not None or self._prepared.takes_long:
             running.may_wait()
         rows = self._first(rows_max) if self._rows is None else self._rows.fetch(rows_max)
-        if len(rows) == rows_max:
+        ended = len(rows) < rows_max
+        if self._shown is not None:
+            self._shown.add(rows)
+            self._shown.ended = ended
+        if not ended:
             return Fetched(rows, None)
         self.close()
         return Fetched(rows, self._tag)
@@ -158,35 +162,35 @@ class QueryPortal:
     def _first(self, rows_max: int) -> list[tuple[Any, ...]]:
         """In a hurry all of them, or none: nothing was given yet that could not be given again."""
         try:
-            rows = self._begin(rows_max)
+            rows, plan = self._begin(rows_max)
             if len(rows) == rows_max:
                 self._session.running.may_wait()
-            return rows
         except Waits:
             self._prepared.takes_long = self._snapshot is not None
             self.close()
             raise
+        self._shown = self._session.transaction().answers_with(self._asked, plan)
+        return rows
 
-    def _begin(self, rows_max: int) -> list[tuple[Any, ...]]:
-        transaction = self._transaction = self._session.transaction()
-        text = self._prepared.statement.text
-        transaction.says(text)
-        snapshot, plan = transaction.planned(text, self._prepared.types)
+    def _begin(self, rows_max: int) -> tuple[list[tuple[Any, ...]], Plan]:
+        transaction, asked = self._session.transaction(), self._asked
+        transaction.says(asked.text)
+        snapshot, plan = transaction.planned(asked.text, asked.types)
         self._snapshot = snapshot
         check_same(self._prepared, plan)
         self._tag = plan.tag
         session = self._session
 
         def found() -> list[tuple[Any, ...]]:
-            self._rows = transaction.read(plan, snapshot, self._values, session.limits())
+            self._rows = transaction.read(plan, snapshot, asked.values, session.limits())
             return self._rows.fetch(rows_max)
 
-        return session.running.in_time(snapshot, plan, found)
+        return session.running.in_time(snapshot, plan, found), plan
 
     def close(self) -> None:
         rows, self._rows = self._rows, None
         snapshot, self._snapshot = self._snapshot, None
         if rows is not None:
             rows.close()
-        if snapshot is not None and self._transaction is not None:
-            self._transaction.let_go(snapshot)
+        if snapshot is not None:
+            snapshot.close()

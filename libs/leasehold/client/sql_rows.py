@@ -17,14 +17,13 @@ from leasehold.client.sql_portals import (
     columns_of,
 )
 from leasehold.client.sql_running import Running
-from leasehold.client.sql_transaction import Asked, SqlTransaction, Step, plan_types
-from leasehold.model.errors import VerifyError
+from leasehold.client.sql_steps import Asked, Step
+from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.pgwire.session import Portal
 from leasehold.schema.types import Type
 from leasehold.sql.session_statements import CopyIn, SessionStatement
 
 T = TypeVar("T")
-STATEMENT_TRIES_MAX: Final = 20
 PREPARED_KEPT_MAX: Final = 200
 
 
@@ -90,15 +89,9 @@ class RowStatements:
         self._session.check_may_write()
         transaction = self._session.transaction()
         transaction.says(asked.text)
-        for left in range(STATEMENT_TRIES_MAX, 0, -1):
-            try:
-                tag, written = self._written(transaction, asked, prepared)
-                zero = "0 " if tag == "INSERT" else ""
-                return Answer(f"{tag} {zero}{written.count}", written.rows)
-            except VerifyError:
-                if left == 1 or not transaction.isolation.replays:
-                    raise
-        raise AssertionError("the last try returns or raises")
+        tag, written = self._written(transaction, asked, prepared)
+        zero = "0 " if tag == "INSERT" else ""
+        return Answer(f"{tag} {zero}{written.count}", written.rows)
 
     def _written(
         self, transaction: SqlTransaction, asked: Asked, prepared: PreparedStatement | None = None

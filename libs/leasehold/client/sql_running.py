@@ -10,12 +10,12 @@ from typing import Final, TypeVar
 
 from leasehold.adapters.sqlite_brief import is_brief
 from leasehold.adapters.sqlite_query import Limits
-from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.client.sql_reads import Seen
 from leasehold.model.errors import QueryCanceled, RequestTooLarge
 from leasehold.pgwire.session import Waits
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.schema.types import Type
-from leasehold.sql.query_plan import Lookup, Plans, Prepared
+from leasehold.sql.query_plan import HasChanged, Lookup, Plans, Prepared
 
 T = TypeVar("T")
 HURRIED_LOOKS_MAX: Final = 1
@@ -47,7 +47,7 @@ class Running:
         if self.hurried:
             raise Waits
 
-    def in_time(self, snapshot: SqliteSnapshot, plan: Prepared, work: Callable[[], T]) -> T:
+    def in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
         """`work` runs the plan, and is undone when it does not return; in a hurry it is one that
         surely ends soon, and is ended where it does not. Raises Waits."""
         if not self.hurried:
@@ -107,11 +107,12 @@ class SessionPlans:
         text: str,
         lookup: Lookup,
         types: tuple[Type | None, ...] = (),
-        shadowed: frozenset[int] = frozenset(),
+        own: frozenset[int] = frozenset(),
+        has_changed: HasChanged | None = None,
     ) -> Prepared:
         """As `Plans.get`. Raises Waits."""
-        found = self._plans.kept(text, lookup, types, shadowed)
+        found = self._plans.kept(text, lookup, types, own, has_changed)
         if found is None:
             self._running.may_wait()
-            found = self._plans.get(text, lookup, types, shadowed)
+            found = self._plans.get(text, lookup, types, own, has_changed)
         return found

@@ -22,8 +22,9 @@ from leasehold.client.sql_schema import (
     submit_change,
     tag_of,
 )
-from leasehold.client.sql_set import TEXT, SettingCommands
-from leasehold.client.sql_transaction import Asked, SqlTransaction, plan_types
+from leasehold.client.sql_set import AS_OF, TEXT, SettingCommands
+from leasehold.client.sql_steps import Asked
+from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled, Refused
 from leasehold.pgwire.session import (
     Column,
@@ -261,6 +262,8 @@ class SqlSession:
     def _set(self, said: Set) -> Answer:
         if said.name in MODES:
             return self._block.set_modes(SetModes(modes_of(said), ever=False))
+        if said.name == AS_OF and not self._idle:
+            return self._block.as_of_set(said)
         return self._settings.set(said, in_block=not self._idle)
 
     def _discard(self, said: Discard) -> Answer:

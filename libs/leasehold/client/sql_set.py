@@ -6,14 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from leasehold.client.sql_portals import Answer
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
+from leasehold.schema.moments import AsOf
 from leasehold.schema.types import Type
+from leasehold.sql.as_of import as_of_text
 from leasehold.sql.functions_session import Caller
 from leasehold.sql.session_settings import SETTINGS, SessionSettings
-from leasehold.sql.session_statements import Reset, Set, Show
+from leasehold.sql.session_statements import Modes, Reset, Set, Show
 from leasehold.transaction.isolation import Isolation, isolation_of
 
 TEXT: Final = Type("text")
+OWN_LEVEL: Final = "leasehold.isolation"
+SPOKEN_LEVEL: Final = "default_transaction_isolation"
+AS_OF: Final = "leasehold.as_of"
 
 
 class SettingCommands:
@@ -23,6 +29,9 @@ class SettingCommands:
     def __init__(self, given: Mapping[str, str], *, user: str, database: str, process: int) -> None:
         """`given`: what the client asks for at its start. Raises what settings raise."""
         self.values = SessionSettings({**given, "session_authorization": user})
+        for name in (SPOKEN_LEVEL, OWN_LEVEL):
+            if name in {each.lower() for each in given}:
+                self.values.follow_at_first(*_other(name, self.values[name]))
         self.reports: list[Report] = []
         self._user, self._database, self._process = user, database, process
         self.caller = self._as_caller()
@@ -55,24 +64,41 @@ class SettingCommands:
             return Answer("SET")
         self.begin()
         self.apply(said.name, said.value, local=said.local)
-        if said.name == "default_transaction_isolation" and said.value is not None:
-            self.set_default(isolation_of(self.values[said.name]), local=said.local)
         return Answer("SET")
+
+    def set_defaults(self, modes: Modes) -> None:
+        """SET SESSION CHARACTERISTICS AS TRANSACTION. Raises FeatureNotSupported."""
+        if modes.as_of is not None:
+            raise FeatureNotSupported(
+                "SESSION CHARACTERISTICS AS TRANSACTION AS OF is not supported: SET leasehold.as_of"
+            )
+        self.begin()
+        if modes.isolation is not None:
+            self.apply(OWN_LEVEL, isolation_of(modes.isolation).level.value)
+        if modes.read_only is not None:
+            self.apply("default_transaction_read_only", "on" if modes.read_only else "off")
 
     @property
     def default_isolation(self) -> Isolation:
-        return isolation_of(self.values["leasehold.isolation"])
+        return isolation_of(self.values[OWN_LEVEL])
 
-    def set_default(self, isolation: Isolation, *, local: bool = False) -> None:
-        self.begin()
-        self.apply("default_transaction_isolation", isolation.spoken, local=local)
-        self.apply("leasehold.isolation", isolation.level.value, local=local)
+    @property
+    def as_of(self) -> AsOf | None:
+        text = self.values[AS_OF]
+        return as_of_text(text) if text else None
 
     def apply(self, name: str, value: str | None, *, local: bool = False) -> None:
         name = self.values.set(name, value, local=local)
+        if name in (OWN_LEVEL, SPOKEN_LEVEL):
+            self._follow(name, local=local)
         if SETTINGS[name.lower()].told:
             self.reports.append(SettingChanged(name, self.values[name]))
         self.caller = self._as_caller()
+
+    def _follow(self, name: str, *, local: bool) -> None:
+        """The default level has two names: PostgreSQL's, and one that can say all five."""
+        other, value = _other(name, self.values[name])
+        self.values.set(other, value, local=local)
 
     def reset(self, said: Reset) -> Answer:
         self.begin()
@@ -105,3 +131,11 @@ class SettingCommands:
         if said.name == "transaction_isolation" and not in_block:
             return Answer("SHOW", [(self.values["default_transaction_isolation"],)])
         return Answer("SHOW", [(self.values.show(said.name)[1],)])
+
+
+def _other(name: str, value: str) -> tuple[str, str]:
+    """The other of the two names of the default level, and its value."""
+    isolation = isolation_of(value)
+    if name == OWN_LEVEL:
+        return SPOKEN_LEVEL, isolation.spoken
+    return OWN_LEVEL, isolation.level.value

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import Limits, run
-from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_write import RowWrite, Writing, own_rows
 from leasehold.client.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
-from leasehold.model.errors import VerifyError
+from leasehold.client.sql_reads import gather, gather_sought, planned
 from leasehold.model.ports import Row
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
@@ -35,38 +34,45 @@ class Executed(NamedTuple):
 
 
 def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] = ()) -> Executed:
-    """Runs one statement on the newest data with the transaction's own rows; its changes are in the
-    write set then, named with the genids that it has seen.
+    """Runs one statement on what the transaction's level shows, with its own rows where it shows
+    those; its changes are in the write set then, named with the genids that it has seen, and what
+    it has read where the level verifies it.
 
-    Raises every Refused of the statement; VerifyError when a row has gone meanwhile.
+    Raises every Refused of the statement, NotCoherent, SnapshotTooOld.
     """
-    tables = writes.own_images()
-    prepared = _PLANS.get(sql, reads.pin, (), frozenset(tables))
-    values = stored(prepared, parameters)
+    isolation = writes.isolation
+    tables = writes.own_images() if isolation.own_writes else {}
     moment = Moment(unix_us(), random_bytes(16))
     limits = Limits(None, ROWS_MAX, BYTES_MAX)
-    names = tuple(column.name for column in prepared.columns or ())
-    with reads.snapshot() as snapshot:
-        assert isinstance(snapshot, SqliteSnapshot), "of now, on a store of this process"
-        for descriptor in prepared.tables.values():
+    lsn = reads.moment or 0
+    snapshot, prepared = planned(_PLANS, sql, (), frozenset(tables), reads, reads.pin)
+    with snapshot:
+        values = stored(prepared, parameters)
+        names = tuple(column.name for column in prepared.columns or ())
+        for descriptor in prepared.tables.values() if reads.moment is None else ():
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+        if isolation.verifies_reads and not prepared.explain:
+            gather(writes.so_far, prepared, values)
         shown = {d.table_id for d in prepared.tables.values()} & tables.keys()
-        with own_rows(snapshot.connection, {table: tables[table] for table in shown}):
+        connection = snapshot.connection
+        with own_rows(connection, {table: tables[table] for table in shown}):
             if prepared.write is None or prepared.explain:
-                rows = run(snapshot.connection, prepared, values, moment=moment, limits=limits)
+                rows = run(connection, prepared, values, moment=moment, limits=limits, as_of=lsn)
                 found = list(as_tuples(prepared, rows))
                 return Executed(len(found), found, names)
             keys = writes.hidden_keys
-            writing = Writing(snapshot.connection, prepared, values, moment, limits, keys)
-            written = writing.run()
-    for write in written.writes:
-        apply(writes, prepared.write.bound.descriptor, write)
+            written = Writing(connection, prepared, values, moment, limits, keys, lsn).run()
+        target = prepared.write.bound.descriptor
+        if isolation.verifies_reads:
+            gather_sought(writes.so_far, target, written.sought)
+        with reads.within(snapshot):
+            for write in written.writes:
+                apply(writes, target, write)
     return Executed(written.count, python_rows(prepared, written.rows), names)
 
 
 def apply(writes: WriteSet, descriptor: Descriptor, write: RowWrite) -> None:
-    """What a statement does to one row becomes an operation. Raises what the write set raises, and
-    VerifyError when the row has gone meanwhile."""
+    """What a statement does to one row becomes an operation. Raises what the write set raises."""
     key = tuple(
         from_storage(column.type, value)
         for column, value in zip(descriptor.key_columns, write.key, strict=True)
@@ -86,8 +92,4 @@ def apply(writes: WriteSet, descriptor: Descriptor, write: RowWrite) -> None:
         if write.after is None
         else writes.update(descriptor.name, key, values)
     )
-    if not there:
-        raise VerifyError(
-            f"a row of table {descriptor.name!r} that the statement has found is there no more",
-            table=descriptor.name,
-        )
+    assert there, "the statement has found it in the same snapshot"

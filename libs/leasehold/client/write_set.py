@@ -66,8 +66,8 @@ class WriteSet:
         self, reads: Reads, isolation: Isolation = ISOLATION[Level.READ_COMMITTED]
     ) -> None:
         self._reads = reads
-        self._isolation = isolation
-        self._so_far = ReadsSoFar()
+        self.isolation = isolation
+        self.so_far = ReadsSoFar()
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
         self._seen: dict[tuple[int, Key], Genids] = {}
         self._read: dict[tuple[int, Key], set[int]] = {}  # element ids
@@ -94,7 +94,7 @@ class WriteSet:
         name = (descriptor.table_id, stored)
         self._first_seen(name, row)
         if selectv and row is not None:
-            self._so_far.visited(descriptor, stored, row.genids)
+            self.so_far.visited(descriptor, stored, row.genids)
         wanted = None if columns is None else [descriptor.column(c) for c in columns]
         self._has_read(name, descriptor, wanted)
         found: dict[str, Any] | None
@@ -121,8 +121,8 @@ class WriteSet:
         descriptor = self._reads.pin(table)
         first = self._reads.bound(descriptor, low)
         last = self._reads.bound(descriptor, high)
-        if self._isolation.verifies_reads:
-            self._so_far.range(descriptor, ReadRange(low=first or (), high=last or ()))
+        if self.isolation.verifies_reads:
+            self.so_far.range(descriptor, ReadRange(low=first or (), high=last or ()))
         found = {}
         for key, row in self._reads.scan(descriptor, first, last, rows_max):
             self._seen_by_scan(descriptor, key, row, selectv=selectv)
@@ -144,8 +144,8 @@ class WriteSet:
         """Rows whose index key starts with `values`, in index order; see `Replica.get_by`."""
         descriptor, by = self._reads.index(index)
         stored = self._reads.index_key(descriptor, by, _tuple_of(values))
-        if self._isolation.verifies_reads:
-            self._so_far.range(descriptor, ReadRange(by.name, stored))
+        if self.isolation.verifies_reads:
+            self.so_far.range(descriptor, ReadRange(by.name, stored))
         made, width = entry_of(descriptor, by), len(by.columns)
         found: dict[Key, tuple[Key, dict[str, Any]]] = {}
         for key, row in self._reads.get_by(descriptor, by, stored, rows_max):
@@ -166,14 +166,14 @@ class WriteSet:
         self._first_seen((descriptor.table_id, key), row)
         self._has_read((descriptor.table_id, key), descriptor, None)
         if selectv:
-            self._so_far.visited(descriptor, key, row.genids)
+            self.so_far.visited(descriptor, key, row.genids)
 
     def _shows_own(self, name: tuple[int, Key]) -> bool:
-        return self._isolation.own_writes and name in self._own
+        return self.isolation.own_writes and name in self._own
 
     def _own_rows(self, descriptor: Descriptor) -> dict[Key, dict[str, Any] | None]:
         """What reads of a table have to show on top."""
-        if not self._isolation.own_writes:
+        if not self.isolation.own_writes:
             return {}
         return {k: v for (t, k), v in self._own.items() if t == descriptor.table_id}
 
@@ -251,17 +251,9 @@ class WriteSet:
     # ------------------------------------------------------------ SQL
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Executed:
-        """One SELECT, INSERT, UPDATE or DELETE, which sees this transaction's own writes. What it
-        changes is verified and committed with the rest.
-
-        Raises FeatureNotSupported at another isolation level than read committed: it reads what is
-        newest, and what it has read is not verified.
+        """One SELECT, INSERT, UPDATE or DELETE, which sees what `get` would see. What it changes is
+        verified and committed with the rest; so is what it has read, where the level verifies that.
         """
-        if self._isolation.level is not Level.READ_COMMITTED:
-            raise FeatureNotSupported(
-                f"SQL inside `transact` at isolation level {self._isolation.level.value} is not"
-                " supported yet: use get, scan and get_by, or read committed"
-            )
         from leasehold.client.sql_writes import execute  # it stands on this module
 
         return execute(self, self._reads, sql, parameters)
@@ -306,7 +298,7 @@ class WriteSet:
             on_conflict=on_conflict,
             attempt=attempt,
             used=self._reads.used(),
-            reads=self._so_far.read_set(self._reads.moment or 0),
+            reads=self.so_far.read_set(self._reads.moment or 0),
         )
 
     # ------------------------------------------------------------ inside
@@ -324,8 +316,8 @@ class WriteSet:
     def _row(self, table: str, key: Any) -> tuple[Descriptor, Key, Row | None]:
         descriptor = self._reads.pin(table)
         stored = self._reads.key(descriptor, key)
-        if self._isolation.verifies_reads:
-            self._so_far.key(descriptor, stored)
+        if self.isolation.verifies_reads:
+            self.so_far.key(descriptor, stored)
         return descriptor, stored, self._reads.row(descriptor, stored)
 
     def _first_seen(self, name: tuple[int, Key], row: Row | None) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from leasehold.model.errors import OutOfRange
 
 DAY_US: Final = 86_400_000_000
+AsOf: TypeAlias = int | datetime
+"""A moment of the past: an LSN, or a time (with a time zone): the last commit at or before it."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

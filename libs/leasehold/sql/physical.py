@@ -8,6 +8,11 @@ def table_name(table_id: int) -> str:
     return f"t{int(table_id)}"
 
 
+def history_name(table_id: int) -> str:
+    """Of the images of its rows that were replaced."""
+    return f"h{int(table_id)}"
+
+
 def entries_name(table_id: int, index_id: int) -> str:
     return f"x{int(table_id)}_{int(index_id)}"
 

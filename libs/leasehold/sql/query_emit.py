@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from leasehold.sql.functions_array import order_key
 from leasehold.sql.physical import (
     column_name,
     entries_name,
+    history_name,
     lock_name,
     shadow_name,
     table_name,
@@ -74,8 +76,26 @@ _NUMBERS: Final = count(1)
 _HOLE: Final = re.compile(r"\?([0-9]+)")
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a mention of a table shows beside, or in the place of, rows that are committed now, by
+    table id. `own`: rows that the transaction has written. `past`: it is read as of an LSN, and
+    some of its rows were replaced since."""
+
+    own: frozenset[int] = frozenset()
+    past: frozenset[int] = frozenset()
+
+    @property
+    def tables(self) -> frozenset[int]:
+        return self.own | self.past
+
+
+NOTHING: Final = Beside()
+
+
 class Emitted:
-    """`text` with ?1 … ?P for the parameters and more for `constants`, in their order.
+    """`text` with ?1 … ?P for the parameters and more for `constants`, in their order. `as_of_at`:
+    the place of the LSN that is read as of; behind it stands the first genid that is later.
 
     `highest`: the number of the last hole, behind which values are not taken.
     `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
@@ -90,6 +110,7 @@ class Emitted:
         self.aggregates: dict[str, tuple[aggregates.Aggregate, bool]] = {}
         self.systems: dict[str, Relation] = {}
         self.now_at: int | None = None
+        self.as_of_at: int | None = None
         self.highest = 0
         self.calls_change = self.calls_stable = False
         self._numbers: dict[tuple[type, Any], int] = {}
@@ -118,13 +139,19 @@ class Emitted:
             self.now_at = len(self.constants) - 1
         return f"?{self.parameters + self.now_at + 1}"
 
+    def as_of(self) -> tuple[str, str]:
+        """The LSN, and the first genid after it."""
+        if self.as_of_at is None:
+            self.constants += [None, None]
+            self.as_of_at = len(self.constants) - 2
+        first = self.parameters + self.as_of_at + 1
+        return f"?{first}", f"?{first + 1}"
+
 
 class Emitter:
-    """`shadowed`: ids of tables of which the transaction has rows of its own."""
-
-    def __init__(self, parameters: int, shadowed: frozenset[int] = frozenset()) -> None:
+    def __init__(self, parameters: int, beside: Beside = NOTHING) -> None:
         self.made = Emitted(parameters)
-        self._shadowed = shadowed
+        self._beside = beside
         self._fields: dict[tuple[int, str], str] = {}
         self._entries: dict[tuple[int, str], str] = {}
 
@@ -346,8 +373,8 @@ class Emitter:
     def _table(self, source: TableSource, terms: list[str], *, inner: bool, optional: bool) -> str:
         name = table_name(source.descriptor.table_id)
         relation, access = source.relation, source.access
-        if source.descriptor.table_id in self._shadowed:
-            return f"({self._with_own(source)}) AS r{relation}"
+        if source.descriptor.table_id in self._beside.tables:
+            return f"({self._versions(source)}) AS r{relation}"
         if access is None or not (inner or optional):
             return f"{name} AS r{relation}"
         entries = entries_name(source.descriptor.table_id, access.index.element_id)
@@ -400,7 +427,7 @@ class Emitter:
     def _map_fields(self, source: TableSource) -> None:
         """What an index's entry has of a row is read there, where the row itself is not."""
         access, relation = source.access, source.relation
-        if access is None or source.descriptor.table_id in self._shadowed:
+        if access is None or source.descriptor.table_id in self._beside.tables:
             return
         descriptor, index = source.descriptor, access.index
         for n, element in enumerate(index.columns):
@@ -429,25 +456,36 @@ class Emitter:
                 name = column_name(element)
                 self._fields[source.relation, name] = f"+r{source.relation}.{name}"
 
-    def _with_own(self, source: TableSource) -> str:
-        """The table's rows but those that this transaction has changed, and its own."""
-        descriptor = source.descriptor
-        name, own = table_name(descriptor.table_id), shadow_name(descriptor.table_id)
+    def _versions(self, source: TableSource) -> str:
+        """The version of each row that is to be seen: what is committed now; as of an LSN what has
+        been there since, and the images that were replaced later; for rows that this transaction
+        has changed its own. Of a row at most one of these holds."""
+        descriptor, table = source.descriptor, source.descriptor.table_id
         columns = [column_name(c.element_id) for c in descriptor.row_columns]
         locks = [lock_name(lock) for lock in descriptor.locks]
         shown = ", ".join([*columns, *locks])
-        mine = ", ".join([*columns, *(f"NULL AS {lock}" for lock in locks)])
-        match = " AND ".join(
-            f"o.{column_name(e)} = m.{column_name(e)}" for e in descriptor.primary_key
-        )
-        found = ""
+        now: list[str] = []
         if source.access is not None:
-            found = f"{self._in_entries(source, 'm')} AND "
-        return (
-            f"SELECT {shown} FROM {name} AS m"
-            f" WHERE {found}NOT EXISTS (SELECT 1 FROM temp.{own} AS o WHERE {match})"
-            f" UNION ALL SELECT {mine} FROM temp.{own} WHERE gone = 0"
-        )
+            now.append(self._in_entries(source, "m"))
+        not_own: list[str] = []
+        own = f"temp.{shadow_name(table)}"
+        if table in self._beside.own:
+            match = " AND ".join(
+                f"o.{column_name(e)} = m.{column_name(e)}" for e in descriptor.primary_key
+            )
+            not_own = [f"NOT EXISTS (SELECT 1 FROM {own} AS o WHERE {match})"]
+        parts: list[str] = []
+        if table in self._beside.past:
+            lsn, later = self.made.as_of()
+            now.append(f"m.lsn <= {lsn}")
+            terms = " AND ".join([f"m.id >= {later}", f"m.lsn <= {lsn}", *not_own])
+            parts.append(f"SELECT {shown} FROM {history_name(table)} AS m WHERE {terms}")
+        terms = " AND ".join([*now, *not_own])
+        parts.insert(0, f"SELECT {shown} FROM {table_name(table)} AS m WHERE {terms}")
+        if not_own:
+            mine = ", ".join([*columns, *(f"NULL AS {lock}" for lock in locks)])
+            parts.append(f"SELECT {mine} FROM {own} WHERE gone = 0")
+        return " UNION ALL ".join(parts)
 
     # ---------------------------------------------------------- expressions
 
@@ -575,9 +613,9 @@ class Emitter:
     }
 
 
-def emit(query: BoundQuery, parameters: int, shadowed: frozenset[int] = frozenset()) -> Emitted:
+def emit(query: BoundQuery, parameters: int, beside: Beside = NOTHING) -> Emitted:
     """The text of a whole query."""
-    emitter = Emitter(parameters, shadowed)
+    emitter = Emitter(parameters, beside)
     made = emitter.made
     made.text = emitter.query(query)
     made.highest = max((int(number) for number in _HOLE.findall(made.text)), default=0)

@@ -89,9 +89,10 @@ class Sought:
 class Indexes:
     """Of one statement; `chosen` fills as queries are gone through."""
 
-    def __init__(self, binder: Binder, shadowed: frozenset[int]) -> None:
+    def __init__(self, binder: Binder, apart: frozenset[int]) -> None:
+        """`apart`: ids of tables each mention of which is a query of its own (`Beside`)."""
         self._binder = binder
-        self._shadowed = shadowed
+        self._apart = apart
         self.chosen: list[Chosen] = []
 
     def used_in(self, query: BoundQuery) -> BoundQuery:
@@ -118,12 +119,12 @@ class Indexes:
         if body.source is None:
             return query
         inner = [s for s in inner_sources(body.source) if isinstance(s, TableSource)]
-        shadowed = [s for s in inner if s.descriptor.table_id in self._shadowed]
-        inner = [s for s in inner if s not in shadowed]
+        apart = [s for s in inner if s.descriptor.table_id in self._apart]
+        inner = [s for s in inner if s not in apart]
         conditions = [*conjuncts(body.where), *_inner_conditions(body.source)]
         accesses = self._accesses(inner, conditions)
-        for source in shadowed:
-            # Beside own rows the table stands in a query of its own, which sees constants alone.
+        for source in apart:
+            # A query of its own sees constants alone.
             constant = [c for c in conditions if relations_in(c) == {source.relation}]
             found = self._best(source, constant, None)
             if found is not None:
@@ -139,7 +140,7 @@ class Indexes:
             if join.kind != "left" or not isinstance(right, TableSource):
                 continue
             found = self._best(right, list(conjuncts(join.condition)), None)
-            if found is not None and right.descriptor.table_id not in self._shadowed:
+            if found is not None and right.descriptor.table_id not in self._apart:
                 accesses[right.relation] = found[1]
         if not accesses:
             return query

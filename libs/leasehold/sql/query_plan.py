@@ -6,7 +6,7 @@ Prepared once for the descriptors it uses and then only run (`Plans`).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -18,17 +18,19 @@ from leasehold.sql import query_tree as tree
 from leasehold.sql.function import TEXT
 from leasehold.sql.query_binder import Binder
 from leasehold.sql.query_bound import BoundQuery, Column
-from leasehold.sql.query_emit import Emitted, emit
+from leasehold.sql.query_emit import NOTHING, Beside, Emitted, emit
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_index import Chosen, Indexes
 from leasehold.sql.query_reads import Reads, reads_of
 from leasehold.sql.query_write import BoundWrite, WriteBinder, rows_in_the_way
 
 PLANS_KEPT_MAX: Final = 1_000
-VARIANTS_MAX: Final = 4
-"""Of one text: descriptors of two versions, with and without own rows."""
+VARIANTS_MAX: Final = 8
+"""Of one text: descriptors of two versions, with and without own rows, of now and of the past."""
 
 Lookup = Callable[[str], Descriptor]
+HasChanged = Callable[[int], bool]
+"""Has a row of table `id` been written since the LSN that is read as of?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,8 @@ class Write:
 class Prepared:
     """`tables`: every table that is used, under the name in the text: its descriptor says the
     version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
-    `columns` None: no rows come back. `asks_system`: it asks what is no table's, of the
-    database, the session or the node."""
+    `columns` None: no rows come back. `ordered`: their order was asked for. `asks_system`: it asks
+    what is no table's, of the database, the session or the node."""
 
     text: str
     tag: str
@@ -65,17 +67,20 @@ class Prepared:
     explain: bool = False
     write: Write | None = None
     asks_system: bool = False
+    beside: Beside = NOTHING
+    ordered: bool = False
 
 
 def prepare(
     text: str,
     lookup: Lookup,
     types: Sequence[Type | None] = (),
-    shadowed: frozenset[int] = frozenset(),
+    own: frozenset[int] = frozenset(),
+    has_changed: HasChanged | None = None,
 ) -> Prepared:
-    """`types`: of the first parameters, None where open. `shadowed`: ids of tables that the
-    transaction has own rows of. Raises every Refused that a text can meet before it runs, with
-    positions."""
+    """`types`: of the first parameters, None where open. `own`: ids of tables that the transaction
+    has own rows of. `has_changed`: of a table, where an earlier LSN is read; None: what is newest
+    is. Raises every Refused that a text can meet before it runs, with positions."""
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
     if isinstance(statement, tree.Explain):
@@ -91,7 +96,10 @@ def prepare(
             assert not isinstance(statement, tree.Explain)
             bound = WriteBinder(binder, numbered).bind(statement)
             query = bound.find
-        indexes = Indexes(binder, shadowed)
+        used = {descriptor.table_id for descriptor in binder.used.values()}
+        changed = () if has_changed is None else filter(has_changed, used)
+        beside = Beside(own & used, frozenset(changed))
+        indexes = Indexes(binder, beside.tables)
         query = indexes.used_in(query)
         chosen = tuple(indexes.chosen)
         columns: tuple[Column, ...] | None = query.columns
@@ -99,8 +107,8 @@ def prepare(
         if bound is not None:
             tag = bound.kind
             columns = None if bound.returning is None else bound.returning.columns
-        emitted = emit(query, numbered, shadowed)
-        write = None if bound is None else _write(bound, indexes, numbered, shadowed)
+        emitted = emit(query, numbered, beside)
+        write = None if bound is None else _write(bound, indexes, numbered, beside)
         return Prepared(
             text,
             "EXPLAIN" if explain else tag,
@@ -108,19 +116,29 @@ def prepare(
             tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
             dict(binder.used),
             emitted,
-            reads_of(query),
+            reads_of(query, *(() if bound is None else _later(bound))),
             chosen,
             explain,
             write,
             emitted.asks_system or (write is not None and write.asks_system),
+            beside,
+            bool(query.order),
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error
 
 
-def _write(bound: BoundWrite, indexes: Indexes, numbered: int, shadowed: frozenset[int]) -> Write:
+def _later(bound: BoundWrite) -> Iterator[BoundQuery]:
+    """What is run for each row that is written."""
+    if bound.returning is not None:
+        yield bound.returning
+    if bound.conflict is not None and bound.conflict.update is not None:
+        yield bound.conflict.update
+
+
+def _write(bound: BoundWrite, indexes: Indexes, numbered: int, beside: Beside) -> Write:
     def emitted(query: BoundQuery, slots: int) -> Emitted:
-        return emit(indexes.used_in(query), numbered + slots, shadowed)
+        return emit(indexes.used_in(query), numbered + slots, beside)
 
     width = len(bound.columns)
     returning = None
@@ -131,7 +149,7 @@ def _write(bound: BoundWrite, indexes: Indexes, numbered: int, shadowed: frozens
         return Write(bound, returning, None, {})
     update = None if conflict.update is None else emitted(conflict.update, 2 * width)
     there = {
-        arbiter: emit(query, len(bound.columns), shadowed)
+        arbiter: emit(query, len(bound.columns), beside)
         for arbiter, query in rows_in_the_way(bound, conflict)
     }
     return Write(bound, returning, update, there)
@@ -143,22 +161,23 @@ class Plans:
 
     def __init__(self, kept_max: int = PLANS_KEPT_MAX) -> None:
         self._kept_max = kept_max
-        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[_Kept]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[Prepared]] = OrderedDict()
 
     def kept(
         self,
         text: str,
         lookup: Lookup,
         types: tuple[Type | None, ...] = (),
-        shadowed: frozenset[int] = frozenset(),
+        own: frozenset[int] = frozenset(),
+        has_changed: HasChanged | None = None,
     ) -> Prepared | None:
         """None: it would have to be made."""
         name = (text, types)
-        for variant in self._kept.get(name, ()):
-            if variant.holds(lookup, shadowed):
+        for found in self._kept.get(name, ()):
+            if _serves(found, lookup, own, has_changed):
                 with suppress(KeyError):  # another thread may have made room meanwhile
                     self._kept.move_to_end(name)
-                return variant.prepared
+                return found
         return None
 
     def get(
@@ -166,34 +185,38 @@ class Plans:
         text: str,
         lookup: Lookup,
         types: tuple[Type | None, ...] = (),
-        shadowed: frozenset[int] = frozenset(),
+        own: frozenset[int] = frozenset(),
+        has_changed: HasChanged | None = None,
     ) -> Prepared:
-        found = self.kept(text, lookup, types, shadowed)
+        """As `prepare`."""
+        found = self.kept(text, lookup, types, own, has_changed)
         if found is not None:
             return found
         name = (text, types)
         kept = self._kept.get(name)
-        made = prepare(text, lookup, types, shadowed)
-        own = frozenset(d.table_id for d in made.tables.values()) & shadowed
-        self._kept[name] = [_Kept(made, own), *(kept or ())][:VARIANTS_MAX]
+        made = prepare(text, lookup, types, own, has_changed)
+        self._kept[name] = [made, *(kept or ())][:VARIANTS_MAX]
         while len(self._kept) > self._kept_max:
             with suppress(KeyError):
                 self._kept.popitem(last=False)
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    prepared: Prepared
-    shadowed: frozenset[int]
-
-    def holds(self, lookup: Lookup, shadowed: frozenset[int]) -> bool:
-        own = 0
-        for name, descriptor in self.prepared.tables.items():
-            try:
-                if lookup(name) is not descriptor:
-                    return False
-            except Refused:
+def _serves(
+    prepared: Prepared, lookup: Lookup, own: frozenset[int], has_changed: HasChanged | None
+) -> bool:
+    beside = prepared.beside
+    owned = 0
+    for name, descriptor in prepared.tables.items():
+        try:
+            if lookup(name) is not descriptor:
                 return False
-            own += descriptor.table_id in shadowed
-        return own == len(self.shadowed) and self.shadowed <= shadowed
+        except Refused:
+            return False
+        table = descriptor.table_id
+        owned += table in own
+        if has_changed is not None and has_changed(table) != (table in beside.past):
+            return False
+    if has_changed is None and beside.past:
+        return False
+    return owned == len(beside.own) and beside.own <= own

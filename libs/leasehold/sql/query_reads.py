@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import Key
 from leasehold.sql.physical import column_name
@@ -24,6 +24,9 @@ from leasehold.sql.query_bound import (
 from leasehold.sql.query_emit import inner_sources
 from leasehold.sql.query_index import prefix, sought_in
 from leasehold.sql.query_walk import conjuncts, walk
+
+LISTED_MAX: Final = 100
+"""Values of an IN that are places of their own; of more the list tells nothing."""
 
 
 class Read(NamedTuple):
@@ -65,28 +68,30 @@ class Reads:
         )
 
 
-def reads_of(query: BoundQuery) -> Reads:
-    places: dict[int, _Place] = {}
-    for node in walk(query):
+def reads_of(*queries: BoundQuery) -> Reads:
+    """Of all queries of a statement, as `Indexes` has left them."""
+    places: dict[int, tuple[_Place, ...]] = {}
+    for node in (node for query in queries for node in walk(query)):
         if isinstance(node, TableSource):
-            places.setdefault(node.relation, _Place(node.descriptor.table_id, 0, ()))
+            places.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
         if isinstance(node, BoundSelect) and node.source is not None:
             for source in walk(node.source):
                 if isinstance(source, TableSource):
-                    places[source.relation] = _place(source, node)
-    return Reads(tuple(dict.fromkeys(places.values())))
+                    places[source.relation] = _places(source, node)
+    return Reads(tuple(dict.fromkeys(place for found in places.values() for place in found)))
 
 
-def _place(source: TableSource, body: BoundSelect) -> _Place:
+def _places(source: TableSource, body: BoundSelect) -> tuple[_Place, ...]:
     table_id = source.descriptor.table_id
-    whole = _Place(table_id, 0, ())
     assert body.source is not None
     if source not in inner_sources(body.source):
-        return whole
+        return (_Place(table_id, 0, ()),)
     sought = [
         s
         for s in sought_in(conjuncts(body.where), source.relation, frozenset())
-        if s.sign not in ("in", "members") and all(isinstance(v, Value | Slot) for v in s.values)
+        if s.sign != "members"
+        and len(s.values) <= LISTED_MAX
+        and all(isinstance(v, Value | Slot) for v in s.values)
     ]
     key = [
         Field(source.relation, column_name(e), source.descriptor.by_id[e].type)
@@ -97,12 +102,21 @@ def _place(source: TableSource, body: BoundSelect) -> _Place:
     if access is not None and rank < len(key):
         constant = [v for v in access.equal if isinstance(v, Value | Slot)]
         bounds = [b for b in (access.low, access.high) if b is not None]
-        listed = access.items or access.members is not None
-        known = all(isinstance(b[0], Value | Slot) for b in bounds) and not listed
-        if len(constant) == len(access.equal) and known and (constant or bounds):
+        known = all(isinstance(v, Value | Slot) for v in (*access.items, *(b[0] for b in bounds)))
+        few = len(access.items) <= LISTED_MAX
+        if len(constant) == len(access.equal) and known and few:
             low = None if access.low is None else access.low[0]
             high = None if access.high is None else access.high[0]
-            return _Place(table_id, access.index.element_id, access.equal, low, high)
+            index_id = access.index.element_id
+            if access.items:
+                return tuple(
+                    _Place(table_id, index_id, (*access.equal, item)) for item in access.items
+                )
+            if constant or bounds:
+                return (_Place(table_id, index_id, access.equal, low, high),)
+    listed = next((s.values for s in last if s.sign == "in"), ())
+    if listed:
+        return tuple(_Place(table_id, 0, (*equal, item)) for item in listed)
     low = next((s.values[0] for s in last if s.sign in (">", ">=")), None)
     high = next((s.values[0] for s in last if s.sign in ("<", "<=")), None)
-    return _Place(table_id, 0, equal, low, high)
+    return (_Place(table_id, 0, equal, low, high),)

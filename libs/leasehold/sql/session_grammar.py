@@ -11,6 +11,8 @@ from functools import lru_cache, partial
 from typing import Final, TypeVar
 
 from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.schema.moments import AsOf
+from leasehold.sql.as_of import as_of_text
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.parse import place_of, placed
 from leasehold.sql.query_grammar import read_statement
@@ -67,6 +69,16 @@ _REFUSED: Final = {
     "import": "IMPORT",
     "load": "LOAD",
 }
+
+
+_LEVELS: Final = (
+    ("read", "committed"),
+    ("read", "uncommitted"),
+    ("repeatable", "read"),
+    ("snapshot",),
+    ("linearizable",),
+    ("default",),
+)
 
 
 def read_text(text: str) -> tuple[SessionStatement, ...]:
@@ -210,6 +222,7 @@ class _Grammar:
         isolation: str | None = None
         read_only: bool | None = None
         deferrable: bool | None = None
+        as_of: AsOf | None = None
         while words.peek().kind != END:
             if words.take("isolation", "level"):
                 isolation = self._level()
@@ -222,20 +235,31 @@ class _Grammar:
             elif words.take("not"):
                 words.expect("deferrable")
                 deferrable = False
-            elif words.at("as"):
-                words.refuse("BEGIN … AS OF")
+            elif words.take("as", "of"):
+                as_of = self._as_of()
             else:
                 raise words.unexpected()
             words.take(",")
-        return Modes(isolation, read_only, deferrable)
+        return Modes(isolation, read_only, deferrable, as_of)
 
     def _level(self) -> str:
+        """PostgreSQL's, or one of those that it has no word for."""
         words = self.words
-        for level in (("read", "committed"), ("read", "uncommitted"), ("repeatable", "read")):
+        for level in _LEVELS:
             if words.take(*level):
                 return " ".join(level)
         words.expect("serializable")
         return "serializable"
+
+    def _as_of(self) -> AsOf:
+        words = self.words
+        if words.said() in ("timestamp", "timestamptz", "datetime", "lsn"):
+            words.advance()
+        found = words.peek()
+        if found.kind not in (STRING, NUMBER):
+            raise words.unexpected()
+        words.advance()
+        return as_of_text(found.text)
 
     # ---------------------------------------------------------- settings
 

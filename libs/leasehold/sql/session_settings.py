@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, UnknownObject
+from leasehold.sql.as_of import as_of_text
 
 SERVER_VERSION: Final = "15.0"
 UTC_NAMES: Final = frozenset(
@@ -161,6 +162,13 @@ def _date_style(name: str, text: str) -> str:
     return "ISO, MDY"
 
 
+def _as_of(name: str, text: str) -> str:
+    """Empty: the present."""
+    if text.strip():
+        as_of_text(text)
+    return text.strip()
+
+
 _ISOLATION: Final = _one_of("read uncommitted", "read committed", "repeatable read", "serializable")
 _OWN_ISOLATION: Final = _one_of(
     "default", "read committed", "snapshot", "serializable", "linearizable"
@@ -203,6 +211,7 @@ _TABLE: Final = (
     Setting("jit", "off", _switch),  # planners of their own have nothing to switch
     Setting("synchronous_commit", "on", _one_of("on", why="an answered commit is on every node")),
     Setting("leasehold.isolation", "read committed", _OWN_ISOLATION),
+    Setting("leasehold.as_of", "", _as_of),
     Setting("leasehold.verifyretry", "on", _switch),
     Setting("leasehold.replays_max", "100", _integer(0, 10_000)),
     Setting("leasehold.coherent_timeout", "5s", _duration),
@@ -271,6 +280,10 @@ class SessionSettings:
             self._local.pop(setting.name, None)
         self._values[setting.name] = value
         return setting.name
+
+    def follow_at_first(self, name: str, value: str) -> None:
+        """What another setting that was given at the start says of this one."""
+        self._values[name] = self._resets[name] = value
 
     def reset_all(self) -> None:
         self._values = dict(self._resets)

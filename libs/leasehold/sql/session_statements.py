@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from leasehold.schema.moments import AsOf
 from leasehold.sql.statements import Explain as ExplainChange
 from leasehold.sql.statements import Statement as Change
 
@@ -34,6 +35,7 @@ class Modes:
     isolation: str | None = None
     read_only: bool | None = None
     deferrable: bool | None = None
+    as_of: AsOf | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from leasehold.model.errors import Refused
+from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
 
 
@@ -47,20 +48,29 @@ class Block:
 
     standing: Standing = Standing.IDLE
     isolation: Isolation | None = None
+    as_of: AsOf | None = None
     read_only: bool = False
     used: bool = False
     savepoints: list[tuple[str, Any]] = field(default_factory=list)
 
-    def begin(self, isolation: Isolation, *, read_only: bool) -> bool:
+    def begin(self, isolation: Isolation, as_of: AsOf | None = None, *, read_only: bool) -> bool:
         """False: there is one already, and nothing changes."""
         if self.standing is not Standing.IDLE:
             return False
         self.standing = Standing.OPEN
-        self.isolation, self.read_only = isolation, read_only
+        self.isolation, self.as_of, self.read_only = isolation, as_of, read_only
         return True
 
-    def set_modes(self, isolation: Isolation | None, read_only: bool | None) -> None:
-        """Raises TransactionActive once a statement has run: what it saw can't be taken back."""
+    def set_modes(
+        self,
+        isolation: Isolation | None = None,
+        as_of: AsOf | None = None,
+        read_only: bool | None = None,
+    ) -> None:
+        """Of what is not None. Raises TransactionActive once a statement has run: what it saw can't
+        be taken back."""
+        if self.used and as_of is not None and as_of != self.as_of:
+            raise TransactionActive("AS OF must be said before any query")
         if self.used and isolation is not None and isolation != self.isolation:
             raise TransactionActive(
                 "SET TRANSACTION ISOLATION LEVEL must be called before any query"
@@ -68,6 +78,7 @@ class Block:
         if self.used and read_only is False and self.read_only:
             raise TransactionActive("transaction read-write mode must be set before any query")
         self.isolation = isolation or self.isolation
+        self.as_of = self.as_of if as_of is None else as_of
         self.read_only = self.read_only if read_only is None else read_only
 
     def fail(self) -> None:
@@ -76,7 +87,8 @@ class Block:
 
     def end(self) -> None:
         self.standing = Standing.IDLE
-        self.isolation, self.read_only, self.used = None, False, False
+        self.isolation, self.as_of = None, None
+        self.read_only, self.used = False, False
         self.savepoints.clear()
 
     # ------------------------------------------------------------ savepoints

@@ -51,7 +51,7 @@ class Isolation:
     @property
     def spoken(self) -> str:
         """As PostgreSQL says it; of what it does not know, the nearest that it does."""
-        return _SPOKEN_AS.get(self.level, Level.READ_COMMITTED.value)
+        return _SPOKEN_AS[self.level]
 
     @property
     def one_moment(self) -> bool:
@@ -71,6 +71,8 @@ ISOLATION: Final[Mapping[Level, Isolation]] = MappingProxyType({i.level: i for i
 
 _SPOKEN_AS: Final[Mapping[Level, str]] = MappingProxyType(
     {
+        Level.DEFAULT: Level.READ_COMMITTED.value,
+        Level.LINEARIZABLE: Level.SERIALIZABLE.value,
         Level.READ_COMMITTED: Level.READ_COMMITTED.value,
         Level.SNAPSHOT: "repeatable read",
         Level.SERIALIZABLE: Level.SERIALIZABLE.value,
@@ -81,7 +83,7 @@ _SPOKEN: Final[Mapping[str, Level]] = MappingProxyType(
     {
         **{level.value: level for level in Level},
         "read uncommitted": Level.READ_COMMITTED,
-        **{spoken: level for level, spoken in _SPOKEN_AS.items()},
+        "repeatable read": Level.SNAPSHOT,
     }
 )
 

@@ -385,7 +385,7 @@ def test_an_interrupt_stops_the_statement_and_not_the_command(
     main_thread = threading.main_thread().ident
     assert main_thread is not None
 
-    def begun(self: QueryPortal, rows_max: int) -> list[tuple[Any, ...]]:
+    def begun(self: QueryPortal, rows_max: int) -> Any:
         """The signal comes while the statement runs."""
         signal.pthread_kill(main_thread, signal.SIGINT)
         return begin(self, rows_max)

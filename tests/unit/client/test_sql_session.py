@@ -195,8 +195,15 @@ def test_a_block_keeps_the_versions_that_it_has_used(client: SqlClient, table: s
     ("text", "code"),
     [
         ("savepoint a", "25P01"),
-        ("begin isolation level serializable", "0A000"),
-        ("set leasehold.isolation = 'linearizable'; begin", "0A000"),
+        ("begin isolation level serializable as of 3", "0A000"),
+        ("set session characteristics as transaction as of 3", "0A000"),
+        ("begin as of 999999", "57P03"),
+        ("begin as of timestamp '2001-01-01'", "72000"),
+        ("begin as of 'never'", "22007"),
+        ("begin as of", "42601"),
+        ("set leasehold.as_of = 'never'", "22007"),
+        ("begin; select 1; set transaction as of 3", "25001"),
+        ("begin; select 1; set local leasehold.as_of = 3", "25001"),
         ("begin; select 1; set transaction isolation level repeatable read", "25001"),
         ("begin; create table u (a int primary key)", "0A000"),
         ("begin; discard all", "25001"),
@@ -209,11 +216,46 @@ def test_what_is_refused(client: SqlClient, text: str, code: str) -> None:
     client.ask("rollback")
 
 
-def test_serializable_that_only_reads_is_served(client: SqlClient) -> None:
-    client.ask("begin isolation level serializable read only")
-    assert client.ask("show transaction_isolation") == [("serializable",)]
+@pytest.mark.parametrize(
+    ("said", "spoken"),
+    [
+        ("read uncommitted", "read committed"),
+        ("read committed", "read committed"),
+        ("repeatable read", "repeatable read"),
+        ("snapshot", "repeatable read"),
+        ("serializable", "serializable"),
+        ("linearizable", "serializable"),
+        ("default", "read committed"),
+    ],
+)
+def test_levels_are_said_in_their_own_words_and_told_in_postgresqls(
+    client: SqlClient, said: str, spoken: str
+) -> None:
+    for text in (f"begin isolation level {said}", f"begin; set transaction isolation level {said}"):
+        client.ask(text)
+        assert client.ask("show transaction_isolation") == [(spoken,)]
+        client.ask("commit")
+        assert client.ask("show transaction isolation level") == [("read committed",)]
+    client.ask(f"set session characteristics as transaction isolation level {said}; begin")
+    assert client.ask("show transaction_isolation") == [(spoken,)]
     client.ask("commit")
-    assert client.ask("show transaction isolation level") == [("read committed",)]
+    assert client.ask("show default_transaction_isolation") == [(spoken,)]
+    client.ask("reset leasehold.isolation")
+    assert client.ask("show default_transaction_isolation") == [("read committed",)]
+
+
+def test_the_two_names_of_the_default_level_follow_each_other(database: DevDatabase) -> None:
+    for name, value, other, follows in (
+        ("leasehold.isolation", "linearizable", "default_transaction_isolation", "serializable"),
+        ("default_transaction_isolation", "repeatable read", "leasehold.isolation", "snapshot"),
+    ):
+        client = SqlClient(database, **{name: value})
+        assert client.ask(f"show {other}") == [(follows,)]
+        client.ask(f"set {other} = 'read committed'")
+        assert client.ask(f"show {name}") == [("read committed",)]
+        client.ask("reset all")
+        assert client.ask(f"show {other}") == [(follows,)]
+        client.session.close()
 
 
 def test_warnings_of_transaction_control(client: SqlClient) -> None:
@@ -323,7 +365,7 @@ def test_no_read_without_coherence(database: DevDatabase, client: SqlClient) -> 
         with pytest.raises(LeaseholdError) as caught:
             client.session.run(
                 client.session.statements("select 1")[0],
-                lambda: client.session.transaction().snapshot(),
+                lambda: client.session.transaction().plan("select 1", ()),
             )
         node.lease.until_ns = until
     assert caught.value.sqlstate == "57P03"

@@ -43,7 +43,7 @@ WORLD = frozenset(
 MAY_USE_DATES = frozenset(
     {
         *("schema/types.py", "schema/moments.py", "sql/moment_text.py", "sql/moment_template.py"),
-        "sql/functions_moment.py",
+        *("sql/functions_moment.py", "sql/as_of.py"),
     }
 )
 """Values of date types are datetime objects; the module's clock must still not be asked."""

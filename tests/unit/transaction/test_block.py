@@ -70,10 +70,10 @@ def test_outside_of_a_block_there_are_no_savepoints() -> None:
 
 
 def test_the_level_can_be_set_until_something_has_run(block: Block) -> None:
-    block.set_modes(isolation_of("snapshot"), True)
+    block.set_modes(isolation_of("snapshot"), read_only=True)
     block.used = True
-    block.set_modes(isolation_of("snapshot"), None)
+    block.set_modes(isolation_of("snapshot"))
     with pytest.raises(TransactionActive):
-        block.set_modes(COMMITTED, None)
+        block.set_modes(COMMITTED)
     with pytest.raises(TransactionActive):
-        block.set_modes(None, False)
+        block.set_modes(read_only=False)

@@ -1,0 +1,123 @@
+"""What a SQL statement sees, and what of it is remembered where the level verifies it (T1): places
+that a plan names become keys, ranges and tables of a read set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf, nextafter
+from typing import Any, Final, Protocol, TypeAlias
+
+from leasehold.adapters.sqlite_past import SqlitePast
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.client.replica_reads import Reads
+from leasehold.client.sql_steps import Types
+from leasehold.model.records import Key, ReadRange
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import sort_key_of
+from leasehold.sql.query_plan import HasChanged, Lookup, Prepared
+from leasehold.sql.query_reads import Read
+from leasehold.transaction.read_set import PRIMARY, ReadsSoFar
+
+INTEGER_MAX: Final = 2**63 - 1
+
+
+Seen: TypeAlias = SqliteSnapshot | SqlitePast
+"""What one statement sees: what is newest, or what was there at the transaction's LSN."""
+
+
+class Preparing(Protocol):
+    """`Plans`, or what stands before it."""
+
+    def get(
+        self,
+        text: str,
+        lookup: Lookup,
+        types: Types = ...,
+        own: frozenset[int] = ...,
+        has_changed: HasChanged | None = ...,
+    ) -> Prepared: ...
+
+
+def planned(
+    plans: Preparing, text: str, types: Types, own: frozenset[int], reads: Reads, pin: Lookup | None
+) -> tuple[Seen, Prepared]:
+    """A statement's snapshot, which is the caller's to close, and its plan, under the versions that
+    `pin` gives, else under the snapshot's. What is pinned comes first, so that what is newest has
+    it, or is too new for it, which is found out; what an LSN has does not change.
+
+    Raises what `prepare` and `Reads.snapshot` raise."""
+    if pin is not None and reads.moment is None:
+        plan = plans.get(text, pin, types, own)
+        return _seen(reads), plan
+    seen = _seen(reads)
+    changed = seen.has_changed if isinstance(seen, SqlitePast) else None
+    try:
+        return seen, plans.get(text, pin or seen.newest, types, own, changed)
+    except BaseException:
+        seen.close()
+        raise
+
+
+def _seen(reads: Reads) -> Seen:
+    snapshot = reads.snapshot()
+    assert isinstance(snapshot, Seen), "on a store of this process"
+    return snapshot
+
+
+def gather(so_far: ReadsSoFar, plan: Prepared, values: Sequence[Any]) -> None:
+    """What the plan reads with those parameters."""
+    tables = {descriptor.table_id: descriptor for descriptor in plan.tables.values()}
+    for read in plan.reads.of(values):
+        descriptor = tables[read.table_id]
+        width = len(descriptor.primary_key)
+        if read.index_id == PRIMARY and len(read.prefix) == width:
+            so_far.key(descriptor, read.prefix)
+        else:
+            so_far.range(descriptor, range_of(descriptor, read))
+
+
+def gather_sought(
+    so_far: ReadsSoFar, descriptor: Descriptor, sought: Iterable[tuple[int, Key]]
+) -> None:
+    """Keys that ON CONFLICT has looked for. One with a NULL meets none."""
+    for index_id, key in sought:
+        if None in key:
+            continue
+        if index_id == PRIMARY:
+            so_far.key(descriptor, key)
+            continue
+        index = next(i for i in descriptor.indexes if i.element_id == index_id)
+        keyed = tuple(
+            _keyed(descriptor, element, value)
+            for element, value in zip(index.columns, key, strict=True)
+        )
+        so_far.range(descriptor, ReadRange(index.name, keyed))
+
+
+def _keyed(descriptor: Descriptor, element: int, value: Any) -> Any:
+    key = sort_key_of(descriptor.by_id[element].type)
+    return value if key is None else key(value)
+
+
+def range_of(descriptor: Descriptor, read: Read) -> ReadRange:
+    """`read`'s bounds both belong to it; of a range only the lower one does."""
+    by = ""
+    if read.index_id != PRIMARY:
+        by = next(i.name for i in descriptor.indexes if i.element_id == read.index_id)
+    low = () if read.low is None else (read.low,)
+    after = None if read.high is None else behind(read.high)
+    return ReadRange(by, read.prefix, low, () if after is None else (after,))
+
+
+def behind(value: Any) -> Any:
+    """The next value in the order of a key; None where there is none."""
+    match value:
+        case int():
+            return value + 1 if value < INTEGER_MAX else None
+        case float():
+            return nextafter(value, inf) if value < inf else None
+        case str():
+            return value + "\0"
+        case bytes():
+            return value + b"\0"
+    return None

@@ -1,0 +1,79 @@
+"""The statements of a SQL transaction as they were answered: what a replay does again and is
+compared with (T2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from leasehold.adapters.sqlite_write import Written
+from leasehold.schema.types import Type
+from leasehold.transaction.replayed import Answer, Told
+
+Types = tuple[Type | None, ...]
+_DIGEST_BYTES = 16
+
+
+class Asked(NamedTuple):
+    """A statement as it was run."""
+
+    text: str
+    types: Types
+    values: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Shown:
+    """Rows of a query that its client has been given, as their number and a digest: many rows may
+    be shown, and none is asked for again. `ended`: the client knows that there are no more.
+    `ordered`: their order was asked for; else they are a multiset."""
+
+    told: Told
+    ordered: bool
+    count: int = 0
+    ended: bool = False
+    digest: int = 0
+
+    def add(self, rows: Sequence[Any]) -> None:
+        for row in rows:
+            mark = int.from_bytes(blake2b(repr(row).encode(), digest_size=_DIGEST_BYTES).digest())
+            if self.ordered:
+                self.digest = self.digest * 31 + mark
+            else:
+                self.digest += mark
+            self.digest %= 1 << (8 * _DIGEST_BYTES)
+        self.count += len(rows)
+
+    @property
+    def answer(self) -> Answer:
+        return Answer(self.told, (self.count, self.ended, self.digest), ordered=True)
+
+
+@dataclass(slots=True)
+class Step:
+    """`rowcount` and `rows` of a write, `shown` by a query, or the SQLSTATE it failed with. `back`:
+    a ROLLBACK TO the state before step number `back`."""
+
+    asked: Asked | None
+    rowcount: int = 0
+    rows: tuple[Any, ...] = ()
+    sqlstate: str = ""
+    shown: Shown | None = field(default=None)
+    back: int = -1
+
+    @classmethod
+    def wrote(cls, asked: Asked, written: Written) -> Step:
+        return cls(asked, written.count, tuple(written.rows))
+
+    @property
+    def answer(self) -> Answer:
+        """Rows that came back tell their number, too."""
+        if self.sqlstate:
+            return Answer(Told.ERROR, self.sqlstate)
+        if self.shown is not None:
+            return self.shown.answer
+        if self.rows:
+            return Answer(Told.RETURNED, self.rows)
+        return Answer(Told.COUNT, self.rowcount)

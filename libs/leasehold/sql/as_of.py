@@ -1,0 +1,19 @@
+"""AS OF in a text: which moment of the past a transaction reads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from leasehold.schema.moments import AsOf
+from leasehold.sql.moment_text import timestamp_of_text
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def as_of_text(text: str) -> AsOf:
+    """Digits alone are an LSN; else it is a time, in UTC where it names no zone. Raises
+    InvalidMoment (22007), MomentOutOfRange (22008)."""
+    given = text.strip()
+    if given.isascii() and given.isdigit():
+        return int(given)
+    return _EPOCH + timedelta(microseconds=timestamp_of_text(given, zoned=True))
