@@ -259,7 +259,10 @@ class _Grammar:
         if found.kind not in (STRING, NUMBER):
             raise words.unexpected()
         words.advance()
-        return as_of_text(found.text)
+        try:
+            return as_of_text(found.text)
+        except Refused as error:
+            raise placed(error, found.at) from None
 
     # ---------------------------------------------------------- settings
 

@@ -107,7 +107,7 @@ REFUSALS = [
     ("select 1; select from where", "42601", 23),  # found before the first has run
     ("select 1; create table t (a nosuchtype)", "0A000", 29),
     ("begin isolation level chaos", "42601", 23),
-    ("begin as of timestamp 'x'", "0A000", 7),
+    ("begin as of timestamp 'x'", "22007", 23),
     ("commit prepared 'x'", "0A000", 8),
     ("lock table t", "0A000", 1),
     ("prepare p as select 1", "0A000", 1),
