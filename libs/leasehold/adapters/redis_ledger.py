@@ -94,6 +94,7 @@ class RedisLedger:
             max_connections=2,
             **settings.client_options(),
         )
+        self._connection: Any = None
         self._prefix = f"leasehold:{{{database}}}"
         self._where = settings.url.rsplit("@", 1)[-1]
 
@@ -104,9 +105,9 @@ class RedisLedger:
         source, digest = _script()
         try:
             try:
-                raw = self._client.evalsha(digest, 1, self._prefix, *arguments)
+                raw = self._ask("EVALSHA", digest, arguments)
             except redis.exceptions.NoScriptError:  # a Redis that was restarted has no scripts
-                raw = self._client.eval(source, 1, self._prefix, *arguments)
+                raw = self._ask("EVAL", source, arguments)
         except (redis.RedisError, OSError) as error:
             raise LedgerUnavailable(
                 f"Redis at {self._where} did not answer a {type(command).__name__} ({error}). "
@@ -116,8 +117,26 @@ class RedisLedger:
             ) from error
         return _reply(raw)
 
+    def _ask(self, how: str, script: str, arguments: Arguments) -> Any:
+        """Past the client's pool and retries, which take longer than all the rest of a call."""
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = self._client.connection_pool.get_connection()
+        elif _stale(connection):
+            connection.disconnect()  # to send makes it anew
+        connection.send_command(how, script, 1, self._prefix, *arguments)
+        return connection.read_response()
+
     def close(self) -> None:
         self._client.close()
+
+
+def _stale(connection: Any) -> bool:
+    """Has Redis closed it since? (To be restarted between two calls is no trouble of a call.)"""
+    try:
+        return bool(connection.is_connected and connection.can_read())
+    except (redis.RedisError, OSError):
+        return True
 
 
 @cache

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from leasehold.adapters.clock import boottime_ns, random_bytes, unix_us
 from leasehold.client.client_settings import ClientSettings
@@ -47,8 +47,7 @@ from leasehold.lease.replies import RefusalReason, Reply, SnapshotReport
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
 from leasehold.model.ports import Now
 from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.states import READABLE
+from leasehold.schema.descriptor import Descriptor, from_wire, names_in_wire
 
 LEASE_TIMEOUT_S: Final = 10.0
 VERSIONS_KEPT_MAX: Final = 4
@@ -97,6 +96,28 @@ class _Waiter:
         self.sentence = ""
 
 
+class _Known:
+    """A version heard of. Its descriptor is made when somebody first asks for it: most agents of a
+    table that changes hold their lease for the next user, and a wide table's takes longer than
+    all else that a step costs them."""
+
+    __slots__ = ("_body", "_descriptor")
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self._body = body
+        self._descriptor: Descriptor | None = None
+
+    @property
+    def descriptor(self) -> Descriptor:
+        if self._descriptor is None:  # two threads at once make two equal ones
+            self._descriptor = from_wire(self._body)
+        return self._descriptor
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return names_in_wire(self._body)
+
+
 class LeaseUse(NamedTuple):
     """A use of a lease, taken by `Agent.acquire`; give it back by `Agent.release`."""
 
@@ -126,7 +147,7 @@ class Agent:
             self.name, _session_ids(), has_store=False, limits=_limits(self.settings)
         )
         self._old = OldLeases(self._holder)
-        self._descriptors: dict[int, dict[int, Descriptor]] = {}
+        self._versions: dict[int, dict[int, _Known]] = {}
         self._table_ids: dict[str, int] = {}
         self._newest_us: dict[int, int] = {}
         self._listeners: tuple[Callable[[VersionEvent], None], ...] = ()
@@ -184,7 +205,7 @@ class Agent:
         if label:
             named = Use(label, "", self._clock_ns())
             self._holder.leases.name_use(held, named)
-        return LeaseUse(self._descriptors[table_id][held.version], held, named)
+        return LeaseUse(self._versions[table_id][held.version].descriptor, held, named)
 
     def release(self, use: LeaseUse) -> None:
         leases = self._holder.leases
@@ -206,15 +227,16 @@ class Agent:
 
     def descriptor(self, table_id: int, version: int) -> Descriptor | None:
         """A version heard of and still kept."""
-        return self._descriptors.get(table_id, {}).get(version)
+        known = self._versions.get(table_id, {}).get(version)
+        return None if known is None else known.descriptor
 
     def on_version(self, listener: Callable[[VersionEvent], None]) -> None:
         """`listener` is called in the reading thread for each event, and first for what is known
         already; it must return soon."""
         with self._learned:
-            for versions in self._descriptors.values():
-                for descriptor in versions.values():
-                    listener(_event_of(descriptor))
+            for versions in self._versions.values():
+                for known in versions.values():
+                    listener(_event_of(known.descriptor))
             self._listeners = (*self._listeners, listener)
 
     @property
@@ -386,28 +408,27 @@ class Agent:
 
     def _learn(self, event: VersionEvent) -> None:
         with self._learned:
-            versions = self._descriptors.get(event.table_id, {})
+            versions = self._versions.get(event.table_id, {})
             if event.version in versions or event.version < max(versions, default=0) - 1:
                 return
-            kept = {**versions, event.version: from_wire(event.body)}
+            kept = {**versions, event.version: _Known(event.body)}
             while len(kept) > VERSIONS_KEPT_MAX:
                 del kept[min(kept)]
             # A fresh dict each time: users read without a lock.
-            self._descriptors[event.table_id] = kept
-            newest = kept[max(kept)]
+            self._versions[event.table_id] = kept
+            names = kept[max(kept)].names
             others = {n: t for n, t in self._table_ids.items() if t != event.table_id}
-            self._table_ids = others | dict.fromkeys(newest.names, event.table_id)
+            self._table_ids = others | dict.fromkeys(names, event.table_id)
             for listener in self._listeners:
                 listener(event)
             self._learned.notify_all()
         # A table that is being dropped has no new users; its leases end with those it has.
-        known = newest.state in READABLE
         gone = TableGone(event.table_id)
-        self._post(VersionKnown(event.table_id, event.version) if known else gone)
+        self._post(VersionKnown(event.table_id, event.version) if names else gone)
 
     def _newest(self, table_id: int) -> Descriptor:
-        versions = self._descriptors[table_id]
-        return versions[max(versions)]
+        versions = self._versions[table_id]
+        return versions[max(versions)].descriptor
 
 
 def _event_of(descriptor: Descriptor) -> VersionEvent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -144,9 +144,7 @@ class Descriptor:
     @property
     def names(self) -> tuple[str, ...]:
         """What the table may be called at this version; nothing when it is not public."""
-        if self.state not in READABLE:
-            return ()
-        return (self.name, self.alias) if self.alias else (self.name,)
+        return _names(self.state, self.name, self.alias)
 
     @cached_property
     def by_id(self) -> dict[int, Column]:
@@ -294,6 +292,17 @@ class Descriptor:
             **({"former": self.former} if self.former else {}),
             **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
         }
+
+
+def _names(state: State, name: str, alias: str) -> tuple[str, ...]:
+    if state not in READABLE:
+        return ()
+    return (name, alias) if alias else (name,)
+
+
+def names_in_wire(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """`names` of the Descriptor that `from_wire` would make."""
+    return _names(state_of(body["state"]), body["name"], body.get("alias", ""))
 
 
 def from_wire(body: dict[str, Any]) -> Descriptor:
