@@ -1,6 +1,6 @@
 """Goal: what the unit tests say that PostgreSQL makes of arrays is what it makes of them.
 
-Method: each expression and each refusal of `array_cases.py`, asked of a real PostgreSQL.
+Method: each expression and each refusal of `recorded_cases.py`, asked of a real PostgreSQL.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.postgres_server import postgres_server
-from tests.unit.query.array_cases import CASES, REFUSED
+from tests.unit.query.recorded_cases import CASES, REFUSED
 
 psycopg = pytest.importorskip("psycopg", reason="NOT TESTED against PostgreSQL: no psycopg")
 

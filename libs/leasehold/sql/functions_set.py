@@ -12,6 +12,7 @@ from leasehold.model.errors import InvalidArgument, RequestTooLarge
 from leasehold.schema.array_value import ELEMENTS_MAX, elements_of, stored_form
 from leasehold.schema.json_value import kind_of, text_of, value_of
 from leasehold.schema.types import Type, array_of, element_of
+from leasehold.sql import functions_regular
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, JSONB, TEXT, Function, unchanged
 from leasehold.sql.functions_array import TEXTS, split_text
 
@@ -98,6 +99,7 @@ FUNCTIONS: Final = (
         lambda stored: stored_form([_json_text(v) for v in _json_elements(stored)]),
     ),
     Function("jsonb_object_keys", (JSONB,), TEXTS, _json_keys),
+    *functions_regular.SETS,
 )
 SET_NAMES: Final = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
 COLUMN_NAMES: Final = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}

@@ -177,7 +177,6 @@ FUNCTIONS: Final = (
     Function("initcap", (TEXT,), TEXT, _initcap),
     Function("substring", (TEXT, INTEGER), TEXT, part),
     Function("substring", (TEXT, INTEGER, INTEGER), TEXT, part),
-    Function("substring", (TEXT, TEXT), TEXT, _by_pattern),
     Function("substring", (TEXT, TEXT, TEXT), TEXT, _by_pattern),
     Function("substr", (TEXT, INTEGER), TEXT, part),
     Function("substr", (TEXT, INTEGER, INTEGER), TEXT, part),

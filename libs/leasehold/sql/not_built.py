@@ -7,20 +7,13 @@ from typing import Final
 
 _ROWS: Final = "functions that give rows of several columns are not supported"
 _DIMENSIONS: Final = "arrays have one dimension, and begin with element 1"
-_PATTERNS: Final = (
-    "regular expressions are not supported: LIKE, starts_with, split_part and translate are"
-)
 _JSON: Final = "json is not supported: jsonb is, and to_jsonb, jsonb_build_object, jsonb_agg"
 _SEQUENCES: Final = "there are no sequences: gen_random_uuid() gives unique values"
 
 FUNCTIONS: Final = {
     **dict.fromkeys(
-        (
-            *("regexp_replace", "regexp_match", "regexp_matches", "regexp_like", "regexp_count"),
-            *("regexp_instr", "regexp_substr", "regexp_split_to_array", "regexp_split_to_table"),
-            "similar_to_escape",
-        ),
-        _PATTERNS,
+        ("regexp_matches", "regexp_instr"),
+        "it is not supported: regexp_match, regexp_substr and regexp_split_to_table are",
     ),
     **dict.fromkeys(
         (
@@ -46,7 +39,6 @@ FUNCTIONS: Final = {
     "normalize": "normalize is not supported",
 }
 OPERATORS: Final = {
-    **dict.fromkeys(("~", "~*", "!~", "!~*"), _PATTERNS),
     **dict.fromkeys(("@?", "@@"), "there is no jsonpath: #>> is"),
 }
 TO_CHAR: Final = "to_char of numbers is not supported: round, lpad and CAST AS text are"

@@ -260,7 +260,7 @@ class Expressions:
             words.expect("and")
             return Between(at, left, low, self.expression(MATCH + 1), negated, symmetric)
         if word == "similar":
-            raise FeatureNotSupported("SIMILAR TO is not supported", position=at)
+            return self._similar(left, at, negated=negated)
         if word in ("like", "ilike"):
             if words.said() in ("any", "all", "some") and words.said(1) == "(":
                 sign = f"{'!' if negated else ''}~~{'*' if word == 'ilike' else ''}"
@@ -276,6 +276,16 @@ class Expressions:
         items = self.listed()
         words.expect(")")
         return InList(at, left, items, negated)
+
+    def _similar(self, left: Node, at: int, *, negated: bool) -> Node:
+        """As PostgreSQL reads it: a regular expression that the pattern is made to."""
+        words = self.words
+        words.expect("to")
+        arguments = [self.expression(MATCH + 1)]
+        if words.take("escape"):
+            arguments.append(self.expression(MATCH + 1))
+        pattern = Call(at, "similar_to_escape", tuple(arguments))
+        return Binary(at, "!~" if negated else "~", left, pattern)
 
     def _prefixed(self, lowest: int) -> Node:
         words = self.words

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from leasehold.model.errors import Refused
 from leasehold.schema.array_value import elements_of, ordered_form, stored_form
-from tests.unit.query.array_cases import CASES, ONLY_HERE_REFUSED, REFUSED
 from tests.unit.query.asked import Asked
+from tests.unit.query.recorded_cases import CASES, ONLY_HERE_REFUSED, REFUSED
 
 
 @pytest.mark.parametrize(("expression", "text"), CASES.items())

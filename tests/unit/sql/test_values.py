@@ -148,13 +148,13 @@ def test_which_casts_are_made_where(source: Type, target: Type, contexts: tuple[
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
-    [("regexp_replace", [None] * 3), ("to_char", [INTEGER, None]), ("jsonb_each", [None])],
+    [("regexp_matches", [None] * 2), ("to_char", [INTEGER, None]), ("jsonb_each", [None])],
 )
 def test_what_postgresql_has_and_is_not_here(name: str, kinds: list[Type | None]) -> None:
     with pytest.raises(FeatureNotSupported):
         function_for(name, kinds)
     with pytest.raises(FeatureNotSupported):
-        operator_for("~", TEXT, None)
+        operator_for("@?", Type("jsonb"), None)
 
 
 def test_a_cast_that_changes_nothing_says_so() -> None:
