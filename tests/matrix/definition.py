@@ -23,6 +23,7 @@ SHIFTS: Final = (0, 10)
 _KEYS: Final = {
     "after",
     "bare",
+    "cascades",
     "computed",
     "converted",
     "decided",
@@ -111,6 +112,15 @@ class Rekeyed(NamedTuple):
         return (self.column, "id") if content >= self.since else ("id", self.column)
 
 
+class Cascades(NamedTuple):
+    """Rows whose `column` names a key go with the row of that key, while a content from `since` up
+    to the one before `until` may be in use by anybody: what the writer knows does not matter."""
+
+    column: str
+    since: int = 0
+    until: int = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """`states`: what each step brings elements to; `point`: the step that can't be undone once it
@@ -145,6 +155,7 @@ class Definition:
     spoilers: tuple[Write, ...] = field(default=())
     together: tuple[Mapping[str, Any], ...] = field(default=())  # inserted with the statement
     rekeyed: Rekeyed | None = None
+    cascades: Cascades | None = None
     like: str = ""
     """The item that takes a way as this one does: faults that have nothing to do with rows are met
     there, at every place."""
@@ -215,6 +226,7 @@ def read(name: str) -> Definition:
         tuple(_write(w, {}) for w in item.get("spoiler", ())),
         tuple(map(_row, item.get("together", ()))),
         rekeyed=Rekeyed(**item["rekeyed"]) if "rekeyed" in item else None,
+        cascades=Cascades(**item["cascades"]) if "cascades" in item else None,
         like=item.get("like", ""),
     )
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from leasehold.model.records import CatalogWrite, DescriptorWrite, MinVersion
 from leasehold.schema.elements import Column
 from leasehold.schema.job import Status
 from leasehold.schema.numeric import decimal_of
-from tests.matrix.definition import Definition, Write
+from tests.matrix.definition import Cascades, Definition, Write
 from tests.matrix.world import World
 from tests.simulation.harm import demand
 
@@ -20,12 +21,14 @@ Rows = dict[int, dict[str, Any]]
 
 
 class Accepted(NamedTuple):
-    """A committed write, the content that it was made under, and when it was committed."""
+    """A committed write, the content that it was made under, and when it was committed; `used`:
+    the contents that may have been in use then."""
 
     write: Write
     shift: int
     content: int
     commit_us: int = 0
+    used: frozenset[int] = frozenset()
 
 
 def demand_rows(world: World) -> None:
@@ -73,11 +76,33 @@ def _like(found: Any, given: Any) -> Any:
 
 def _accepted(world: World) -> Iterator[Accepted]:
     """In the order of the log; a delete of nothing is one too."""
+    used = _Used(world)
     for _lsn, commit in world.reference.in_order:
+        used.take(commit.catalog)
         asked = world.asked.get(commit.request_id)
         if asked is not None and asked.write is not None and commit.versions:
             content = world.content(world.version_used(commit.versions))
-            yield Accepted(asked.write, asked.shift, content, commit.commit_us)
+            yield Accepted(asked.write, asked.shift, content, commit.commit_us, used.contents)
+
+
+class _Used:
+    """The contents from `min_version` to the newest version, as the log goes on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._low = self._newest = 1
+
+    def take(self, writes: Iterable[CatalogWrite]) -> None:
+        for write in writes:
+            match write:
+                case DescriptorWrite(table_id=self._world.table_id, version=version):
+                    self._newest = version
+                case MinVersion(table_id=self._world.table_id, version=version):
+                    self._low = version
+
+    @property
+    def contents(self) -> frozenset[int]:
+        return frozenset(self._world.content(v) for v in range(self._low, self._newest + 1))
 
 
 def rows_after(
@@ -114,10 +139,10 @@ def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int)
     for row in (*definition.rows, *definition.together):
         rows[row["id"]] = inserted({c: v for c, v in row.items() if c != "id"}, 0, 0)
         _compute(definition, rows[row["id"]], 0)
-    for write, shift, content, at_us in accepted:
+    for write, shift, content, at_us, used in accepted:
         key, given = write.at(shift), write.given(shift)
         if write.op == "delete":
-            rows.pop(key, None)
+            _delete(rows, key, definition.cascades, used)
         elif key in rows:
             demand(write.op != "insert", "T1", f"row {key} was inserted twice")
             rows[key].update({former.get(c, c): v for c, v in given.items()})
@@ -127,6 +152,13 @@ def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int)
         if key in rows:
             _compute(definition, rows[key], content)
     return rows
+
+
+def _delete(rows: Rows, key: int, cascades: Cascades | None, used: frozenset[int]) -> None:
+    rows.pop(key, None)
+    if cascades is not None and any(cascades.since <= each < cascades.until for each in used):
+        for child in [k for k, row in rows.items() if row.get(cascades.column) == key]:
+            _delete(rows, child, cascades, used)
 
 
 def _compute(definition: Definition, row: dict[str, Any], content: int) -> None:

@@ -32,6 +32,8 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
     for key in table.foreign_keys:
         if key.state is State.PUBLIC:
             words.append(f"foreign key {key.name} ({listed(key.columns)})")
+            said = (("on delete", key.on_delete), ("on update", key.on_update))
+            words[-1] += "".join(f" {event} {a}" for event, a in said if a != "no action")
     for lock in table.row_locks:
         if lock.state is State.PUBLIC:
             covered = tuple(c.element_id for c in table.columns if lock.element_id in c.locks)

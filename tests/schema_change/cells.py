@@ -20,11 +20,13 @@ DELETE: Final = Write(OperationKind.DELETE)
 
 
 class Move(NamedTuple):
-    """What happened, the number of the cell after it, the harm done ("" for none)."""
+    """What happened, the number of the cell after it, the harm done ("" for none). `others`: the
+    numbers of the other cells, where it did something to them, too."""
 
     words: str
     cell: int
     harm: str = ""
+    others: tuple[int, ...] | None = None
 
 
 class Cells:
@@ -56,28 +58,37 @@ class Cells:
         accepted = self.accepted(at, low)
         key = cell, others if self._together[at, low] else (), at, held, low
         if key not in self._written:
-            rows = tuple(self.all[number].row for number in others)
-            self._written[key] = tuple(self._try_writes(self.all[cell], rows, at, held, accepted))
+            cells = tuple(self.all[number] for number in others)
+            self._written[key] = tuple(self._try_writes(self.all[cell], cells, at, held, accepted))
         return self._written[key]
 
     def _try_writes(
-        self, cell: Cell, others: tuple[Row, ...], at: int, held: int, accepted: tuple[int, ...]
+        self, cell: Cell, others: tuple[Cell, ...], at: int, held: int, accepted: tuple[int, ...]
     ) -> Iterator[Move]:
         versions = self._timeline.all[at].used
-        known: set[Cell] = set()
+        known: set[object] = set()
+        rows = tuple(other.row for other in others)
         for below in accepted:
             made = versions[below]
-            for outcome in self._writers.outcomes(cell.row, others, made):
+            for outcome in self._writers.outcomes(cell.row, rows, made):
                 # Who writes at a version that nobody should hold any more harms but himself.
                 harm = outcome.harm or lost(cell.row, outcome, made, versions[: held + 1])
                 harm = harm if below <= held else ""
                 number = self._timeline.all[at].versions[-1 - below].version
                 after = self._after(cell, outcome.row, number)
-                if not harm and (after == cell or after in known):
+                mark = after, outcome.others
+                if not harm and ((after == cell and outcome.others is None) or mark in known):
                     continue
-                known.add(after)
+                known.add(mark)
                 words = f"row {words_of(cell.row, made.descriptor)}: {outcome.write.words}"
-                yield Move(f"{words}, made under {made.words}", self.number(after), harm)
+                beside = None
+                if outcome.others is not None:
+                    beside = tuple(
+                        self.number(old if old.row == row else self._after(old, row, number))
+                        for old, row in zip(others, outcome.others, strict=True)
+                    )
+                told = f"{words}, made under {made.words}"
+                yield Move(told, self.number(after), harm, beside)
 
     def _after(self, cell: Cell, row: Row, made: int) -> Cell:
         seen = cell.seen

@@ -163,7 +163,13 @@ CONSTRAINTS: Final = [
     changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, NOT_VALID, domain=A3, origin=(TABLE,)),
 ]
 REFERENCES: Final = f"{FOREIGN} NOT VALID"
+# What becomes of the rows that refer is part of each write.
+ACTING: Final = f"{FOREIGN} ON DELETE CASCADE ON UPDATE SET NULL"
+ACTING_TOO: Final = f"{FOREIGN} ON DELETE SET NULL ON UPDATE CASCADE"
 FOREIGN_KEYS: Final = [
+    changed(ACTING, *(TABLE, CONSTRAINT), domain=FAMILY, may_fail=True),
+    changed(ACTING_TOO, *(TABLE, CONSTRAINT), domain=FAMILY, may_fail=True),
+    changed("ALTER TABLE t DROP CONSTRAINT f", *(TABLE, CONSTRAINT, ACTING), domain=FAMILY),
     changed(FOREIGN, *(TABLE, CONSTRAINT), domain=FAMILY, may_fail=True),
     changed(REFERENCES, *(TABLE, CONSTRAINT), domain=FAMILY),
     changed(

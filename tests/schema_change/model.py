@@ -77,7 +77,8 @@ class Model:
             for place, row in enumerate(rows):
                 others = (*rows[:place], *rows[place + 1 :])
                 for outcome in self.writers.outcomes(row, others, origin):
-                    after = tuple(sorted((*others, outcome.row), key=repr))
+                    beside = others if outcome.others is None else outcome.others
+                    after = tuple(sorted((*beside, outcome.row), key=repr))
                     if after not in seen:
                         seen[after] = None
                         todo.append(after)
@@ -174,8 +175,9 @@ class Model:
             moves = self.cells.written(world, cell, others)
             if self.position(world).runs:
                 moves = (*moves, *self.cells.filled(world, cell))
-            for words, after, harm in moves:
-                yield words, World(tuple(sorted((*others, after))), at, held, low, harm)
+            for words, after, harm, beside in moves:
+                rest = others if beside is None else beside
+                yield words, World(tuple(sorted((*rest, after))), at, held, low, harm)
         if self.position(world).newest.state in READABLE:
             yield self._truncated(world)
         yield from self._job(world)

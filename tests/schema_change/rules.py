@@ -22,6 +22,7 @@ class Rules:
     confirm: bool = True  # a finding counts by the row of now, not by the image that it was made of
     completed: bool = True  # a reader of images puts what a fill by key has put without one
     older_alone: bool = True  # … into those of versions before the fill: later ones tell NULLs
+    acts_early: bool = True  # a foreign key acts from the state on in which it is enforced
     verify: bool = True  # count and content are compared before public
 
 

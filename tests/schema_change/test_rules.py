@@ -14,8 +14,11 @@ from tests.schema_change.changes import TABLE, Change, changed
 from tests.schema_change.menu import (
     A2,
     AB,
+    ACTING,
     CHECK,
+    CONSTRAINT,
     DIVIDING,
+    FAMILY,
     INDEX,
     NULLS,
     PARTIAL,
@@ -48,6 +51,10 @@ ADD_CHECK = changed(CHECK, domain=A2)
 DROP_CHECK = changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A2)
 SET_NOT_NULL = changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS)
 RENAME = changed("ALTER TABLE t RENAME COLUMN a TO z", domain={**A2, "z": (0, 1)})
+ADD_ACTING = changed(ACTING, TABLE, CONSTRAINT, domain=FAMILY)
+DROP_ACTING = changed(
+    "ALTER TABLE t DROP CONSTRAINT f", *(TABLE, CONSTRAINT, ACTING), domain=FAMILY
+)
 FILLED = [CREATE_INDEX, CREATE_UNIQUE, CREATE_PARTIAL, ADD_REQUIRED, ADD_DEFAULTED]
 
 
@@ -87,6 +94,13 @@ BROKEN = [
         "condition 5 ",
         *(CREATE_INDEX, CREATE_UNIQUE, DROP_INDEX, DROP_UNIQUE),
         truncate_whole=False,
+    ),
+    *broken(
+        "actions",
+        "act once public",
+        "is to follow is refused",
+        *(ADD_ACTING, DROP_ACTING),
+        acts_early=False,
     ),
     *broken("D2 D4 drain", "not waited for", f"{OLD_HARM}|holds is refused", *DRAINED, drain=False),
     *broken(

@@ -41,11 +41,13 @@ KEY: Final = 0  # primary key of the row that is written; others follow
 
 
 class Outcome(NamedTuple):
-    """What became of a write: the row after it, or the refusal; `harm` to the writer."""
+    """What became of a write: the row after it, or the refusal; `harm` to the writer. `others`: the
+    other rows after it, where a foreign key has done something to them."""
 
     write: Write
     row: Row
     harm: str = ""
+    others: tuple[Row, ...] | None = None
 
 
 class Writers:
@@ -94,16 +96,16 @@ class Writers:
             if (write.kind is INSERT) == row.exists:
                 continue  # refused or without a row, whatever the version
             try:
-                after = self.decide(row, others, version.catalog, write)
+                after, beside = self.decide_all(row, others, version.catalog, write)
             except Refused as error:
                 harm = refusal(error, write, version)
                 if harm:
                     yield Outcome(write, row, harm)
                 continue
-            mark = after, tuple(name for name, _ in write.values)
+            mark = after, beside, tuple(name for name, _ in write.values)
             if after is not None and mark not in known:
                 known.add(mark)
-                yield Outcome(write, after)
+                yield Outcome(write, after, others=None if beside == others else beside)
 
     def decide(
         self,
@@ -118,6 +120,20 @@ class Writers:
     ) -> Row | None:
         """The row after the master has decided `write` on it; None when it met no row. `seen`: the
         genid its writer saw. Raises what `verify` raises."""
+        return self.decide_all(row, others, catalog, write, version, seen=seen, table=table)[0]
+
+    def decide_all(
+        self,
+        row: Row,
+        others: tuple[Row, ...],
+        catalog: Catalog,
+        write: Write,
+        version: int | None = None,
+        *,
+        seen: int | None = None,
+        table: str = "",
+    ) -> tuple[Row | None, tuple[Row, ...]]:
+        """That, and the other rows, to which foreign keys may have done something."""
         operation = Operation(
             write.kind,
             table or catalog.newest(1).name,
@@ -126,7 +142,6 @@ class Writers:
             expect=seen,
             schema_version=version,
         )
-        stored = row.stored(KEY)
         places = dict(enumerate((row, *others), start=KEY))
 
         def holders(_: Descriptor, index: int, values: Any, most: int) -> list[tuple[int]]:
@@ -134,11 +149,16 @@ class Writers:
             keys = {k: [(i, e[:width]) for i, e in each.entries] for k, each in places.items()}
             return [(k,) for k, known in keys.items() if (index, values) in known][:most]
 
-        rules = VerifyRules(min_version_fences=self._rules.fence)
+        def stored(_: Descriptor, key: Any) -> Any:
+            return places[key[0]].stored(key[0])
+
+        rules = VerifyRules(
+            min_version_fences=self._rules.fence, actions_when_enforced=self._rules.acts_early
+        )
         request = ChangeRequest(b"", (operation,))
-        decided = verify(request, catalog, lambda _, __: stored, 2, rules, holders)
+        decided = verify(request, catalog, stored, 2, rules, holders)
         if not decided.changes:
-            return None
+            return None, others
         change = decided.changes[0]
         descriptor = catalog.version(1, change.version)
         changed = {descriptor.column(name).element_id: value for name, value in write.values}
@@ -149,7 +169,18 @@ class Writers:
         # (left-overs of a dead column apart, which a store keeps elsewhere).
         if change.image is not None and self._rules.write_missing and (row.exists or not row.pairs):
             assert {ID: KEY, **dict(after.pairs)} == change.image, (row, change, after)
-        return after
+        for derived in decided.changes[1:]:
+            (place,) = derived.key
+            own = catalog.version(1, derived.version)
+            before = after if place == KEY else places[place]
+            put = {e: (derived.image or {}).get(e) for e in own.by_id if e != ID}
+            known = dict(before.pairs)
+            set_now = {e: v for e, v in put.items() if known.get(e) != v}
+            made = applied(before, own, derived.kind, set_now, self._rules)
+            if place == KEY:
+                after = made
+            places[place] = made
+        return after, tuple(places[n] for n in range(KEY + 1, KEY + 1 + len(others)))
 
 
 def applied(
@@ -204,6 +235,8 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
         case ForeignKeyViolation():
             foreign = next(f for f in table.foreign_keys if f.name == said["constraint"])
             over = [table.by_id[e].name for e in (*foreign.columns, *foreign.parent_columns)]
+            if write.kind is DELETE and foreign.on_delete.acts:
+                return f"a delete that {foreign.name!r} is to follow is refused: {error.message}"
         case _ if isinstance(said.get("column"), str):
             # A generated column that can't be computed: the writer names what it comes from.
             made = [c for c in table.generated if c.name == said["column"]]
@@ -231,6 +264,8 @@ def lost(before: Row, outcome: Outcome, made: Version, used: tuple[Version, ...]
     own_columns = made.descriptor.by_id
     named = {made.descriptor.column(name).element_id for name, _ in write.values}
     following = {e for e, c in own_columns.items() if c.derived and named & {*c.derived.sources}}
+    acting = [key.columns for key in made.descriptor.enforced_foreign_keys if key.acts]
+    following |= {e for columns in acting for e in columns}
     for version in used:
         for column in version.public:
             if column.element_id in named | following:

@@ -15,6 +15,7 @@ from leasehold.schema.elements import (
     ForeignKey,
     Index,
     Lock,
+    OnChange,
 )
 from leasehold.schema.entries import key_words
 from leasehold.schema.states import State
@@ -162,9 +163,14 @@ def index_words(descriptor: Descriptor, index: Index) -> str:
 
 
 def foreign_key_words(descriptor: Descriptor, key: ForeignKey) -> str:
-    """``(carrier) refers to table 3``: a version knows of its own table alone."""
+    """``(carrier) refers to table 3 on delete cascade``: a version knows of its own table alone."""
     columns = ", ".join(descriptor.by_id[e].name for e in key.columns if e in descriptor.by_id)
-    return f"({columns}) refers to table {key.parent}"
+    said = "".join(
+        f" {event} {action}"
+        for event, action in (("on delete", key.on_delete), ("on update", key.on_update))
+        if action is not OnChange.NO_ACTION
+    )
+    return f"({columns}) refers to table {key.parent}{said}"
 
 
 def lock_words(descriptor: Descriptor, lock: Lock) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
 from leasehold.model.records import (
@@ -29,6 +29,13 @@ from leasehold.schema.job import Job, job_from_wire
 from leasehold.schema.states import State
 
 
+class Reference(NamedTuple):
+    """A foreign key, and the version of its table that enforces it."""
+
+    child: Descriptor
+    key: ForeignKey
+
+
 class Catalog:
     """Versions by table id; `apply` is its only way to change."""
 
@@ -39,7 +46,8 @@ class Catalog:
         self._min_versions: dict[int, int] = {}
         self.jobs: dict[int, Job] = {}
         self.ledger_run = ""
-        self._references: dict[int, tuple[tuple[int, ForeignKey], ...]] | None = None
+        self._references: dict[int, tuple[Reference, ...]] | None = None
+        self._has_actions = False
         self._current: dict[str, Descriptor] = {}  # what a request without a version resolves
 
     @classmethod
@@ -145,20 +153,28 @@ class Catalog:
         newest = (self.newest(table_id) for table_id in sorted(self._versions))
         return tuple(table for table in newest if table.state is not State.ABSENT)
 
-    def references(self, table_id: int) -> tuple[tuple[int, ForeignKey], ...]:
-        """(table id, foreign key) of those that refer to a table's rows and are enforced in some
-        version of theirs that may be in use: a parent's writers know nothing of their children."""
+    @property
+    def has_actions(self) -> bool:
+        """Is there a foreign key in use that does something with the rows that refer?"""
         if self._references is None:
-            found: dict[int, dict[tuple[int, int], ForeignKey]] = {}
+            self.references(0)
+        return self._has_actions
+
+    def references(self, table_id: int) -> tuple[Reference, ...]:
+        """Foreign keys that refer to a table's rows and are enforced in some version of theirs that
+        may be in use, the newest of those: a parent's writers know nothing of their children."""
+        if self._references is None:
+            found: dict[int, dict[tuple[int, int], Reference]] = {}
             for child_id, versions in self._versions.items():
                 for version, child in versions.items():
                     if version >= self.min_version(child_id) and child.state is State.PUBLIC:
                         for key in child.enforced_foreign_keys:
-                            found.setdefault(key.parent, {})[child_id, key.element_id] = key
-            self._references = {
-                parent: tuple((child_id, key) for (child_id, _), key in keys.items())
-                for parent, keys in found.items()
-            }
+                            by_key = found.setdefault(key.parent, {})
+                            by_key[child_id, key.element_id] = Reference(child, key)
+            self._references = {parent: tuple(keys.values()) for parent, keys in found.items()}
+            self._has_actions = any(
+                r.key.acts for known in self._references.values() for r in known
+            )
         return self._references.get(table_id, ())
 
     def leased_tables(self) -> tuple[Descriptor, ...]:

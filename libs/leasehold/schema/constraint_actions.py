@@ -26,6 +26,7 @@ from leasehold.schema.elements import (
 from leasehold.schema.making import made_index
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX, free_name
 from leasehold.schema.references import (
+    check_actions,
     check_types,
     index_over,
     referred,
@@ -96,6 +97,7 @@ class ConstraintActions:
         parent = table if itself else self._draft.parents(definition.table)
         to = referred(definition, parent)
         check_types(columns, to, definition.position)
+        check_actions(columns, definition)
         stem = "_".join((table.name, *definition.columns))
         name = self._constraint_name(definition.name, stem, "_fkey", set())
         present = sum(
@@ -110,7 +112,15 @@ class ConstraintActions:
         ids = tuple(column.element_id for column in columns)
         to_ids = tuple(column.element_id for column in to.columns)
         key = ForeignKey(
-            self._draft.new_id(), name, ids, parent.table_id, to_ids, to.index_id, index
+            self._draft.new_id(),
+            name,
+            ids,
+            parent.table_id,
+            to_ids,
+            to.index_id,
+            index,
+            on_delete=definition.on_delete,
+            on_update=definition.on_update,
         )
         track = way.add_check(key, not_valid=definition.not_valid)
         self._draft.take(track if over is None else way.behind(track, over), f"constraint {name}")

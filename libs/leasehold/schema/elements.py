@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.schema.states import State
@@ -179,10 +180,26 @@ class Check:
     state: State = State.PUBLIC
 
 
+class OnChange(StrEnum):
+    """What becomes of rows that refer to one which goes, or to values which it loses."""
+
+    NO_ACTION = "no action"
+    RESTRICT = "restrict"
+    CASCADE = "cascade"
+    SET_NULL = "set null"
+    SET_DEFAULT = "set default"
+
+    @property
+    def acts(self) -> bool:
+        """Are those rows changed? Else the request is refused that leaves them behind."""
+        return self not in (OnChange.NO_ACTION, OnChange.RESTRICT)
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
     """`columns` of a row, unless one of them is NULL, are those `parent_columns` of a row of table
-    `parent` (MATCH SIMPLE); a parent row that is referred to stays (NO ACTION).
+    `parent` (MATCH SIMPLE). `on_delete`, `on_update`: what becomes of the row when that one goes,
+    or loses these values.
 
     `parent_index` finds the parent row, `index` the rows that refer to one; 0: the primary key.
     """
@@ -195,6 +212,12 @@ class ForeignKey:
     parent_index: int = 0
     index: int = 0
     state: State = State.PUBLIC
+    on_delete: OnChange = OnChange.NO_ACTION
+    on_update: OnChange = OnChange.NO_ACTION
+
+    @property
+    def acts(self) -> bool:
+        return self.on_delete.acts or self.on_update.acts
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +352,8 @@ def foreign_key_to_wire(key: ForeignKey) -> dict[str, Any]:
         "parent_index": key.parent_index,
         "index": key.index,
         "state": key.state.label,
+        **({"on_delete": key.on_delete.value} if key.on_delete != OnChange.NO_ACTION else {}),
+        **({"on_update": key.on_update.value} if key.on_update != OnChange.NO_ACTION else {}),
     }
 
 
@@ -342,4 +367,6 @@ def foreign_key_from_wire(body: Mapping[str, Any]) -> ForeignKey:
         body["parent_index"],
         body["index"],
         state_of(body["state"]),
+        OnChange(body.get("on_delete", OnChange.NO_ACTION)),
+        OnChange(body.get("on_update", OnChange.NO_ACTION)),
     )

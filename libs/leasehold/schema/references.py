@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from leasehold.model.errors import (
     DependentObjects,
     FeatureNotSupported,
     InvalidForeignKey,
+    SyntaxInvalid,
     UnknownObject,
     WrongType,
 )
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Column, ForeignKey, Index
+from leasehold.schema.elements import Column, ForeignKey, Index, OnChange
 from leasehold.schema.states import State
 from leasehold.sql.statements import ForeignKeyDefinition
 
@@ -75,6 +76,28 @@ def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> Non
                 f" {to.parent.name!r} is {other.type}: a foreign key compares like with like",
                 column=own.name,
                 position=position,
+            )
+
+
+_WRITES_ON_DELETE: Final = (OnChange.SET_NULL, OnChange.SET_DEFAULT)
+
+
+def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition) -> None:
+    """Raises SyntaxInvalid (42601, as PostgreSQL) for an action that would write a generated
+    column."""
+    generated = next((column for column in columns if column.generated), None)
+    if generated is None:
+        return
+    for said, refused, words in (
+        (definition.on_update, (*_WRITES_ON_DELETE, OnChange.CASCADE), "ON UPDATE"),
+        (definition.on_delete, _WRITES_ON_DELETE, "ON DELETE"),
+    ):
+        if said in refused:
+            raise SyntaxInvalid(
+                f"column {generated.name!r} is generated, and {words} {said.upper()} would write"
+                " it",
+                column=generated.name,
+                position=definition.position,
             )
 
 

@@ -38,5 +38,4 @@ def truncated_tables(statement: Truncate, catalog: Catalog) -> tuple[Descriptor,
 def _references(catalog: Catalog, table_id: int) -> Iterator[tuple[Descriptor, ForeignKey]]:
     """In any state, and those that a version enforces that is in use still."""
     yield from references_of(catalog, table_id)
-    for child_id, key in catalog.references(table_id):
-        yield catalog.newest(child_id), key
+    yield from catalog.references(table_id)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.pgwire.wire_types import NUMBERS, modifier_of, oid_of, size_of
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import EXPRESSION, Index
+from leasehold.schema.elements import EXPRESSION, Index, OnChange
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX
 from leasehold.schema.states import READABLE
 from leasehold.schema.types import Type
@@ -49,8 +49,17 @@ class IndexEntry(NamedTuple):
     oid: int
 
 
+_ACTIONS: Final = {
+    OnChange.NO_ACTION: "a",
+    OnChange.RESTRICT: "r",
+    OnChange.CASCADE: "c",
+    OnChange.SET_NULL: "n",
+    OnChange.SET_DEFAULT: "d",
+}
+
+
 class ConstraintEntry(NamedTuple):
-    """`kind`: p, u, c or f. `rests_on`: the oid of an index, or 0."""
+    """`kind`: p, u, c or f. `rests_on`: the oid of an index, or 0. `actions`: on update, delete."""
 
     table: Descriptor
     name: str
@@ -62,6 +71,7 @@ class ConstraintEntry(NamedTuple):
     parent: Descriptor | None = None
     parent_columns: tuple[int, ...] = ()
     expression: str | None = None
+    actions: tuple[OnChange, OnChange] = (OnChange.NO_ACTION, OnChange.NO_ACTION)
 
 
 class SystemCatalog:
@@ -197,6 +207,7 @@ class SystemCatalog:
                     *(table, key_.name, oid, "f", key_.columns, definition, under),
                     parent=parent,
                     parent_columns=key_.parent_columns,
+                    actions=(key_.on_update, key_.on_delete),
                 )
 
     def indexes_of(self, table: Descriptor) -> list[IndexEntry]:
@@ -348,8 +359,9 @@ class SystemCatalog:
                 "conbin": entry.expression,
             }
             if parent is not None:
-                row |= {"confrelid": oids.table_oid(parent.table_id), "confupdtype": "a"}
-                row |= {"confdeltype": "a", "confmatchtype": "s"}
+                update, delete = entry.actions
+                row |= {"confrelid": oids.table_oid(parent.table_id), "confmatchtype": "s"}
+                row |= {"confupdtype": _ACTIONS[update], "confdeltype": _ACTIONS[delete]}
                 row["confkey"] = numbers_of(parent, entry.parent_columns)
             yield row
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from leasehold.pgwire.wire_types import WireType, oid_of, type_of_oid
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import EXPRESSION, Check, Column, ForeignKey, Index
+from leasehold.schema.elements import EXPRESSION, Check, Column, ForeignKey, Index, OnChange
 from leasehold.schema.types import Type, element_of
 from leasehold.sql.text_form import to_text
 
@@ -133,7 +133,12 @@ def primary_key_text(table: Descriptor) -> str:
 def foreign_key_text(table: Descriptor, key: ForeignKey, parent: Descriptor) -> str:
     columns = ", ".join(_names(table, key.columns))
     referred = ", ".join(_names(parent, key.parent_columns))
-    return f"FOREIGN KEY ({columns}) REFERENCES {quoted(parent.name)}({referred})"
+    said = "".join(
+        f" {event} {action.upper()}"
+        for event, action in (("ON UPDATE", key.on_update), ("ON DELETE", key.on_delete))
+        if action is not OnChange.NO_ACTION
+    )
+    return f"FOREIGN KEY ({columns}) REFERENCES {quoted(parent.name)}({referred}){said}"
 
 
 def _names(table: Descriptor, element_ids: Iterable[int]) -> list[str]:

@@ -10,6 +10,7 @@ from leasehold.model.errors import (
     OutOfRange,
     Refused,
 )
+from leasehold.schema.elements import OnChange
 from leasehold.sql.expression import EXPRESSION_BYTES_MAX, with_exact_numbers, without_table
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Expression, Reader
@@ -17,6 +18,7 @@ from leasehold.sql.statements import CheckDefinition, ForeignKeyDefinition, Uniq
 
 KEY_COLUMNS_MAX: Final = 32
 
+_EVENTS: Final = ("on delete", "on update")
 _STARTS: Final = ("constraint", "primary key", "unique", "check", "foreign key")
 _NOT_BUILT: Final = {
     "exclude": "EXCLUDE constraints are not supported",
@@ -28,15 +30,17 @@ _NULLS: Final = {
     "using index": "a constraint USING INDEX is not supported yet: it builds its own",
 }
 _MATCH: Final = {
-    "match full": "MATCH FULL is not supported: a reference with a NULL in it refers to nothing",
+    "match full": "MATCH FULL over several columns is not supported: a reference with a NULL in it"
+    " refers to nothing; a CHECK can say that all of them are NULL or none",
     "match partial": "MATCH PARTIAL is not supported",
 }
-_ON_CHANGE: Final = {
-    "cascade": "CASCADE is not supported: delete the rows that refer to it in the same request",
-    "set null": "SET NULL is not supported: change the rows that refer to it in the same request",
-    "set default": "SET DEFAULT is not supported",
+_SOME_COLUMNS: Final = {
+    "(": "SET NULL and SET DEFAULT of some of the columns are not supported: all are set",
 }
-_DEFERRED: Final = "constraints are checked with each row; DEFERRABLE is not supported"
+_DEFERRED: Final = (
+    "only a foreign key can be said to be DEFERRABLE INITIALLY DEFERRED: it and UNIQUE are looked"
+    " at when the transaction commits, all others with each row"
+)
 _ATTRIBUTES: Final = {
     "include": "INCLUDE columns are not supported yet",
     "with": "storage parameters of a constraint are not supported: there are none",
@@ -108,20 +112,36 @@ def references(
     *,
     may_be_not_valid: bool = False,
 ) -> ForeignKeyDefinition:
-    """REFERENCES table [(columns)] [NOT VALID]; NO ACTION and RESTRICT are how all of them are."""
+    """REFERENCES table [(columns)] [MATCH …] [ON DELETE …] [ON UPDATE …] [NOT VALID]"""
     reader.expect("references")
     parent = reader.qualified_name("the table's name")
     to = distinct_columns(reader, "REFERENCES") if reader.at("(") else ()
-    reader.refuse(_MATCH)
-    reader.take("match simple")
-    for event in ("on delete", "on update") * 2:
-        if reader.take(event):
-            reader.refuse(_ON_CHANGE)
-            if not reader.take("no action"):
-                reader.expect("restrict")
-    refuse_attributes(reader)
+    # Of one column both mean the same: it is NULL, or there.
+    if not (len(columns) == 1 and reader.take("match full")):
+        reader.refuse(_MATCH)
+        reader.take("match simple")
+    said: dict[str, OnChange] = {}
+    while (event := next((e for e in _EVENTS if reader.at(e)), "")) and event not in said:
+        reader.expect(event)
+        said[event] = _on_change(reader)
     not_valid = may_be_not_valid and reader.take("not valid")
-    return ForeignKeyDefinition(columns, parent, to, name, not_valid, position)
+    # It says what is so here; NOT VALID may stand on either side of it.
+    if reader.take("deferrable initially deferred") and not not_valid:
+        not_valid = may_be_not_valid and reader.take("not valid")
+    refuse_attributes(reader)
+    on_delete, on_update = (said.get(event, OnChange.NO_ACTION) for event in _EVENTS)
+    return ForeignKeyDefinition(
+        columns, parent, to, name, not_valid, position, on_delete, on_update
+    )
+
+
+def _on_change(reader: Reader) -> OnChange:
+    found = next((action for action in OnChange if reader.take(action.value)), None)
+    if found is None:
+        raise reader.unexpected("NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT is expected")
+    if found in (OnChange.SET_NULL, OnChange.SET_DEFAULT):
+        reader.refuse(_SOME_COLUMNS)
+    return found
 
 
 def refuse_name(reader: Reader, name: str | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from leasehold.schema.elements import OnChange
 from leasehold.schema.types import Type
 
 # ------------------------------------------------------------------ parts
@@ -46,6 +47,8 @@ class ForeignKeyDefinition:
     name: str | None = None
     not_valid: bool = False
     position: int = 1
+    on_delete: OnChange = OnChange.NO_ACTION
+    on_update: OnChange = OnChange.NO_ACTION
 
 
 @dataclass(frozen=True, slots=True)

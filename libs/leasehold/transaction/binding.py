@@ -124,8 +124,11 @@ class Binding:
         except Refused as error:
             raise _named(column, error) from error
 
-    def values(self, given: Mapping[str, Any], row: Image | None) -> dict[int, Any]:
-        """Changed columns by element id; expressions are computed over `row` (its image).
+    def values(
+        self, given: Mapping[str, Any], row: Image | None, *, keys: bool = False
+    ) -> dict[int, Any]:
+        """Changed columns by element id; expressions are computed over `row` (its image). `keys`:
+        those of the primary key may be among them, as in an update, which moves the row then.
 
         Raises UnknownColumn for names that aren't public columns, MalformedRequest for a key
         column, GeneratedAlways for a generated one, and what types and expressions raise.
@@ -144,10 +147,10 @@ class Binding:
                     " leave it out",
                     column=name,
                 )
-            if element_id in self._key_ids:
+            if element_id in self._key_ids and not keys:
                 raise MalformedRequest(
-                    f"column {name!r} belongs to the primary key: name it in `key`; a key can't be"
-                    " changed by an update yet",
+                    f"column {name!r} belongs to the primary key: name it in `key`; an update, and"
+                    " nothing else, may name another one in `values`",
                     column=name,
                 )
             try:
@@ -166,6 +169,19 @@ class Binding:
         full = dict(zip(self.descriptor.primary_key, key, strict=True))
         full.update(image)
         return full
+
+    def moves(self, changed: Image, key: Key) -> bool:
+        """Does the row at `key` come under another one, when these columns change?"""
+        return not self._key_ids.isdisjoint(changed) and any(
+            e in changed and changed[e] != value
+            for e, value in zip(self.descriptor.primary_key, key, strict=True)
+        )
+
+    def check_key(self, image: Image) -> None:
+        """Raises NotNullViolation for a NULL in the primary key."""
+        for element_id in self.descriptor.primary_key:
+            if image.get(element_id) is None:
+                raise self._null(self.descriptor.by_id[element_id].name)
 
     def check(self, before: Image | None, image: Image) -> None:
         """Raises NotNullViolation for the first column that must have a value and has none, and

@@ -7,8 +7,7 @@ its deletes are checked by every foreign key that some version in use of another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
 
 from leasehold.model.errors import ForeignKeyViolation
 from leasehold.model.ports import Row
@@ -16,27 +15,8 @@ from leasehold.model.records import Image, Key
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ForeignKey
+from leasehold.transaction.overlay import Name, RowReader
 from leasehold.transaction.uniqueness import FinalRow, HolderReader
-
-Rows: TypeAlias = dict[tuple[int, Key], FinalRow]
-RowReader: TypeAlias = Callable[[Descriptor, Key], Row | None]
-
-
-def concerns(descriptor: Descriptor, catalog: Catalog) -> bool:
-    """Can an operation on this table break a foreign key?"""
-    return bool(descriptor.enforced_foreign_keys or catalog.references(descriptor.table_id))
-
-
-def check_references(rows: Rows, catalog: Catalog, read: RowReader, holders: HolderReader) -> None:
-    """Raises ForeignKeyViolation for the first row that refers to none, or that is referred to and
-    goes. A reference that stays as it was is not looked at, nor is one with a NULL in it."""
-    for (table_id, _), row in rows.items():
-        if row.image is not None:
-            for key in row.descriptor.enforced_foreign_keys:
-                _check_child(row, key, rows, catalog, read, holders)
-        if row.before is not None:
-            for child_id, key in catalog.references(table_id):
-                _check_parent(row, child_id, key, rows, catalog, read, holders)
 
 
 def values_of(image: Image | None, columns: Iterable[int]) -> Key | None:
@@ -47,70 +27,87 @@ def values_of(image: Image | None, columns: Iterable[int]) -> Key | None:
     return None if None in found else found
 
 
-def _check_child(
-    row: FinalRow,
-    key: ForeignKey,
-    rows: Rows,
-    catalog: Catalog,
-    read: RowReader,
-    holders: HolderReader,
-) -> None:
-    values = values_of(row.image, key.columns)
-    before = None if row.before is None else values_of(row.before.values, key.columns)
-    if values is None or values == before:
-        return
-    parent = catalog.newest(key.parent)
-    if _found(parent, key.parent_columns, key.parent_index, values, rows, read, holders):
-        return
-    raise _violation(
-        row.descriptor,
-        key,
-        values,
-        f"refers to {_words(parent, key.parent_columns, values)} of table {parent.name!r}, which is"
-        " not there",
-    )
+class References:
+    """Of one request: `touched` are its rows as it leaves them."""
 
+    def __init__(
+        self,
+        catalog: Catalog,
+        touched: Mapping[Name, Row | None],
+        read: RowReader,
+        holders: HolderReader,
+    ) -> None:
+        self._catalog = catalog
+        self._touched = touched
+        self._read = read
+        self._holders = holders
+        self._standing: dict[tuple[int, tuple[int, ...]], set[Key]] = {}
 
-def _check_parent(
-    row: FinalRow,
-    child_id: int,
-    key: ForeignKey,
-    rows: Rows,
-    catalog: Catalog,
-    read: RowReader,
-    holders: HolderReader,
-) -> None:
-    assert row.before is not None
-    values = values_of(row.before.values, key.parent_columns)
-    if values is None or values == values_of(row.image, key.parent_columns):
-        return
-    parent, child = row.descriptor, catalog.newest(child_id)
-    if not _found(child, key.columns, key.index, values, rows, read, holders):
-        return
-    if _found(parent, key.parent_columns, key.parent_index, values, rows, read, holders):
-        return  # another row of this request has taken its place
-    words = _words(child, key.columns, values)
-    raise _violation(
-        child, key, values, f"is still referred to by {words} of table {child.name!r}", parent
-    )
+    def check(self, rows: Mapping[Name, FinalRow]) -> None:
+        """Raises ForeignKeyViolation for the first row that refers to none, or that is referred to
+        and goes. A reference that stays as it was is not looked at, nor is one with a NULL."""
+        for (table_id, _), row in rows.items():
+            if row.image is not None:
+                for key in row.descriptor.enforced_foreign_keys:
+                    self._check_child(row, key)
+            if row.before is not None:
+                for child, key in self._catalog.references(table_id):
+                    self._check_parent(row, child, key)
 
+    def _check_child(self, row: FinalRow, key: ForeignKey) -> None:
+        values = values_of(row.image, key.columns)
+        before = None if row.before is None else values_of(row.before.values, key.columns)
+        if values is None or values == before:
+            return
+        parent = self._catalog.newest(key.parent)
+        if self._found(parent, key.parent_columns, key.parent_index, values):
+            return
+        raise _violation(
+            row.descriptor,
+            key,
+            values,
+            f"refers to {_words(parent, key.parent_columns, values)} of table {parent.name!r},"
+            " which is not there",
+        )
 
-def _found(
-    table: Descriptor,
-    columns: tuple[int, ...],
-    index_id: int,
-    values: Key,
-    rows: Rows,
-    read: RowReader,
-    holders: HolderReader,
-) -> bool:
-    """Will a row of `table` have `values` in `columns` after the request? By index, 0 = by key."""
-    for (table_id, _), row in rows.items():
-        if table_id == table.table_id and values_of(row.image, columns) == values:
+    def _check_parent(self, row: FinalRow, child: Descriptor, key: ForeignKey) -> None:
+        assert row.before is not None
+        values = values_of(row.before.values, key.parent_columns)
+        if values is None or values == values_of(row.image, key.parent_columns):
+            return
+        parent = row.descriptor
+        if not self._found(child, key.columns, key.index, values):
+            return
+        if self._found(parent, key.parent_columns, key.parent_index, values):
+            return  # another row of this request has taken its place
+        words = _words(child, key.columns, values)
+        raise _violation(
+            child, key, values, f"is still referred to by {words} of table {child.name!r}", parent
+        )
+
+    def _found(
+        self, table: Descriptor, columns: tuple[int, ...], index_id: int, values: Key
+    ) -> bool:
+        """Will a row of `table` have `values` in `columns` after the request? By index, 0 = by
+        key."""
+        if values in self._standing_of(table.table_id, columns):
             return True
-    found = _keys(table, columns, index_id, values, len(rows) + 1, read, holders)
-    # Rows that the request touches were looked at above, as it leaves them.
-    return any((table.table_id, tuple(key)) not in rows for key in found)
+        rows_max = len(self._touched) + 1
+        found = keys_by(table, columns, index_id, values, rows_max, self._read, self._holders)
+        # Rows that the request touches were looked at above, as it leaves them.
+        return any((table.table_id, tuple(key)) not in self._touched for key in found)
+
+    def _standing_of(self, table_id: int, columns: tuple[int, ...]) -> set[Key]:
+        """What touched rows have in these columns."""
+        found = self._standing.get((table_id, columns))
+        if found is None:
+            found = self._standing[table_id, columns] = {
+                values
+                for (table, _), row in self._touched.items()
+                if table == table_id and row is not None
+                if (values := values_of(row.values, columns)) is not None
+            }
+        return found
 
 
 def row_referred_to(
@@ -122,10 +119,10 @@ def row_referred_to(
     holders: HolderReader,
 ) -> bool:
     """Has a row of `table` these `values` in `columns` now? By index, 0 = by key."""
-    return bool(_keys(table, columns, index_id, values, 1, read, holders))
+    return bool(keys_by(table, columns, index_id, values, 1, read, holders))
 
 
-def _keys(
+def keys_by(
     table: Descriptor,
     columns: tuple[int, ...],
     index_id: int,
@@ -134,6 +131,7 @@ def _keys(
     read: RowReader,
     holders: HolderReader,
 ) -> Sequence[Key]:
+    """Keys of stored rows that have `values` in `columns`."""
     if index_id:
         return holders(table, index_id, values, rows_max)
     by_column = dict(zip(columns, values, strict=True))

@@ -7,62 +7,59 @@ either the decided changes with their composed after-images or a Refused error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
 from typing import Final, NamedTuple
 
-from leasehold.model.errors import DuplicateKey, MalformedRequest, Uncommittable, VerifyError
-from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid, genid_lsn, hidden_key
+from leasehold.model.errors import MalformedRequest, RequestTooLarge
+from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid_lsn
 from leasehold.model.ports import Row
 from leasehold.model.records import (
     ChangeKind,
     ChangeRequest,
-    Image,
     Key,
     Operation,
     OperationKind,
     RowChange,
-    RowImage,
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
-from leasehold.schema.key_values import compose
-from leasehold.schema.types import words_of
-from leasehold.transaction.binding import Binding, binding
-from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
-from leasehold.transaction.read_set import Past, ReadRules, check_reads
-from leasehold.transaction.references import check_references, concerns
-from leasehold.transaction.twins import Followed, Touched, followed
+from leasehold.transaction.actions import Actions
+from leasehold.transaction.binding import binding
+from leasehold.transaction.deciding import (
+    RowRefused,
+    decide,
+    deleted,
+    key_exists,
+    uncommittable,
+    with_key,
+)
+from leasehold.transaction.losses import Identity, Losses
+from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
+from leasehold.transaction.read_set import Past, check_reads
+from leasehold.transaction.references import References
+from leasehold.transaction.rules import RULES, VerifyRules
+from leasehold.transaction.twins import Followed, followed
 from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
 
-RowReader = Callable[[Descriptor, Key], Row | None]
+__all__ = [
+    "RULES",
+    "Decided",
+    "RowReader",
+    "RowRefused",
+    "VerifyRules",
+    "verify",
+    "verify_in_slices",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyRules(ReadRules):
-    """⚠ rules for models to switch off."""
-
-    master_composes: bool = True  # T0: after-images come from the master's own row
-    min_version_fences: bool = True  # D5
-    genids_are_verified: bool = True  # T1
-    pinned_is_checked: bool = True  # D3: a statement reads rows two versions ahead of its own
-    fill_leaves_genids: bool = True  # ⚠ chunks: a schema change gives writers verify errors
-    twin_follows: bool = True  # a write goes to both tables while a primary key changes
-    uncommittable_is_recognised: bool = True  # T2: what can never commit is replayed for ever
-
-
-RULES: Final = VerifyRules()
-
-# Looked up once: a member of an enum costs as much as a call, and each request asks for several.
-_INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
-_DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
-_UPDATED: Final = ChangeKind.UPDATE
+_UPDATE: Final = OperationKind.UPDATE
+_COMES: Final = ChangeKind.INSERT
 
 
 class Decided(NamedTuple):
     """An accepted request: its changes in order, with the rows they were verified against; behind
-    them those of twins (`twins.py`).
+    them what foreign keys' actions do (`actions.py`), and what follows in twins (`twins.py`).
 
     `versions`: table id → version used. `before[i]` is the row under `changes[i]`.
     """
@@ -71,17 +68,6 @@ class Decided(NamedTuple):
     before: tuple[Row | None, ...]
     versions: Mapping[int, int]
     rows_affected: int
-
-
-class RowRefused(VerifyError):
-    """A verify error together with the row that refused the request, and the locks concerned."""
-
-    def __init__(
-        self, message: str, image: RowImage | None, locks: tuple[int, ...], **detail: object
-    ) -> None:
-        super().__init__(message, **detail)
-        self.image = image
-        self.locks = locks
 
 
 def verify(
@@ -109,28 +95,11 @@ def verify(
         descriptor = catalog.resolve(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
         )
-        versions[descriptor.table_id] = descriptor.version
-        if not operation.key:
-            operation = _with_key(operation, descriptor, request.id, 0)
-        bound = binding(descriptor)
-        key = bound.key(operation.key)
-        row = rows(descriptor, key)
-        change = _decide(operation, bound, key, row, rules, moment)
-        if change is None:
-            return Decided((), (), versions, 0)
-        looked_at = _looked_at_the_end(descriptor, catalog)
-        if not looked_at and not descriptor.twin:
-            return Decided((change,), (row,), versions, 1)
-        final = {}
-        if looked_at:
-            final[descriptor.table_id, key] = FinalRow(descriptor, row, change.image)
-        touched = []
-        if descriptor.twin:
-            touched.append(Touched(descriptor, row, _after(change, row, lsn, 0)))
-        behind = _check_end(final, touched, catalog, rows, holders, rules)
-        changes = (change, *(each.change for each in behind))
-        return Decided(changes, (row, *(each.before for each in behind)), versions, 1)
-    slices = _verify_many(request, catalog, rows, lsn, versions, rules, holders, moment)
+        if not looked_at_the_end(descriptor, catalog) and not descriptor.twin:
+            versions[descriptor.table_id] = descriptor.version
+            return _decide_one(request, descriptor, rows, rules, moment, versions)
+    made = _Request(request.id, catalog, rows, lsn, rules, holders, moment)
+    slices = made.decided(request.operations, versions)
     while True:
         try:
             next(slices)
@@ -153,11 +122,8 @@ def verify_in_slices(
     """`verify`, so many operations in a slice; between two of them no row and no version may
     change."""
     versions = _used(request, catalog, rules, past)
-    return (
-        yield from _verify_many(
-            request, catalog, rows, lsn, versions, rules, holders, moment, slice_operations
-        )
-    )
+    made = _Request(request.id, catalog, rows, lsn, rules, holders, moment)
+    return (yield from made.decided(request.operations, versions, slice_operations))
 
 
 def _used(
@@ -177,251 +143,187 @@ def _used(
     return versions
 
 
-def _looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
-    return bool(descriptor.enforced_uniques) or concerns(descriptor, catalog)
-
-
-def _check_end(
-    final: dict[tuple[int, Key], FinalRow],
-    touched: list[Touched],
-    catalog: Catalog,
-    rows: RowReader,
-    holders: HolderReader | None,
-    rules: VerifyRules,
-) -> list[Followed]:
-    """T3: what is looked at when all of the request is known; → the changes of twins.
-
-    Twins' rows are equal to rows that are looked at, so nothing is asked of them. But they may
-    refer to a parent, and what a request does to them is part of it."""
-    if not final and not touched:
-        return []
-    if final:
-        assert holders is not None, "unique indexes and foreign keys need a reader of entries"
-        check_unique(final, holders)
-    behind: list[Followed] = []
-    if touched and rules.twin_follows:
-        behind = followed(touched, catalog, rows)
-    if final:
-        assert holders is not None
-        twins = {
-            (each.descriptor.table_id, each.change.key): FinalRow(
-                each.descriptor, each.before, each.change.image
-            )
-            for each in behind
-        }
-        check_references({**final, **twins}, catalog, rows, holders)
-    return behind
-
-
-def _verify_many(
+def _decide_one(
     request: ChangeRequest,
-    catalog: Catalog,
+    descriptor: Descriptor,
     rows: RowReader,
-    lsn: int,
-    versions: dict[int, int],
     rules: VerifyRules,
-    holders: HolderReader | None,
     moment: Moment | None,
-    slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
-) -> Generator[None, None, Decided]:
-    overlay: dict[tuple[int, Key], Row | None] = {}
-    final: dict[tuple[int, Key], FinalRow] = {}
-    changes: list[RowChange] = []
-    before: list[Row | None] = []
-    with_twin: dict[tuple[int, Key], tuple[Descriptor, Row | None]] = {}
-    for number, operation in enumerate(request.operations):
-        if number % slice_operations == slice_operations - 1:
-            yield
-        descriptor = catalog.resolve(
-            operation.table, operation.schema_version, fenced=rules.min_version_fences
-        )
-        known = versions.setdefault(descriptor.table_id, descriptor.version)
-        if known != descriptor.version:
-            raise MalformedRequest(
-                f"operation {number} uses version {descriptor.version} of table"
-                f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
+    versions: dict[int, int],
+) -> Decided:
+    """The only operation, on a table of which nothing is looked at in the end."""
+    (operation,) = request.operations
+    if not operation.key:
+        operation = with_key(operation, descriptor, request.id, 0)
+    bound = binding(descriptor)
+    key = bound.key(operation.key)
+    row = rows(descriptor, key)
+    change = decide(operation, bound, key, row, rules, moment)
+    if change is None:
+        return Decided((), (), versions, 0)
+    if row is not None and change.kind is _COMES:
+        if rows(descriptor, change.key) is not None:
+            raise key_exists(descriptor, change.key)
+        return Decided((deleted(descriptor, key, row), change), (row, None), versions, 1)
+    return Decided((change,), (row,), versions, 1)
+
+
+class _Request:
+    """The row operations of one request."""
+
+    def __init__(
+        self,
+        request_id: bytes,
+        catalog: Catalog,
+        rows: RowReader,
+        lsn: int,
+        rules: VerifyRules,
+        holders: HolderReader | None,
+        moment: Moment | None,
+    ) -> None:
+        self._id = request_id
+        self._catalog = catalog
+        self._rows = rows
+        self._lsn = lsn
+        self._rules = rules
+        self._holders = holders
+        self._moment = moment
+        self._overlay = Overlay(catalog, rows, lsn)
+        self._losses = Losses(catalog) if catalog.has_actions else None
+        self._landing: dict[Name, _Landing] = {}
+
+    def decided(
+        self,
+        operations: tuple[Operation, ...],
+        versions: dict[int, int],
+        slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
+    ) -> Generator[None, None, Decided]:
+        affected = 0
+        for number, operation in enumerate(operations):
+            if number % slice_operations == slice_operations - 1:
+                yield
+            descriptor = self._catalog.resolve(
+                operation.table, operation.schema_version, fenced=self._rules.min_version_fences
             )
+            known = versions.setdefault(descriptor.table_id, descriptor.version)
+            if known != descriptor.version:
+                raise MalformedRequest(
+                    f"operation {number} uses version {descriptor.version} of table"
+                    f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
+                )
+            affected += self._operation(number, operation, descriptor)
+        self._land()
+        behind = self._check_end()
+        changes, before = self._overlay.changes, self._overlay.before
+        if (
+            self._losses is not None and self._losses.found
+        ):  # rows of other tables, under versions that the master has chosen
+            for change in changes:
+                versions.setdefault(change.table_id, change.version)
+        changes += [each.change for each in behind]
+        before += [each.before for each in behind]
+        if len(changes) > OPERATIONS_PER_COMMIT_MAX:
+            raise RequestTooLarge(f"at most {OPERATIONS_PER_COMMIT_MAX} rows change in a request")
+        return Decided(tuple(changes), tuple(before), versions, affected)
+
+    def _operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
+        """Did it affect its row?"""
         if not operation.key:
-            operation = _with_key(operation, descriptor, request.id, number)
+            operation = with_key(operation, descriptor, self._id, number)
         bound = binding(descriptor)
         key = bound.key(operation.key)
         name = (descriptor.table_id, key)
-        row = overlay[name] if name in overlay else rows(descriptor, key)
+        row = self._overlay.row(descriptor, key)
+        # Rows that move one after the other do so together: each may take another's key.
+        if self._landing and (operation.kind is not _UPDATE or row is None):
+            self._land()
+            row = self._overlay.row(descriptor, key)
         try:
-            change = _decide(operation, bound, key, row, rules, moment)
+            change = decide(operation, bound, key, row, self._rules, self._moment)
         except RowRefused as error:
+            lsn = self._lsn
             stale = row is None or any(genid_lsn(row.genids.get(k, 0)) == lsn for k in error.locks)
-            if name in overlay and stale and rules.uncommittable_is_recognised:
-                raise _uncommittable(number, descriptor, key) from error
+            own = name in self._overlay.rows
+            if own and stale and self._rules.uncommittable_is_recognised:
+                raise uncommittable(number, descriptor, key) from error
             raise
         if change is None:
-            continue
-        overlay[name] = _after(change, row, lsn, len(changes))
-        if _looked_at_the_end(descriptor, catalog):
-            before_all = final[name].before if name in final else row
-            final[name] = FinalRow(descriptor, before_all, change.image)
-        if descriptor.twin:
-            with_twin.setdefault(name, (descriptor, row))
-        changes.append(change)
-        before.append(row)
-    touched = [Touched(*known, overlay[name]) for name, known in with_twin.items()]
-    behind = _check_end(final, touched, catalog, rows, holders, rules)
-    own = len(changes)
-    changes += [each.change for each in behind]
-    before += [each.before for each in behind]
-    return Decided(tuple(changes), tuple(before), versions, own)
+            return False
+        if row is not None and change.kind is _COMES:
+            self._move(number, descriptor, key, row, change)
+            return True
+        if self._landing:
+            self._land()
+        self._overlay.put(descriptor, row, change)
+        if self._losses is not None and self._losses.concerns(descriptor):
+            self._note(self._losses, number, change, row)
+        return True
+
+    def _note(self, losses: Losses, number: int, change: RowChange, row: Row | None) -> None:
+        table = change.table_id
+        if row is None:
+            losses.inserted(table, change.key, number + 1)
+            return
+        identity = losses.identity(table, change.key)
+        losses.changed(identity, row.values, change.image, number + 1)
+        if change.image is None:
+            losses.left(table, change.key)
+
+    def _move(
+        self, number: int, descriptor: Descriptor, key: Key, row: Row, comes: RowChange
+    ) -> None:
+        identity = None
+        if self._losses is not None and self._losses.concerns(descriptor):
+            identity = self._losses.left(comes.table_id, key)
+            self._losses.changed(identity, row.values, comes.image, number + 1)
+        self._overlay.put(descriptor, row, deleted(descriptor, key, row))
+        name = (comes.table_id, comes.key)
+        if name in self._landing:
+            raise key_exists(descriptor, comes.key)
+        self._landing[name] = _Landing(descriptor, comes, identity)
+
+    def _land(self) -> None:
+        for (table_id, key), (descriptor, change, identity) in self._landing.items():
+            if self._overlay.row(descriptor, key) is not None:
+                raise key_exists(descriptor, key)
+            self._overlay.put(descriptor, None, change)
+            if identity is not None and self._losses is not None:
+                self._losses.landed(table_id, key, identity)
+        self._landing.clear()
+
+    def _check_end(self) -> list[Followed]:
+        """T3: what is looked at when all of the request is known; → the changes of twins.
+
+        Twins' rows are equal to rows that are looked at, so nothing is asked of them. But they may
+        refer to a parent, and what a request does to them is part of it."""
+        overlay, catalog, holders = self._overlay, self._catalog, self._holders
+        if self._losses is not None and self._losses.found:
+            assert holders is not None, "foreign keys need a reader of entries"
+            Actions(overlay, self._losses, catalog, holders, self._rules, self._moment).run()
+        if overlay.final:
+            assert holders is not None, "unique indexes and foreign keys need a reader of entries"
+            check_unique(overlay.final, holders)
+        behind: list[Followed] = []
+        if self._rules.twin_follows:
+            behind = followed(overlay.touched(), catalog, self._rows)
+        if overlay.refers:
+            assert holders is not None
+            twins = {(f.descriptor.table_id, f.change.key): f for f in behind}
+            final = {
+                name: FinalRow(f.descriptor, f.before, f.change.image) for name, f in twins.items()
+            }
+            stand = {
+                name: None if f.change.image is None else Row(f.change.image, {}, self._lsn)
+                for name, f in twins.items()
+            }
+            touched = {**overlay.rows, **stand}
+            References(catalog, touched, self._rows, holders).check({**overlay.final, **final})
+        return behind
 
 
-def _with_key(
-    operation: Operation, descriptor: Descriptor, request: bytes, number: int
-) -> Operation:
-    """An insert or upsert may hold its key among its values; where there is none, a row is known by
-    the request that made it, and by its number in there (T7)."""
-    if operation.kind not in (_INSERT, _UPSERT):
-        return operation
-    if descriptor.hidden_key and operation.kind is _INSERT:
-        return operation._replace(key=(hidden_key(request, number),))
-    names = [column.name for column in descriptor.key_columns]
-    values = dict(operation.values)
-    key = {name: values.pop(name) for name in names if name in values}
-    return operation._replace(key=key, values=values)
+class _Landing(NamedTuple):
+    """A row that has left its key; `identity` where a foreign key's action may ask who it is."""
 
-
-def _after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row | None:
-    """The row as later operations of the same request see it."""
-    if change.image is None:
-        return None
-    genids = dict(row.genids) if row is not None else {}
-    genids.update(change.carried)
-    for lock in change.locks:
-        genids[lock] = genid(lsn, position)
-    return Row(change.image, genids, lsn)
-
-
-def _decide(
-    operation: Operation,
-    bound: Binding,
-    key: Key,
-    row: Row | None,
-    rules: VerifyRules,
-    moment: Moment | None,
-) -> RowChange | None:
-    """One operation against one row; None when it affects no row."""
-    descriptor = bound.descriptor
-    kind = operation.kind
-    if kind is _UPSERT:
-        kind = _INSERT if row is None else _UPDATE
-    if kind is _INSERT:
-        return _insert(operation, bound, key, row, moment)
-    changed: Image = {}
-    locks = descriptor.locks
-    if kind is _UPDATE and row is not None:
-        changed = bound.values(operation.values, row.values)
-        if descriptor.row_locks:
-            locks = covering(descriptor, descriptor.changed_with(changed))
-    seen = operation.expect if rules.genids_are_verified else None
-    if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
-        raise _verify_error(operation, descriptor, key, row, locks)
-    if row is None:
-        return None
-    if kind is _DELETE:
-        return RowChange(
-            ChangeKind.DELETE,
-            descriptor.table_id,
-            descriptor.version,
-            key,
-            None,
-            row.genids,
-            (),
-        )
-    seen_row = row.values
-    if not rules.master_composes:  # what a writer at this version could have seen
-        seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
-    image = compose(descriptor, _UPDATED, seen_row, changed, moment)
-    bound.check(row.values, image)
-    return RowChange(
-        _UPDATED,
-        descriptor.table_id,
-        descriptor.version,
-        key,
-        image,
-        row.genids,
-        locks,
-        carried(descriptor, row.genids, locks),
-    )
-
-
-def _insert(
-    operation: Operation, bound: Binding, key: Key, row: Row | None, moment: Moment | None
-) -> RowChange:
-    descriptor = bound.descriptor
-    if row is not None:
-        raise DuplicateKey(
-            f"duplicate key in table {descriptor.name!r}: {_words(descriptor, key)} exists",
-            table=descriptor.name,
-            constraint=f"{descriptor.name}_pkey",
-            key=list(key),
-        )
-    changed = bound.with_key(bound.values(operation.values, None), key)
-    image = compose(descriptor, ChangeKind.INSERT, None, changed, moment)
-    bound.check(None, image)
-    return RowChange(
-        ChangeKind.INSERT,
-        descriptor.table_id,
-        descriptor.version,
-        key,
-        image,
-        {},
-        descriptor.locks,
-    )
-
-
-def _verify_error(
-    operation: Operation,
-    descriptor: Descriptor,
-    key: Key,
-    row: Row | None,
-    locks: tuple[int, ...],
-) -> RowRefused:
-    image = None
-    if row is not None:
-        image = RowImage(
-            descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
-        )
-    now = "is gone" if row is None else f"has {_genid_words(operation, descriptor, row)} now"
-    return RowRefused(
-        f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} was seen with genid"
-        f" {operation.expect}, but {now}",
-        image,
-        locks,
-        table=descriptor.name,
-        key=list(key),
-        expected=operation.expect,
-    )
-
-
-def _uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittable:
-    """T2: what it expects, it has itself changed before: that is so in each replay."""
-    return Uncommittable(
-        f"operation {number} expects {_words(descriptor, key)} of table {descriptor.name!r} as it"
-        " was seen, and an earlier operation of the same transaction has changed or deleted it:"
-        " this can never be committed",
-        table=descriptor.name,
-        key=list(key),
-    )
-
-
-def _genid_words(operation: Operation, descriptor: Descriptor, row: Row) -> str:
-    now = effective(descriptor, row.genids)
-    if isinstance(operation.expect, Mapping):
-        return str({n: now.get(k, 0) for n, k in lock_names(descriptor).items()})
-    return f"genid {max(now.values())}"
-
-
-def _words(descriptor: Descriptor, key: Key) -> str:
-    if descriptor.hidden_key:
-        return f"its row {key[0]}"
-    names = ", ".join(column.name for column in descriptor.key_columns)
-    kinds = (column.type for column in descriptor.key_columns)
-    values = ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
-    return f"({names}) = ({values})"
+    descriptor: Descriptor
+    change: RowChange
+    identity: Identity | None

@@ -10,6 +10,8 @@ import pytest
 from leasehold.model.errors import DependentObjects, FeatureNotSupported, Refused, TableBusy
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import from_wire
+from leasehold.schema.elements import OnChange, foreign_key_to_wire
 from leasehold.schema.job import Status
 from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan, next_descriptor, plan
 from leasehold.schema.states import State
@@ -18,7 +20,8 @@ from leasehold.sql.statements import Explain
 
 TABLES = (
     "CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE, v int, w text)",
-    "CREATE TABLE c (id int PRIMARY KEY, a int, b bigint, t text, n numeric(9,2))",
+    """CREATE TABLE c (id int PRIMARY KEY, a int, b bigint, t text, n numeric(9,2),
+       h int, g int GENERATED ALWAYS AS (h + 1) STORED)""",
 )
 
 
@@ -74,6 +77,22 @@ def test_it_waits_for_its_index_and_is_verified_before_it_is_public(catalog: Cat
     assert job.needs == (1,)
 
 
+def test_what_becomes_of_rows_that_refer_is_kept(catalog: Catalog) -> None:
+    """A descriptor from before there were actions says nothing, and means NO ACTION."""
+    said = "REFERENCES p ON DELETE SET NULL ON UPDATE CASCADE"
+    job = run(catalog, f"ALTER TABLE c ADD FOREIGN KEY (a) {said}")
+    table = catalog.resolve("c")
+    (key,) = table.foreign_keys
+    assert (key.on_delete, key.on_update) == (OnChange.SET_NULL, OnChange.CASCADE)
+    assert from_wire(table.to_wire()) == table
+    assert job.needs == (1,)
+    run(catalog, "ALTER TABLE c ADD FOREIGN KEY (g) REFERENCES p ON DELETE CASCADE")
+    run(catalog, "CREATE TABLE k (id int PRIMARY KEY REFERENCES p ON DELETE RESTRICT)")
+    (plain,) = catalog.resolve("k").foreign_keys
+    assert plain.on_delete is OnChange.RESTRICT
+    assert "on_update" not in foreign_key_to_wire(plain)
+
+
 def test_an_index_that_is_there_is_used(catalog: Catalog) -> None:
     run(catalog, "CREATE INDEX mine ON c (a)")
     job = run(catalog, "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES p (u)")
@@ -115,7 +134,9 @@ REFUSED = [
     ("ALTER TABLE c ADD FOREIGN KEY (a, b) REFERENCES p", "42830"),
     ("ALTER TABLE c ADD FOREIGN KEY (t) REFERENCES p", "42804"),
     ("ALTER TABLE c ADD FOREIGN KEY (n) REFERENCES p", "0A000"),
-    ("ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p ON DELETE CASCADE", "0A000"),
+    ("ALTER TABLE c ADD FOREIGN KEY (g) REFERENCES p ON DELETE SET NULL", "42601"),
+    ("ALTER TABLE c ADD FOREIGN KEY (g) REFERENCES p ON DELETE SET DEFAULT", "42601"),
+    ("ALTER TABLE c ADD FOREIGN KEY (g) REFERENCES p ON UPDATE CASCADE", "42601"),
 ]
 
 

@@ -19,6 +19,7 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
+from leasehold.schema.elements import OnChange
 from leasehold.schema.types import Type
 from leasehold.sql.ddl import parse_ddl, parse_statements
 from leasehold.sql.statements import (
@@ -236,7 +237,7 @@ REFUSED: list[Refusal] = [
     (COLUMN + "int constraint c not null)", FeatureNotSupported, 55),
     (COLUMN + "int constraint c default 1)", FeatureNotSupported, 55),
     (COLUMN + "int references u references v)", SyntaxInvalid, 55),
-    (COLUMN + "int constraint c references u on delete cascade)", FeatureNotSupported, 78),
+    (COLUMN + "int constraint c references u on delete set default (b))", FeatureNotSupported, 90),
     (COLUMN + "int generated always as identity)", FeatureNotSupported, 42),
     (COLUMN + "int generated always as (a + 1) virtual)", FeatureNotSupported, 70),
     (COLUMN + "int generated always as (a + 1))", FeatureNotSupported, 69),
@@ -344,5 +345,26 @@ def test_foreign_keys() -> None:
     assert isinstance(said, CreateTable)
     assert said.foreign_keys == (
         ForeignKeyDefinition(("a",), "u", position=35),
-        ForeignKeyDefinition(("b", "a"), "v", ("x", "y"), "f", position=69),
+        ForeignKeyDefinition(
+            ("b", "a"), "v", ("x", "y"), "f", position=69, on_update=OnChange.RESTRICT
+        ),
     )
+
+
+ON_CHANGE = [
+    ("", "no action", "no action"),
+    ("on delete cascade", "cascade", "no action"),
+    ("on update set null on delete set default", "set default", "set null"),
+    ("match full on delete set null on update cascade", "set null", "cascade"),
+    ("on delete restrict deferrable initially deferred", "restrict", "no action"),
+    ("deferrable initially deferred not null", "no action", "no action"),
+]
+
+
+@pytest.mark.parametrize(("words", "on_delete", "on_update"), ON_CHANGE)
+def test_what_becomes_of_rows_that_refer(words: str, on_delete: str, on_update: str) -> None:
+    said = parse_ddl(f"create table t (a int primary key, b int references u {words} unique)")
+    assert isinstance(said, CreateTable)
+    (key,) = said.foreign_keys
+    assert (key.on_delete, key.on_update) == (on_delete, on_update)
+    assert said.uniques

@@ -1,0 +1,226 @@
+"""One operation against one row: names and values, genids (T1), the after-image (T0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from leasehold.model.errors import DuplicateKey, Uncommittable, VerifyError
+from leasehold.model.ids import hidden_key
+from leasehold.model.ports import Row
+from leasehold.model.records import (
+    ChangeKind,
+    Image,
+    Key,
+    Operation,
+    OperationKind,
+    RowChange,
+    RowImage,
+)
+from leasehold.schema.derived import derive
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Moment
+from leasehold.schema.key_values import compose
+from leasehold.schema.types import words_of
+from leasehold.transaction.binding import Binding
+from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
+from leasehold.transaction.rules import VerifyRules
+
+# Looked up once: a member of an enum costs as much as a call, and each request asks for several.
+_INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
+_DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
+_UPDATED: Final = ChangeKind.UPDATE
+
+
+class RowRefused(VerifyError):
+    """A verify error together with the row that refused the request, and the locks concerned."""
+
+    def __init__(
+        self, message: str, image: RowImage | None, locks: tuple[int, ...], **detail: object
+    ) -> None:
+        super().__init__(message, **detail)
+        self.image = image
+        self.locks = locks
+
+
+def with_key(
+    operation: Operation, descriptor: Descriptor, request: bytes, number: int
+) -> Operation:
+    """An insert or upsert may hold its key among its values; where there is none, a row is known by
+    the request that made it, and by its number in there (T7)."""
+    if operation.kind not in (_INSERT, _UPSERT):
+        return operation
+    if descriptor.hidden_key and operation.kind is _INSERT:
+        return operation._replace(key=(hidden_key(request, number),))
+    names = [column.name for column in descriptor.key_columns]
+    values = dict(operation.values)
+    key = {name: values.pop(name) for name in names if name in values}
+    return operation._replace(key=key, values=values)
+
+
+def decide(
+    operation: Operation,
+    bound: Binding,
+    key: Key,
+    row: Row | None,
+    rules: VerifyRules,
+    moment: Moment | None,
+) -> RowChange | None:
+    """None when it affects no row. An insert where there is a row is an update that moves it: that
+    one goes (`deleted`), and comes like this."""
+    descriptor = bound.descriptor
+    kind = operation.kind
+    if kind is _UPSERT:
+        kind = _INSERT if row is None else _UPDATE
+    if kind is _INSERT:
+        return _insert(operation, bound, key, row, moment)
+    changed: Image = {}
+    locks = descriptor.locks
+    moves = False
+    if kind is _UPDATE and row is not None:
+        changed = bound.values(operation.values, row.values, keys=operation.kind is _UPDATE)
+        moves = bound.moves(changed, key)
+        if descriptor.row_locks and not moves:
+            locks = covering(descriptor, descriptor.changed_with(changed))
+    seen = operation.expect if rules.genids_are_verified else None
+    if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
+        raise _verify_error(operation, descriptor, key, row, locks)
+    if row is None:
+        return None
+    if kind is _DELETE:
+        return deleted(descriptor, key, row)
+    seen_row = row.values
+    if not rules.master_composes:  # what a writer at this version could have seen
+        seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
+    image = compose(descriptor, _UPDATED, seen_row, changed, moment)
+    if moves:
+        return landed(bound, image, rules, row.values)
+    bound.check(row.values, image)
+    return updated(descriptor, key, row, image, locks)
+
+
+def deleted(descriptor: Descriptor, key: Key, row: Row) -> RowChange:
+    table, version = descriptor.table_id, descriptor.version
+    return RowChange(ChangeKind.DELETE, table, version, key, None, row.genids, ())
+
+
+def updated(
+    descriptor: Descriptor, key: Key, row: Row, image: Image, locks: tuple[int, ...]
+) -> RowChange:
+    return RowChange(
+        _UPDATED,
+        descriptor.table_id,
+        descriptor.version,
+        key,
+        image,
+        row.genids,
+        locks,
+        carried(descriptor, row.genids, locks),
+    )
+
+
+def landed(bound: Binding, image: Image, rules: VerifyRules, before: Image | None) -> RowChange:
+    """A row comes under another key, with every pair that it has, those that the writer can't see,
+    too. ⚠ It is looked at as a new one: what broke a constraint before would be carried behind the
+    slices of a verification that has passed there. Raises what `Binding.check` and generated
+    columns raise."""
+    descriptor = bound.descriptor
+    bound.check_key(image)
+    if rules.moved_is_new:
+        before, image = None, _derived_anew(descriptor, image)
+    bound.check(before, image)
+    table, version = descriptor.table_id, descriptor.version
+    key = key_in(descriptor, image)
+    return RowChange(ChangeKind.INSERT, table, version, key, image, {}, descriptor.locks)
+
+
+def _derived_anew(descriptor: Descriptor, image: Image) -> Image:
+    if not descriptor.has_derived:
+        return image
+    made = dict(image)
+    derive(descriptor, None, made)
+    return {element_id: value for element_id, value in made.items() if value is not None}
+
+
+def key_in(descriptor: Descriptor, image: Image) -> Key:
+    return tuple(image.get(e) for e in descriptor.primary_key)
+
+
+def _insert(
+    operation: Operation, bound: Binding, key: Key, row: Row | None, moment: Moment | None
+) -> RowChange:
+    descriptor = bound.descriptor
+    if row is not None:
+        raise key_exists(descriptor, key)
+    changed = bound.with_key(bound.values(operation.values, None), key)
+    image = compose(descriptor, ChangeKind.INSERT, None, changed, moment)
+    bound.check(None, image)
+    return RowChange(
+        ChangeKind.INSERT,
+        descriptor.table_id,
+        descriptor.version,
+        key,
+        image,
+        {},
+        descriptor.locks,
+    )
+
+
+def key_exists(descriptor: Descriptor, key: Key) -> DuplicateKey:
+    return DuplicateKey(
+        f"duplicate key in table {descriptor.name!r}: {_words(descriptor, key)} exists",
+        table=descriptor.name,
+        constraint=f"{descriptor.name}_pkey",
+        key=list(key),
+    )
+
+
+def _verify_error(
+    operation: Operation,
+    descriptor: Descriptor,
+    key: Key,
+    row: Row | None,
+    locks: tuple[int, ...],
+) -> RowRefused:
+    image = None
+    if row is not None:
+        image = RowImage(
+            descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
+        )
+    now = "is gone" if row is None else f"has {_genid_words(operation, descriptor, row)} now"
+    return RowRefused(
+        f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} was seen with genid"
+        f" {operation.expect}, but {now}",
+        image,
+        locks,
+        table=descriptor.name,
+        key=list(key),
+        expected=operation.expect,
+    )
+
+
+def uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittable:
+    """T2: what it expects, it has itself changed before: that is so in each replay."""
+    return Uncommittable(
+        f"operation {number} expects {_words(descriptor, key)} of table {descriptor.name!r} as it"
+        " was seen, and an earlier operation of the same transaction has changed or deleted it:"
+        " this can never be committed",
+        table=descriptor.name,
+        key=list(key),
+    )
+
+
+def _genid_words(operation: Operation, descriptor: Descriptor, row: Row) -> str:
+    now = effective(descriptor, row.genids)
+    if isinstance(operation.expect, Mapping):
+        return str({n: now.get(k, 0) for n, k in lock_names(descriptor).items()})
+    return f"genid {max(now.values())}"
+
+
+def _words(descriptor: Descriptor, key: Key) -> str:
+    if descriptor.hidden_key:
+        return f"its row {key[0]}"
+    names = ", ".join(column.name for column in descriptor.key_columns)
+    kinds = (column.type for column in descriptor.key_columns)
+    values = ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
+    return f"({names}) = ({values})"
