@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
+from typing import Final
 
 from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import Now
+
+SEED_BYTES: Final = 16
+_SEEDS_A_CALL: Final = 256
+_SEEDS: Final[deque[bytes]] = deque()
+os.register_at_fork(after_in_child=_SEEDS.clear)
 
 
 def boottime_ns() -> int:
@@ -30,6 +37,16 @@ def now() -> Now:
 def random_bytes(count: int) -> bytes:
     """Randomness of the operating system."""
     return os.urandom(count)
+
+
+def fresh_seed() -> bytes:
+    """SEED_BYTES of the operating system's randomness, which is asked for many at a time."""
+    try:
+        return _SEEDS.pop()
+    except IndexError:
+        data = os.urandom(SEED_BYTES * _SEEDS_A_CALL)
+        _SEEDS.extend(data[at : at + SEED_BYTES] for at in range(SEED_BYTES, len(data), SEED_BYTES))
+        return data[:SEED_BYTES]
 
 
 def new_request_id() -> bytes:

@@ -81,17 +81,22 @@ class Reads:
         found = self._pinned.get(table)
         if found is not None:
             return found[0]
+        if self._open is not None:
+            return self._pin(table, self._open)
         with self.snapshot() as snapshot:
-            newest: Descriptor = snapshot.newest(table)
-            lease = None
-            if self._leases is not None and self._use is not None:
-                lease = self._leases.acquire_named(newest.table_id, self._use)
-            descriptor = newest
-            if self.moment is None and lease is not None and lease.version != newest.version:
-                versions = {d.version: d for d in snapshot.versions(newest.table_id)}
-                # The agent may be a moment behind or ahead of this snapshot; what the snapshot
-                # has decides, and a write is fenced by the master anyway (D5).
-                descriptor = versions.get(lease.version, newest)
+            return self._pin(table, snapshot)
+
+    def _pin(self, table: str, snapshot: StoreSnapshot) -> Descriptor:
+        newest: Descriptor = snapshot.newest(table)
+        lease = None
+        if self._leases is not None and self._use is not None:
+            lease = self._leases.acquire_named(newest.table_id, self._use)
+        descriptor = newest
+        if self.moment is None and lease is not None and lease.version != newest.version:
+            versions = {d.version: d for d in snapshot.versions(newest.table_id)}
+            # The agent may be a moment behind or ahead of this snapshot; what the snapshot
+            # has decides, and a write is fenced by the master anyway (D5).
+            descriptor = versions.get(lease.version, newest)
         self._pinned[table] = (descriptor, lease)
         return descriptor
 
@@ -137,7 +142,8 @@ class Reads:
 
     @contextmanager
     def within(self, snapshot: StoreSnapshot) -> Iterator[None]:
-        """Rows are looked up in the snapshot that a statement has open, and has checked."""
+        """Tables and rows are looked up in the snapshot that a statement has open, and has
+        checked."""
         self._open = snapshot
         try:
             yield

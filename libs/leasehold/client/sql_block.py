@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.adapters.clock import random_bytes, unix_us
+from leasehold.adapters.clock import fresh_seed, unix_us
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead
 from leasehold.client.sql_portals import Answer
@@ -38,7 +38,6 @@ from leasehold.transaction.block import Block, ReadOnlyTransaction, Standing
 from leasehold.transaction.isolation import Isolation, Sees, chosen
 
 MS: Final = 1_000
-SEED_BYTES: Final = 16
 MODES: Final = ("transaction_isolation", "transaction_read_only")
 """Settings that are a transaction's modes."""
 
@@ -88,7 +87,7 @@ class SessionBlock:
                 isolation, as_of = self._chosen(None, None)
             lsn = self._lsn if in_block else self._moment(isolation, as_of)
             settings.begin()
-            moment = CallersMoment.of(unix_us(), random_bytes(SEED_BYTES), settings.caller)
+            moment = CallersMoment.of(unix_us(), fresh_seed(), settings.caller)
             self._transaction = self._made(isolation, moment, lsn, block=in_block)
             self._block.used = in_block
         return self._transaction

@@ -189,7 +189,7 @@ class SqlSession:
     ) -> T:
         """As the one thing that runs now: it can be cancelled, its errors are placed, and what was
         `asked` is remembered as failed."""
-        self._running.begin(self.time_limits.statement_s)
+        self._running.begin(self._settings.values.ms("statement_timeout") / MS)
         try:
             return work()
         except QueryCanceled as error:

@@ -27,6 +27,7 @@ from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
 from leasehold.transaction.replayed import Told
 
+_NONE: Final[frozenset[int]] = frozenset()
 STEPS_MAX: Final = 10_000
 CoherentWait = Callable[[], None]
 OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
@@ -97,7 +98,7 @@ class SqlTransaction:
         """The snapshot is the caller's to close. Of a block versions are pinned; whether what is
         newest is too new for them `read` finds out."""
         self._wait()
-        own = frozenset(self._own_tables())
+        own = frozenset(self._own_tables()) if self.has_written else _NONE
         pin = self._reads.pin if self._block else None
         return planned(self._plans, text, types, own, self._reads, pin)
 
@@ -146,6 +147,8 @@ class SqlTransaction:
         return self._writes.own_images()
 
     def _own_of(self, plan: Prepared) -> OwnTables:
+        if not self.has_written:
+            return {}
         used = {descriptor.table_id for descriptor in plan.tables.values()}
         return {table: own for table, own in self._own_tables().items() if table in used}
 
@@ -160,7 +163,8 @@ class SqlTransaction:
         self._check(plan, snapshot)
         descriptor = plan.write.bound.descriptor
         self._wait()
-        pinned = self._reads.pin(descriptor.name)
+        with self._reads.within(snapshot):
+            pinned = self._reads.pin(descriptor.name)
         if pinned.version != descriptor.version:
             raise StaleVersion(
                 f"table {descriptor.name!r} was changed since this transaction has begun; run it"

@@ -183,7 +183,7 @@ class Conversation:
     def close(self) -> None:
         """Gives back everything; also after ClientGone."""
         self.phase = Phase.CLOSED
-        self._copy = None
+        self._close_copy()
         self._close_running()
         self._objects.drop_portals()
         self._session.close()
@@ -272,12 +272,10 @@ class Conversation:
     def _failed(self, error: Exception) -> None:
         if not isinstance(error, LeaseholdError):
             self._defect(error)
-        copy, self._copy = self._copy, None
+        self._close_copy()
         self._close_running()
         self._ended = None
         self._queue.clear()
-        if copy is not None:
-            copy[0].portal.close()
         self._session.fail()
         self._transaction_may_be_over()
         for report in self._session.take_reports():
@@ -337,6 +335,11 @@ class Conversation:
         portal = NamedPortal(statement, self._session.bind(prepared, ()), result)
         self._queue.popleft()
         return portal
+
+    def _close_copy(self) -> None:
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy[0].portal.close()
 
     def _close_running(self) -> None:
         portal, self._running = self._running, None

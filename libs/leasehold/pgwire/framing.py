@@ -17,10 +17,12 @@ class Framing:
     """What arrived and is not yet taken. Both `next_…` return None until a message is whole, and
     raise ProtocolViolation for one that can't be: after that nothing can be read any more."""
 
-    __slots__ = ("_at", "_data", "_limits")
+    __slots__ = ("_at", "_data", "_limits", "_most")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        small, large = limits.small_message_bytes_max, limits.message_bytes_max
+        self._most = {kind: large if kind in LARGE else small for kind in READERS}
         self._data = bytearray()
         self._at = 0
 
@@ -41,20 +43,23 @@ class Framing:
 
     def next_message(self) -> tuple[int, bytes] | None:
         """Kind (a byte) and body."""
-        if self.left < 5:
+        data, start = self._data, self._at
+        if len(data) < start + 5:
             return None
-        kind, length = _HEAD.unpack_from(self._data, self._at)
-        if kind not in READERS:
+        kind, length = _HEAD.unpack_from(data, start)
+        most = self._most.get(kind)
+        if most is None:
             raise ProtocolViolation(f"invalid frontend message type {kind}")
-        limits = self._limits
-        most = limits.message_bytes_max if kind in LARGE else limits.small_message_bytes_max
         if not 4 <= length <= most:
             raise ProtocolViolation(
                 f"invalid message length: {length} bytes for type {chr(kind)!r}, "
                 f"which may have {most}"
             )
-        body = self._taken(5, length - 4)
-        return None if body is None else (kind, body)
+        end = start + 1 + length
+        if len(data) < end:
+            return None
+        self._at = end
+        return kind, bytes(data[start + 5 : end])
 
     @property
     def left(self) -> int:

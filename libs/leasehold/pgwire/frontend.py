@@ -107,6 +107,11 @@ Message: TypeAlias = (
 )
 Reader = Callable[[bytes, Limits], Message]
 
+_UNNAMED_ALL: Final = bytes(5)
+_EXECUTE_ALL: Final = Execute("", 0)
+_UNNAMED_PORTAL: Final = b"P\0"
+_DESCRIBE_PORTAL: Final = Describe(True, "")
+"""What nearly every client says, again and again."""
 _SHORT: Final = struct.Struct("!H")
 _LONG: Final = struct.Struct("!I")
 _SIGNED: Final = struct.Struct("!i")
@@ -127,6 +132,8 @@ class Body:
 
     def name(self, limits: Limits) -> str:
         piece = self._zero_ended()
+        if not piece:
+            return ""
         if len(piece) > limits.name_bytes_max:
             raise LimitExceeded(
                 f"a name of a statement or portal may have {limits.name_bytes_max} bytes; "
@@ -252,6 +259,8 @@ def _of_portal(body: Body) -> bool:
 
 
 def _describe(data: bytes, limits: Limits) -> Describe:
+    if data == _UNNAMED_PORTAL:
+        return _DESCRIBE_PORTAL
     body = Body(data)
     message = Describe(_of_portal(body), body.name(limits))
     body.end()
@@ -259,6 +268,8 @@ def _describe(data: bytes, limits: Limits) -> Describe:
 
 
 def _execute(data: bytes, limits: Limits) -> Execute:
+    if data == _UNNAMED_ALL:
+        return _EXECUTE_ALL
     body = Body(data)
     message = Execute(body.name(limits), max(body.signed(), 0))
     body.end()

@@ -18,6 +18,8 @@ from typing import Final
 
 
 class Phase(Enum):
+    __hash__ = object.__hash__  # members are one each; by name it would be computed each time
+
     READY = "takes statements"
     SKIPPING = "skips to Sync"
     COPYING = "takes rows of COPY"
@@ -25,6 +27,8 @@ class Phase(Enum):
 
 
 class Action(Enum):
+    __hash__ = object.__hash__  # members are one each; by name it would be computed each time
+
     RUN = "run it"
     DROP = "take no notice"
     RESUME = "end of skipping"
@@ -35,6 +39,8 @@ class Action(Enum):
 
 
 class Outcome(Enum):
+    __hash__ = object.__hash__  # members are one each; by name it would be computed each time
+
     DONE = "answered"
     FAILED = "an error was answered, in the extended protocol"
     FAILED_SIMPLE = "an error was answered, in a simple Query"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _HEAD: Final = struct.Struct("!cI")
@@ -59,6 +60,7 @@ def key_data(process: int, key: bytes) -> bytes:
     return message(b"K", _LONG.pack(process) + key)
 
 
+@lru_cache(1_000)
 def complete(tag: str) -> bytes:
     return message(b"C", _zero_ended(tag))
 

@@ -62,6 +62,8 @@ class Waits(Exception):
 class Status(Enum):
     """As ReadyForQuery tells it."""
 
+    __hash__ = object.__hash__  # members are one each; by name it would be computed each time
+
     IDLE = b"I"
     BLOCK = b"T"
     FAILED = b"E"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, UnknownObject
@@ -76,6 +77,7 @@ def _switch(name: str, text: str) -> str:
     return "on" if truth(name, text) else "off"
 
 
+@lru_cache(100)
 def milliseconds(name: str, text: str) -> int:
     """`250`, `1.5s`, `2min`: in ms, 0 = none."""
     found = _DURATION.fullmatch(text.lower())
@@ -244,7 +246,8 @@ class SessionSettings:
                 text if setting.check is _fixed else setting.check(setting.name, text)
             )
         self._resets = dict(self._values)
-        self._before: dict[str, str] | None = None
+        self._in_transaction = False
+        self._before: dict[str, str] | None = None  # once something was changed
         self._local: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
@@ -274,6 +277,7 @@ class SessionSettings:
         if setting.check is _fixed:
             raise CannotChange(f'parameter "{setting.name}" cannot be changed')
         value = self._resets[setting.name] if text is None else setting.check(setting.name, text)
+        self._changes()
         if local:
             self._local.setdefault(setting.name, self._values[setting.name])
         else:
@@ -286,17 +290,24 @@ class SessionSettings:
         self._values[name] = self._resets[name] = value
 
     def reset_all(self) -> None:
+        self._changes()
         self._values = dict(self._resets)
         self._local.clear()
 
     # ------------------------------------------------------------ transactions
 
     def begin(self) -> None:
-        if self._before is None:
+        self._in_transaction = True
+
+    def _changes(self) -> None:
+        if self._in_transaction and self._before is None:
             self._before = dict(self._values)
 
     def end(self, *, committed: bool) -> dict[str, str]:
         """→ told settings that are something else now than while the transaction ran."""
+        self._in_transaction = False
+        if self._before is None and not self._local:
+            return {}
         ran = dict(self._values)
         if not committed and self._before is not None:
             self._values = self._before

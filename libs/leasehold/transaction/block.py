@@ -37,6 +37,8 @@ class UnknownSavepoint(Refused):
 
 
 class Standing(Enum):
+    __hash__ = object.__hash__  # members are one each; by name it would be computed each time
+
     IDLE = "no block"
     OPEN = "in a block"
     FAILED = "in a block that has failed"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leasehold.pgwire.frontend import READERS
@@ -210,6 +210,7 @@ SOME = st.sampled_from(
 
 @settings(max_examples=200, deadline=None)
 @given(sent=st.lists(SOME, max_size=25))
+@example(sent=[query("create table t (id int, a text)"), query("copy t from stdin")])
 def test_any_order_of_messages_is_answered_by_the_rules(sent: list[bytes]) -> None:
     """One ReadyForQuery for every Sync and Query that is not skipped, its status the session's; no
     defect; nothing left open."""
