@@ -110,6 +110,16 @@ class PgwireServer:
     def new_key(self, minor: int) -> bytes:
         return secrets.token_bytes(KEY_BYTES[minor])
 
+    def end_client(self, process: int) -> bool:
+        """Cancels what it runs and ends its connection (57P01). False: there is no such one."""
+        client = self._clients.get(process)
+        if client is None:
+            return False
+        reason = AdminShutdown("terminating connection due to administrator command")
+        self.soon(client.end, reason)
+        self.soon(client.cancel, reason)
+        return True
+
     # --- on the loop -------------------------------------------------------------------------
 
     def now_s(self) -> float:

@@ -20,7 +20,10 @@ from leasehold.adapters.memory import Message, Scheduler
 from leasehold.adapters.memory_cluster import ClusterShape, MemoryCluster
 from leasehold.adapters.request_codec import encode_request
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.cluster_view import ClusterView
 from leasehold.client.dev_node import DevNode
+from leasehold.client.dev_view import DevView
+from leasehold.client.sql_sessions import Sessions
 from leasehold.client.version_diff import diff
 from leasehold.client.write_set import named
 from leasehold.model.errors import NoMaster, OutcomeUnknown
@@ -29,6 +32,7 @@ from leasehold.model.records import (
     Barrier,
     ChangeRequest,
     CheckReport,
+    DeadLetter,
     JobEvent,
     Outcome,
     VersionEvent,
@@ -141,6 +145,8 @@ class DevDatabase:
         self._jobs: dict[int, Job] = {}
         self._descriptors: dict[int, Descriptor] = {}
         self._checks: deque[CheckReport] = deque(maxlen=10_000)
+        self._view = DevView(self.cluster)
+        self.sessions = {name: Sessions() for name in self.cluster.nodes}
         self.cluster.bus.on_append = self._appended
         self.cluster.start()
         self._pace = RealPace(scheduler)
@@ -162,8 +168,11 @@ class DevDatabase:
         topics = self.cluster.topics
         if message.value is None:
             return
-        if topic == topics.acks.name:
+        if topic == topics.log.name:
+            self._view.log(message.offset, message.value)
+        elif topic == topics.acks.name:
             record = self._codec.decode(message.value)
+            self._view.record(record)
             if isinstance(record, CheckReport):
                 self._checks.append(record)
             if message.offset % ACKS_KEPT == 0:
@@ -174,9 +183,13 @@ class DevDatabase:
                 if result.outcome.lsn or result.outcome.final:
                     self._outcomes[result.request_id] = result.outcome
         elif topic == topics.versions.name:
-            self._version(self._codec.decode_as(VersionEvent, message.value))
+            event = self._codec.decode_as(VersionEvent, message.value)
+            self._view.record(event)
+            self._version(event)
         elif topic == topics.jobs.name and message.key.startswith(b"job/"):
-            self._job(job_from_wire(self._codec.decode_as(JobEvent, message.value).body))
+            told = self._codec.decode_as(JobEvent, message.value)
+            self._view.record(told)
+            self._job(job_from_wire(told.body))
 
     def _version(self, event: VersionEvent) -> None:
         descriptor = from_wire(event.body)
@@ -265,6 +278,21 @@ class DevDatabase:
         self._pace.look_again()
 
     # ------------------------------------------------------------ looking
+
+    def view(self) -> ClusterView:
+        """The whole database. Raises LedgerUnavailable."""
+        with self._pace.held():
+            return self._view.newest()
+
+    def dead_letters(self) -> list[tuple[int, DeadLetter]]:
+        """With their offsets, oldest first."""
+        with self._pace.held():
+            messages = self.cluster.bus.read(self.cluster.topics.dead_letter.name)
+        return [
+            (message.offset, self._codec.decode_as(DeadLetter, message.value))
+            for message in messages
+            if message.value is not None
+        ]
 
     def get(self, table: str, key: Mapping[str, Any] | tuple[Any, ...]) -> dict[str, Any] | None:
         """The row as a coherent replicant has it. Raises UnknownTable and what keys raise."""

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 from leasehold.adapters.clock import boottime_ns, now
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.cluster_view import ClusterView
 from leasehold.client.moment import moment_of
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
+from leasehold.client.serving_node import names_in
+from leasehold.client.sql_sessions import Sessions
+from leasehold.lease.held_leases import Use
 from leasehold.model.errors import NoMaster, NotCoherent
-from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
 from leasehold.replication.node import Node
 from leasehold.schema.job import Job
 from leasehold.schema.moments import AsOf
@@ -31,8 +35,32 @@ class DevNode:
         self._store = store
 
     @property
+    def name(self) -> str:
+        return self._node.settings.name
+
+    @property
     def database(self) -> str:
         return self._all.cluster.shape.database
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._all.sessions[self.name]
+
+    def cluster(self) -> ClusterView:
+        return self._all.view()
+
+    def dead_letters(self) -> list[tuple[int, DeadLetter]]:
+        return self._all.dead_letters()
+
+    def uses(self) -> list[tuple[Use, int, int]]:
+        agent = self._running.agent
+        return [] if agent is None else agent.leases.named_uses()
+
+    def table_names(self) -> Mapping[int, str]:
+        return names_in(self._store)
+
+    def described(self) -> Mapping[str, str]:
+        return {"LEASEHOLD_DATABASE": self.database, "LEASEHOLD_NODE": self.name}
 
     @property
     def _running(self) -> Node:

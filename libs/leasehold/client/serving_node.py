@@ -10,17 +10,24 @@ from functools import partial
 from typing import Final, Protocol
 
 from leasehold.adapters.clock import boottime_ns, now
+from leasehold.adapters.environment import describe
 from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.barrier import Barriers
 from leasehold.client.barrier_group import BarrierGroup
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_looks import ClusterLooks
+from leasehold.client.cluster_view import ClusterView
+from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.client.dead_letters import DeadLetters
 from leasehold.client.moment import moment_of
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
+from leasehold.client.sql_sessions import Sessions
+from leasehold.lease.held_leases import Use
 from leasehold.model.errors import BusUnavailable, NotCoherent
-from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
 from leasehold.schema.job import Job
 from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
@@ -32,7 +39,34 @@ class SqlNode(Protocol):
     """What a SQL session asks of the node it is on."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def database(self) -> str: ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """Those that are on it."""
+        ...
+
+    def cluster(self) -> ClusterView:
+        """The whole database as the command and the dashboard see it. Raises BusUnavailable,
+        LedgerUnavailable."""
+        ...
+
+    def dead_letters(self) -> list[tuple[int, DeadLetter]]:
+        """With their offsets, oldest first. Raises BusUnavailable."""
+        ...
+
+    def uses(self) -> list[tuple[Use, int, int]]:
+        """Who has pinned which version of which table on this node."""
+        ...
+
+    def table_names(self) -> Mapping[int, str]: ...
+
+    def described(self) -> Mapping[str, str]:
+        """Its settings, secrets masked."""
+        ...
 
     @property
     def coherent(self) -> bool: ...
@@ -88,18 +122,45 @@ class ServingNode:
         self._barriers: Barriers | None = None
         self._barrier_group = BarrierGroup(self._append_barrier)
         self._turned = threading.Condition()
+        self._looks = ClusterLooks(lambda: ClusterWatch(settings))
+        self.sessions = Sessions()
         node.on_tick = self.turned
+
+    @property
+    def name(self) -> str:
+        return self._settings.cluster.node
 
     @property
     def database(self) -> str:
         return self._settings.cluster.database
 
     def close(self) -> None:
+        self._looks.close()
         with self._producer_lock:
             if self._producer is not None:
                 self._producer.close()
             if self._barriers is not None:
                 self._barriers.close()
+
+    # ------------------------------------------------------------ what it tells
+
+    def cluster(self) -> ClusterView:
+        return self._looks.view()
+
+    def dead_letters(self) -> list[tuple[int, DeadLetter]]:
+        return DeadLetters(self._settings).read()
+
+    def uses(self) -> list[tuple[Use, int, int]]:
+        agent = self.node.node.agent
+        return [] if agent is None else agent.leases.named_uses()
+
+    def table_names(self) -> Mapping[int, str]:
+        return names_in(self.store)
+
+    def described(self) -> Mapping[str, str]:
+        given = self._settings
+        parts = (given.cluster, given.kafka, given.redis, given.snapshot)
+        return {name: value for part in parts for name, value in describe(part).items()}
 
     # ------------------------------------------------------------ how far the node is
 
@@ -187,3 +248,9 @@ class ServingNode:
         with suppress(BusUnavailable):
             return self._producer.submit(request, timeout_s=0.0)
         return None
+
+
+def names_in(store: SqliteStore) -> Mapping[int, str]:
+    """Names of tables by their ids."""
+    with store.open_snapshot() as snapshot:
+        return {descriptor.table_id: descriptor.name for descriptor in snapshot.tables()}

@@ -75,6 +75,17 @@ class SessionBlock:
     def _idle(self) -> bool:
         return self._block.standing is Standing.IDLE
 
+    @property
+    def isolation(self) -> Isolation | None:
+        """Of the block; None outside of one."""
+        return self._block.isolation
+
+    @property
+    def began_us(self) -> int | None:
+        """When the transaction that runs has begun; may be asked by any thread."""
+        transaction = self._transaction
+        return None if transaction is None else transaction.moment.now_us
+
     # ------------------------------------------------------------ the transaction
 
     def transaction(self) -> SqlTransaction:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from leasehold.adapters.clock import unix_us
 from leasehold.adapters.sqlite_brief import is_brief
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.client.sql_reads import Seen
@@ -35,6 +36,7 @@ class Running:
         self._hurried_limits = Limits(rows_max=HURRIED_ROWS_MAX, stop=self._has_looked)
         self._looks = 0
         self.hurried = False
+        self.text, self.began_us = "", 0
 
     @property
     def limits(self) -> Limits:
@@ -66,8 +68,13 @@ class Running:
 
     # ------------------------------------------------------------ one statement
 
-    def begin(self, limit_s: float) -> None:
-        """`limit_s` 0: it has no time limit."""
+    @property
+    def runs(self) -> bool:
+        return self._runs
+
+    def begin(self, limit_s: float, text: str = "") -> None:
+        """`limit_s` 0: it has no time limit. `text`: for those who look at the session."""
+        self.text, self.began_us = text, unix_us()
         self._deadline_s = time.monotonic() + limit_s if limit_s else None
         with self._lock:
             self._runs, self._cancelled = True, None

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from leasehold.adapters.clock import unix_us
 from leasehold.adapters.sqlite_query import Limits
+from leasehold.client.node_telling import NodeTelling
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_block import MODES, MS, SessionBlock, modes_of
 from leasehold.client.sql_portals import Answer, CommandPortal, PreparedStatement, check_same
@@ -22,6 +24,7 @@ from leasehold.client.sql_schema import (
     submit_change,
     tag_of,
 )
+from leasehold.client.sql_sessions import Activity
 from leasehold.client.sql_set import AS_OF, TEXT, SettingCommands
 from leasehold.client.sql_steps import Asked
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
@@ -64,6 +67,11 @@ _STATUS: Final = {
     Standing.OPEN: Status.BLOCK,
     Standing.FAILED: Status.FAILED,
 }
+_STATES: Final = {
+    Standing.IDLE: "idle",
+    Standing.OPEN: "idle in transaction",
+    Standing.FAILED: "idle in transaction (aborted)",
+}
 
 
 class SqlSession:
@@ -83,12 +91,17 @@ class SqlSession:
     ) -> None:
         """`settings`: what the client asks for at its start. Raises what they raise."""
         self._node = node
+        self._process, self._user, self._opened_us = node.sessions.number(process), user, unix_us()
         self._settings = SettingCommands(
-            settings or {}, user=user, database=node.database, process=process
+            settings or {},
+            user=user,
+            database=node.database,
+            process=self._process,
+            node=NodeTelling(node),
         )
         self._running = Running()
-        label = f"SQL session {process} of {user}"
-        self._block = SessionBlock(node, plans, self._settings, self._running, label)
+        self._label = f"SQL session {self._process} of {user}"
+        self._block = SessionBlock(node, plans, self._settings, self._running, self._label)
         self._rows = RowStatements(self)
         self._commands: dict[type, Callable[[Any], Answer]] = {
             **self._block.commands,
@@ -100,6 +113,7 @@ class SqlSession:
             CloseCursor: self._close_cursor,
             NothingToDo: self._do_nothing,
         }
+        node.sessions.enter(self._process, self)
 
     # ------------------------------------------------------------ the port
 
@@ -180,7 +194,24 @@ class SqlSession:
         self._node.turned()
 
     def close(self) -> None:
+        self._node.sessions.leave(self._process, self)
         self._block.close()
+
+    def activity(self) -> Activity:
+        """What it does now; from any thread."""
+        running, isolation = self._running, self._block.isolation
+        return Activity(
+            self._process,
+            self._user,
+            self._settings.values["application_name"],
+            self._label,
+            "active" if running.runs else _STATES[self._block.standing],
+            None if isolation is None else isolation.spoken,
+            running.text,
+            self._opened_us,
+            self._block.began_us,
+            running.began_us,
+        )
 
     # ------------------------------------------------------------ one statement
 
@@ -189,7 +220,8 @@ class SqlSession:
     ) -> T:
         """As the one thing that runs now: it can be cancelled, its errors are placed, and what was
         `asked` is remembered as failed."""
-        self._running.begin(self._settings.values.ms("statement_timeout") / MS)
+        limit_s = self._settings.values.ms("statement_timeout") / MS
+        self._running.begin(limit_s, statement.text)
         try:
             return work()
         except QueryCanceled as error:

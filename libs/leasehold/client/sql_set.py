@@ -14,6 +14,7 @@ from leasehold.sql.as_of import as_of_text
 from leasehold.sql.functions_session import Caller
 from leasehold.sql.session_settings import SETTINGS, SessionSettings
 from leasehold.sql.session_statements import Modes, Reset, Set, Show
+from leasehold.sql.system_relations import NodeSide
 from leasehold.transaction.isolation import Isolation, isolation_of
 
 TEXT: Final = Type("text")
@@ -26,7 +27,15 @@ class SettingCommands:
     """`caller`: what functions are told of the session. `reports`: what its client has not been
     told yet."""
 
-    def __init__(self, given: Mapping[str, str], *, user: str, database: str, process: int) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, str],
+        *,
+        user: str,
+        database: str,
+        process: int,
+        node: NodeSide | None = None,
+    ) -> None:
         """`given`: what the client asks for at its start. Raises what settings raise."""
         self.values = SessionSettings({**given, "session_authorization": user})
         for name in (SPOKEN_LEVEL, OWN_LEVEL):
@@ -34,6 +43,7 @@ class SettingCommands:
                 self.values.follow_at_first(*_other(name, self.values[name]))
         self.reports: list[Report] = []
         self._user, self._database, self._process = user, database, process
+        self._node = node
         self.caller = self._as_caller()
 
     def begin(self) -> None:
@@ -54,7 +64,7 @@ class SettingCommands:
 
     def _as_caller(self) -> Caller:
         settings = {name.lower(): value for name, value in self.values.all()}
-        return Caller(self._user, self._database, self._process, settings)
+        return Caller(self._user, self._database, self._process, settings, self._node)
 
     # ------------------------------------------------------------ SET and RESET
 

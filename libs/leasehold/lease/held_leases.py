@@ -169,6 +169,15 @@ class HeldLeases:
         ]
         return sorted(found, key=lambda blocking: -blocking.age_ns)[:limit]
 
+    def named_uses(self) -> list[tuple[Use, int, int]]:
+        """(user, table, version) of all that have names; from any thread."""
+        return [
+            (use, table, version)
+            for table, by_version in list(self.all.items())
+            for version, lease in list(by_version.items())
+            for use in list(lease.named)
+        ]
+
     # --- only from the thread that steps the holder ---
 
     def find(self, lease: Lease) -> HeldLease | None:

@@ -211,7 +211,8 @@ _INFORMATION: Final[Mapping[str, str]] = {
 }
 
 
-def _relation(schema: str, name: str, text: str) -> Relation:
+def relation(schema: str, name: str, text: str) -> Relation:
+    """From the form above."""
     columns, nullable = [], set()
     for position, part in enumerate(" ".join(text.split()).split(", "), 1):
         column, _, kind = part.partition(" ")
@@ -227,7 +228,7 @@ def _type(name: str) -> WireType:
 
 
 RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {
-    (schema, name): _relation(schema, name, text)
+    (schema, name): relation(schema, name, text)
     for schema, texts in (
         (PG_CATALOG, {**_CATALOG, **PG_CATALOG_MORE}),
         (INFORMATION_SCHEMA, {**_INFORMATION, **INFORMATION_MORE}),

@@ -11,9 +11,8 @@ from leasehold.model.errors import FeatureNotSupported, UnknownObject
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import Type
-from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.function import BOOLEAN, INTEGER, TEXT, Function
-from leasehold.sql.system_relations import Row, System
+from leasehold.sql.system_relations import NodeSide, System
 
 VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 SCHEMA: Final = "public"
@@ -21,12 +20,13 @@ SCHEMA: Final = "public"
 
 class Caller(NamedTuple):
     """`process`: the number by which a connection is cancelled. `settings`: by name in lower
-    case."""
+    case. `node`: the one that it is on."""
 
     user: str
     database: str
     process: int
     settings: Mapping[str, str]
+    node: NodeSide | None = None
 
 
 NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}))
@@ -51,11 +51,10 @@ class CallersMoment(Moment):
 def with_system(
     moment: Moment,
     tables: Callable[[], Iterable[Descriptor]],
-    of_node: Callable[[Relation], Iterable[Row]] | None = None,
 ) -> Moment:
     """The same moment for one statement on a snapshot that has these tables."""
     caller = _caller(moment)
-    system = System(tables, caller.database, caller.user, caller.settings, of_node)
+    system = System(tables, caller.database, caller.user, caller.settings, caller.node)
     return CallersMoment.of(moment.now_us, moment.seed, caller, system)
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
 from leasehold.sql.catalog_shape import SCHEMAS
+from leasehold.sql.node_shape import LEASEHOLD
 from leasehold.sql.query_lexer import (
     END,
     NAME,
@@ -494,12 +495,14 @@ class Expressions:
         if words.at("("):
             if len(parts) == 2 and parts[0] == "pg_catalog":
                 parts = parts[1:]
+            if len(parts) == 2 and parts[0] == LEASEHOLD:
+                return self.call(at, ".".join(parts))
             if len(parts) != 1:
                 raise FeatureNotSupported(
                     f"functions of the schema {parts[0]!r} are not supported", position=at
                 )
             return self.call(at, parts[0])
-        if len(parts) == 3 and parts[0] in SCHEMAS:
+        if len(parts) == 3 and parts[0] in (*SCHEMAS, LEASEHOLD):
             parts = parts[1:]
         if len(parts) > 2:
             raise FeatureNotSupported("a name of more than two parts is not supported", position=at)

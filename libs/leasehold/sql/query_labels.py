@@ -36,7 +36,7 @@ def _label(node: tree.Node) -> tuple[str, int]:
         case tree.Name():
             return node.parts[-1], 2
         case tree.Call():
-            return node.name, 2
+            return node.name.rpartition(".")[2], 2
         case tree.Cast():
             name, strength = _label(node.operand)
             if strength > 1:

@@ -1,7 +1,8 @@
 """System relations: what a query may name beside tables. Their columns are fixed; their rows are
 computed for one statement, of descriptors and of what its node knows, and can't be written.
 
-To add one: its shape into RELATIONS (`catalog_shape.py`), its rows where `System` asks for them.
+To add one: its shape into RELATIONS (`catalog_shape.py`) or, when the node tells of it, into
+NODE_RELATIONS (`node_shape.py`); its rows where `System` asks for them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -19,6 +20,7 @@ from leasehold.model.errors import (
 from leasehold.schema.descriptor import Descriptor
 from leasehold.sql.catalog_rows import SystemCatalog
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS, Relation
+from leasehold.sql.node_shape import NODE_RELATIONS
 
 PUBLIC: Final = "public"
 _POSTGRESQLS: Final = frozenset({PG_CATALOG, INFORMATION_SCHEMA})
@@ -32,7 +34,8 @@ def relation_of(schema: str, name: str) -> Relation | None:
 
     Raises FeatureNotSupported for what PostgreSQL has there, UnknownTable for other schemas.
     """
-    found = RELATIONS.get((schema or PG_CATALOG, name))
+    named = (schema or PG_CATALOG, name)
+    found = RELATIONS.get(named) or NODE_RELATIONS.get(named)
     if found is not None or schema in ("", PUBLIC):
         return found
     if schema in _POSTGRESQLS:
@@ -46,11 +49,24 @@ def refuse_write(relation: Relation) -> NoReturn:
     )
 
 
+class NodeSide(Protocol):
+    """What a node tells of itself and of its database, and does for a client."""
+
+    def rows(self, relation: Relation) -> Iterable[Row]:
+        """Of one of `NODE_RELATIONS`, each by the columns that say something. Raises
+        BusUnavailable, LedgerUnavailable."""
+        ...
+
+    def act(self, action: str, *values: Any) -> bool:
+        """One of `functions_node.py`; False: there was nothing to do it to. Raises what the master
+        refuses with."""
+        ...
+
+
 class System:
     """What one statement is told of the database and of its node; the same throughout.
 
-    `tables`: the descriptors of its snapshot. `of_node`: rows of a relation of any other schema,
-    each by the columns that say something.
+    `tables`: the descriptors of its snapshot.
     """
 
     def __init__(
@@ -59,11 +75,11 @@ class System:
         database: str,
         user: str,
         settings: Mapping[str, str] | None = None,
-        of_node: Callable[[Relation], Iterable[Row]] | None = None,
+        node: NodeSide | None = None,
     ) -> None:
         self._tables = tables
         self._database, self._user, self._settings = database, user, settings
-        self._of_node = of_node
+        self._node = node
         self._rows: dict[Relation, list[tuple[Any, ...]]] = {}
         self._found: dict[tuple[Relation, tuple[int, ...]], Found] = {}
 
@@ -89,7 +105,16 @@ class System:
         return found
 
     def _made(self, relation: Relation) -> list[tuple[Any, ...]]:
-        if relation.schema in _POSTGRESQLS:
+        if (relation.schema, relation.name) in RELATIONS:
             return self.catalog.rows(relation.schema, relation.name)
-        assert self._of_node is not None, f"nobody tells the rows of {relation.name}"
-        return [relation.whole(row) for row in self._of_node(relation)]
+        return [relation.whole(row) for row in self._told_by().rows(relation)]
+
+    def act(self, action: str, *values: Any) -> bool:
+        return self._told_by().act(action, *values)
+
+    def _told_by(self) -> NodeSide:
+        if self._node is None:
+            raise FeatureNotSupported(
+                "what a node tells of itself is for SQL sessions: leasehold.connect(), or its port"
+            )
+        return self._node

@@ -1,0 +1,75 @@
+"""The sessions of one node, for those who look at them, cancel them or end them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+
+class Activity(NamedTuple):
+    """`label` names it to those who wait for a version that it has pinned. `state` is PostgreSQL's
+    word; `sql` its last statement, running or not. Times are unix µs."""
+
+    process: int
+    user: str
+    application: str
+    label: str
+    state: str
+    isolation: str | None
+    sql: str
+    opened_us: int
+    began_us: int | None
+    statement_us: int
+
+
+class Listed(Protocol):
+    def activity(self) -> Activity: ...
+
+    def cancel(self, reason: Exception) -> None: ...
+
+
+class Sessions:
+    """All methods from any thread. `ends`: ends the connection of a session, by its number; False
+    for one that is no connection's. None as long as nobody listens."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[int, Listed] = {}
+        self._last = 0
+        self.ends: Callable[[int], bool] | None = None
+
+    def number(self, process: int) -> int:
+        """That of its connection; one of its own for a session that has none."""
+        if process:
+            return process
+        with self._lock:
+            self._last -= 1
+            return self._last
+
+    def enter(self, process: int, session: Listed) -> None:
+        with self._lock:
+            self._open[process] = session
+
+    def leave(self, process: int, session: Listed) -> None:
+        with self._lock:
+            if self._open.get(process) is session:
+                del self._open[process]
+
+    def activities(self) -> list[Activity]:
+        with self._lock:
+            sessions = list(self._open.values())
+        return [session.activity() for session in sessions]
+
+    def cancel(self, process: int, reason: Exception) -> bool:
+        """What it runs now, if anything. False: there is no such session."""
+        with self._lock:
+            session = self._open.get(process)
+        if session is None:
+            return False
+        session.cancel(reason)
+        return True
+
+    def end(self, process: int) -> bool:
+        """The connection with it. False: there is no such connection."""
+        return self.ends is not None and self.ends(process)
