@@ -8,7 +8,7 @@ Also a transaction's own rows, as temporary tables of a connection that later st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,11 +27,11 @@ from leasehold.model.records import Genids, Image, Key
 from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
-from leasehold.sql.physical import column_name, shadow_name
+from leasehold.sql.physical import column_name, shadow_name, table_name
 from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared, Write
 
-WRITES_MAX: Final = 10_000
+WRITES_MAX: Final = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,12 @@ class Writing:
                 self._insert(row)
             else:
                 self._change(row, deletes=kind == "DELETE")
+        return self._written
+
+    def run_each(self, many: Sequence[tuple[Any, ...]]) -> Written:
+        """As often as there are parameters, as one statement."""
+        for self._parameters in many:
+            self.run()
         return self._written
 
     def _rows(self, emitted: Emitted, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -261,10 +267,12 @@ def _genids(descriptor: Descriptor, values: Sequence[Any]) -> Genids | None:
 
 @contextmanager
 def own_rows(
-    connection: apsw.Connection, tables: Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
+    connection: apsw.Connection,
+    tables: Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]],
+    emptied: Collection[int] = (),
 ) -> Iterator[None]:
     """Temporary tables of a transaction's own rows (None: deleted), by table id, for statements
-    that were prepared with these tables shadowed."""
+    that were prepared with these tables shadowed. Of those `emptied` all other rows are gone."""
     if not tables:
         yield
         return
@@ -272,11 +280,21 @@ def own_rows(
     try:
         for table_id, (descriptor, rows) in tables.items():
             _make_own(connection, table_id, descriptor, rows)
+            if table_id in emptied:
+                _hide_others(connection, table_id, descriptor)
         yield
     finally:
         for table_id in tables:
             connection.execute(f"DROP TABLE IF EXISTS temp.{shadow_name(table_id)}")
         connection.execute("PRAGMA query_only = 1")
+
+
+def _hide_others(connection: apsw.Connection, table_id: int, descriptor: Descriptor) -> None:
+    key = ", ".join(map(column_name, descriptor.primary_key))
+    connection.execute(
+        f"INSERT OR IGNORE INTO temp.{shadow_name(table_id)} ({key}, gone)"
+        f" SELECT {key}, 1 FROM {table_name(table_id)}"
+    )
 
 
 def _make_own(

@@ -156,9 +156,12 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     asked = step.asked
     assert asked is not None, "a statement, and no way back"
     try:
+        if asked.emptied:
+            running.empty(asked.emptied)
+            return Step(asked)
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if plan.write is not None and not plan.explain:
-                return Step.wrote(asked, running.write(plan, snapshot, asked.values, limits))
+                return Step.wrote(asked, running.write(plan, snapshot, asked, limits))
             rows = running.read(plan, snapshot, asked.values, limits)
             try:
                 return Step(asked, shown=_shown_again(step.shown, rows))

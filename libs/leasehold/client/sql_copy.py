@@ -1,4 +1,5 @@
-"""COPY … FROM STDIN into a table: each row is an INSERT of the same transaction."""
+"""COPY … FROM STDIN into a table: each row is an INSERT of the same transaction; those that come
+together are one statement."""
 
 from __future__ import annotations
 
@@ -69,16 +70,15 @@ class Target:
         table: str,
         columns: Sequence[Column],
         form: CopyFormat,
-        take: Callable[[Sequence[Any]], None],
+        take: Callable[[Sequence[Sequence[Any]]], None],
     ) -> None:
         self.table, self.columns, self.format = table, columns, form
         self.count = 0
         self._take = take
 
     def take(self, rows: Sequence[Sequence[Any]]) -> None:
-        for row in rows:
-            self._take(row)
-            self.count += 1
+        self._take(rows)
+        self.count += len(rows)
 
 
 class CopyPortal:

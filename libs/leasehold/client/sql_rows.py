@@ -104,7 +104,7 @@ class RowStatements:
             written = session.running.in_time(
                 snapshot,
                 plan,
-                lambda: transaction.write(plan, snapshot, asked.values, session.limits()),
+                lambda: transaction.write(plan, snapshot, asked, session.limits()),
             )
         transaction.did(Step.wrote(asked, written))
         return plan.tag, written
@@ -120,8 +120,8 @@ class RowStatements:
             session.check_may_write()
             return CopyPortal(Target(said.table, columns, form, take))
 
-        def take(row: Sequence[Any]) -> None:
-            asked = Asked(text, types, tuple(row))
+        def take(rows: Sequence[Sequence[Any]]) -> None:
+            asked = Asked(text, types, (), tuple(map(tuple, rows)))
             session.run(statement, lambda: self._written(session.transaction(), asked), asked)
 
         return PreparedStatement(statement, types, (), None, opened)

@@ -26,12 +26,13 @@ from leasehold.client.sql_schema import (
 )
 from leasehold.client.sql_sessions import Activity
 from leasehold.client.sql_set import AS_OF, TEXT, SettingCommands
-from leasehold.client.sql_steps import Asked
+from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled, Refused
 from leasehold.pgwire.session import (
     Column,
     Deallocated,
+    Notice,
     Portal,
     PortalsClosed,
     Report,
@@ -40,6 +41,7 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction
 from leasehold.pgwire.wire_types import WireType
+from leasehold.schema.truncation import NOTHING_TO_RESTART
 from leasehold.sql.moment_text import zone_of
 from leasehold.sql.query_plan import Plans
 from leasehold.sql.session_grammar import read_text, shifted
@@ -57,6 +59,7 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
+from leasehold.sql.statements import Truncate
 from leasehold.transaction.block import Standing, TransactionActive
 
 T = TypeVar("T")
@@ -260,6 +263,15 @@ class SqlSession:
 
     def _open_change(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
         statement = prepared.statement
+        meaning = statement.meaning
+        assert isinstance(meaning, SchemaStatement)
+        if not self._idle and isinstance(meaning.change, Truncate):
+            said = meaning.change
+            names = tuple(table.name for table in said.tables)
+            asked = Asked(statement.text, (), (), emptied=names)
+            return CommandPortal(
+                lambda: self.run(statement, lambda: self._empty(asked, said), asked)
+            )
         return CommandPortal(lambda: self.run(statement, lambda: self._change(statement)))
 
     def _change(self, statement: SessionStatement) -> Answer:
@@ -282,6 +294,22 @@ class SqlSession:
                 "no longer waiting for the schema change, which goes on: `leasehold jobs` shows it"
             )
         return Answer(tag_of(meaning))
+
+    def _empty(self, asked: Asked, said: Truncate) -> Answer:
+        """TRUNCATE in a block is a write like others: committed and rolled back with them."""
+        self.check_may_write()
+        transaction = self.transaction()
+        if transaction.isolation.one_moment or not transaction.isolation.own_writes:
+            raise FeatureNotSupported(
+                "TRUNCATE inside a transaction block at isolation level"
+                f" {transaction.isolation.spoken} is not supported: use READ COMMITTED, or DELETE"
+            )
+        transaction.says(asked.text)
+        transaction.empty(asked.emptied)
+        transaction.did(Step(asked))
+        if said.restart:
+            self._settings.reports.append(Notice("NOTICE", "00000", NOTHING_TO_RESTART))
+        return Answer("TRUNCATE TABLE")
 
     # ------------------------------------------------------------ commands
 

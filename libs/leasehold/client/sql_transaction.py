@@ -13,13 +13,14 @@ from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_reads import Seen, gather, gather_sought, planned
 from leasehold.client.sql_running import SessionPlans
 from leasehold.client.sql_steps import Asked, Shown, Step, Types
-from leasehold.client.sql_writes import apply
+from leasehold.client.sql_writes import apply, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import RequestTooLarge, StaleVersion
 from leasehold.model.records import ChangeRequest, Image, Key, OnConflict
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
+from leasehold.schema.truncation import refuse_referred
 from leasehold.schema.types import KNOWN, element_of
 from leasehold.sql.functions_session import with_system
 from leasehold.sql.query_plan import Prepared
@@ -98,7 +99,7 @@ class SqlTransaction:
         """The snapshot is the caller's to close. Of a block versions are pinned; whether what is
         newest is too new for them `read` finds out."""
         self._wait()
-        own = frozenset(self._own_tables()) if self.has_written else _NONE
+        own = self._own_tables()
         pin = self._reads.pin if self._block else None
         return planned(self._plans, text, types, own, self._reads, pin)
 
@@ -119,7 +120,7 @@ class SqlTransaction:
         own = self._own_of(plan)
         if not own:
             return run(connection, plan, values, moment=moment, limits=limits, as_of=lsn)
-        with own_rows(connection, own):
+        with own_rows(connection, own, self._writes.emptied):
             rows = run(connection, plan, values, moment=moment, limits=limits, as_of=lsn)
             found = rows.all()
         return Rows(connection, "", (), ready=found)
@@ -141,22 +142,17 @@ class SqlTransaction:
             for descriptor in plan.tables.values():
                 check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
 
-    def _own_tables(self) -> OwnTables:
-        if not self.isolation.own_writes or not self._writes.operations:
-            return {}
-        return self._writes.own_images()
-
     def _own_of(self, plan: Prepared) -> OwnTables:
-        if not self.has_written:
-            return {}
-        used = {descriptor.table_id for descriptor in plan.tables.values()}
-        return {table: own for table, own in self._own_tables().items() if table in used}
+        own = self._own_tables()
+        return self._writes.own_images(tables_read(plan) & own) if own else {}
+
+    def _own_tables(self) -> frozenset[int]:
+        shows = self.has_written and self.isolation.own_writes
+        return self._writes.own_tables if shows else _NONE
 
     # ------------------------------------------------------------ writing
 
-    def write(
-        self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits
-    ) -> Written:
+    def write(self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits) -> Written:
         """What the statement writes is in the write set then. Raises RequestTooLarge (54000),
         StaleVersion, what the statement raises."""
         assert plan.write is not None
@@ -173,10 +169,12 @@ class SqlTransaction:
             )
         moment = self._moment_of(plan, snapshot)
         connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
-        with own_rows(connection, self._own_of(plan)):
-            written = Writing(connection, plan, values, moment, limits, keys, lsn).run()
+        with own_rows(connection, self._own_of(plan), self._writes.emptied):
+            writing = Writing(connection, plan, asked.values, moment, limits, keys, lsn)
+            written = writing.run_each(asked.many) if asked.many else writing.run()
         if self.isolation.verifies_reads:
-            gather(self._writes.so_far, plan, values)
+            for values in asked.many or (asked.values,):
+                gather(self._writes.so_far, plan, values)
             gather_sought(self._writes.so_far, descriptor, written.sought)
         if len(self._writes.operations) + len(written.writes) > OPERATIONS_MAX:
             raise RequestTooLarge(
@@ -193,9 +191,17 @@ class SqlTransaction:
             raise
         return written
 
+    def empty(self, names: Sequence[str]) -> None:
+        """TRUNCATE. Raises UnknownTable, FeatureNotSupported where that can't be."""
+        self._wait()
+        tables = [self._reads.pin(name) for name in names]
+        with self._reads.snapshot() as snapshot:
+            refuse_referred(tables, snapshot.tables())
+        self._writes.empty(tables)
+
     @property
     def has_written(self) -> bool:
-        return bool(self._writes.operations)
+        return self._writes.has_written
 
     def savepoint(self) -> Savepoint:
         return Savepoint(self._writes.mark(), len(self.steps))

@@ -14,7 +14,7 @@ from leasehold.model.ports import Row
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import from_storage
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.query_plan import Plans, Prepared
 from leasehold.transaction.pinned import check_pinned
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
     Raises every Refused of the statement, NotCoherent, SnapshotTooOld.
     """
     isolation = writes.isolation
-    tables = writes.own_images() if isolation.own_writes else {}
+    tables = writes.own_tables if isolation.own_writes else frozenset()
     moment = Moment(unix_us(), random_bytes(16))
     limits = Limits(None, ROWS_MAX, BYTES_MAX)
     lsn = reads.moment or 0
-    snapshot, prepared = planned(_PLANS, sql, (), frozenset(tables), reads, reads.pin)
+    snapshot, prepared = planned(_PLANS, sql, (), tables, reads, reads.pin)
     with snapshot:
         values = stored(prepared, parameters)
         names = tuple(column.name for column in prepared.columns or ())
@@ -53,9 +53,8 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
         if isolation.verifies_reads and not prepared.explain:
             gather(writes.so_far, prepared, values)
-        shown = {d.table_id for d in prepared.tables.values()} & tables.keys()
         connection = snapshot.connection
-        with own_rows(connection, {table: tables[table] for table in shown}):
+        with own_rows(connection, writes.own_images(tables_read(prepared) & tables)):
             if prepared.write is None or prepared.explain:
                 rows = run(connection, prepared, values, moment=moment, limits=limits, as_of=lsn)
                 found = list(as_tuples(prepared, rows))
@@ -69,6 +68,15 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
             for write in written.writes:
                 apply(writes, target, write)
     return Executed(written.count, python_rows(prepared, written.rows), names)
+
+
+def tables_read(plan: Prepared) -> frozenset[int]:
+    """Those whose rows a statement may look at; an INSERT of values looks at none."""
+    write = plan.write
+    if write is not None and not (write.returning or write.update or write.there):
+        found = frozenset(place.table_id for place in plan.reads.places)
+        return found if write.bound.kind == "INSERT" else found | {write.bound.descriptor.table_id}
+    return frozenset(descriptor.table_id for descriptor in plan.tables.values())
 
 
 def apply(writes: WriteSet, descriptor: Descriptor, write: RowWrite) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,6 +30,7 @@ from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.entries import entry_of
 from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json, to_storage
+from leasehold.sql.catalog_text import quoted
 from leasehold.transaction.binding import binding
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level
 from leasehold.transaction.locks import Expected, covering, expected_of
@@ -39,16 +40,19 @@ if TYPE_CHECKING:
     from leasehold.client.replica_reads import Reads
     from leasehold.client.sql_writes import Executed
 
-OPERATIONS_MAX: Final = 10_000
+OPERATIONS_MAX: Final = 250_000
+"""As many as a request takes; what they may come to in bytes is found out when it is packed."""
 _UNDECIDED: Final = object()
 """In an own row: the default of a column that only the master can compute."""
 
 
 class Mark(NamedTuple):
-    """Of a write set: a savepoint."""
+    """Of a write set: a savepoint. `operations`: the first `kept` of them stay."""
 
-    operations: int
+    operations: list[Operation]
+    kept: int
     own: Mapping[tuple[int, Key], dict[str, Any] | None]
+    emptied: Mapping[int, Descriptor]
 
 
 class WriteSet:
@@ -72,6 +76,7 @@ class WriteSet:
         self._seen: dict[tuple[int, Key], Genids] = {}
         self._read: dict[tuple[int, Key], set[int]] = {}  # element ids
         self._written: dict[int, Descriptor] = {}
+        self._emptied: dict[int, Descriptor] = {}
         self.operations: list[Operation] = []
 
     # ------------------------------------------------------------ reading
@@ -265,23 +270,55 @@ class WriteSet:
 
     def mark(self) -> Mark:
         """How far it is, for `back_to`."""
-        return Mark(len(self.operations), dict(self._own))
+        return Mark(self.operations, len(self.operations), dict(self._own), dict(self._emptied))
 
     def back_to(self, mark: Mark) -> None:
         """What was written since the mark is forgotten; what was read since stays verified."""
-        del self.operations[mark.operations :]
+        self.operations = mark.operations
+        del self.operations[mark.kept :]
         self._own = dict(mark.own)
+        self._emptied = dict(mark.emptied)
 
-    def own_images(self) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
-        """Rows that this transaction has written, by table id; None: deleted. Raises
-        FeatureNotSupported for a value that there is only once the row is committed."""
-        found: dict[int, tuple[Descriptor, dict[Key, Image | None]]] = {}
-        for (table_id, key), values in self._own.items():
+    def empty(self, tables: Sequence[Descriptor]) -> None:
+        """All rows of these tables are to go at COMMIT, before any that is written from here on."""
+        self._emptied |= {table.table_id: table for table in tables}
+        self._written |= self._emptied
+        names = {table.name for table in tables}
+        # Another list: a savepoint may keep this one.
+        self.operations = [one for one in self.operations if one.table not in names]
+        self._own = {k: v for k, v in self._own.items() if k[0] not in self._emptied}
+
+    @property
+    def emptied(self) -> Collection[int]:
+        """Ids of the tables that have no rows but those written since."""
+        return self._emptied.keys()
+
+    @property
+    def has_written(self) -> bool:
+        return bool(self.operations or self._emptied)
+
+    @property
+    def own_tables(self) -> frozenset[int]:
+        """Ids of the tables that this transaction sees otherwise than others do, and perhaps of
+        some of which it has taken back all."""
+        return frozenset(self._written)
+
+    def own_images(
+        self, tables: Collection[int]
+    ) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
+        """Rows that this transaction has written, by table id, of each of `tables`; None: deleted.
+        Raises FeatureNotSupported for a value that there is only once the row is committed."""
+        found: dict[int, tuple[Descriptor, dict[Key, Image | None]]] = {
+            table_id: (self._written[table_id], {}) for table_id in tables
+        }
+        for (table_id, key), values in self._own.items() if tables else ():
+            if table_id not in found:
+                continue
             descriptor = self._written[table_id]
             image: Image | None = None
             if values is not None:
                 image = _image(descriptor, _decided(descriptor, values))
-            found.setdefault(table_id, (descriptor, {}))[1][key] = image
+            found[table_id][1][key] = image
         return found
 
     # ------------------------------------------------------------ its end
@@ -290,11 +327,13 @@ class WriteSet:
         self, request_id: bytes, attempt: int, on_conflict: OnConflict
     ) -> ChangeRequest | None:
         """What is to be committed; None: nothing was written, and it ends here (T1)."""
-        if not self.operations:
+        if not self.has_written:
             return None
+        names = ", ".join(quoted(table.name) for table in self._emptied.values())
         return ChangeRequest(
             request_id,
             tuple(self.operations),
+            sql=f"TRUNCATE TABLE {names}" if names else None,
             on_conflict=on_conflict,
             attempt=attempt,
             used=self._reads.used(),
@@ -318,6 +357,8 @@ class WriteSet:
         stored = self._reads.key(descriptor, key)
         if self.isolation.verifies_reads:
             self.so_far.key(descriptor, stored)
+        if descriptor.table_id in self._emptied:
+            return descriptor, stored, None
         return descriptor, stored, self._reads.row(descriptor, stored)
 
     def _first_seen(self, name: tuple[int, Key], row: Row | None) -> None:

@@ -6,7 +6,7 @@ definition holds. So it is one decision at one LSN, like a write (DESIGN.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.catalog import Catalog
@@ -25,14 +25,28 @@ def truncated_tables(statement: Truncate, catalog: Catalog) -> tuple[Descriptor,
     for table in found.values():
         for child, key in _references(catalog, table.table_id):
             if child.table_id not in found:
-                raise FeatureNotSupported(
-                    f"table {table.name!r} can't be truncated: foreign key {key.name!r} of table"
-                    f" {child.name!r} refers to it; truncate {child.name!r} in the same statement,"
-                    " or drop the foreign key first",
-                    table=table.name,
-                    constraint=key.name,
-                )
+                raise _referred(table, child, key)
     return tuple(found.values())
+
+
+def refuse_referred(emptied: Sequence[Descriptor], tables: Iterable[Descriptor]) -> None:
+    """What can be seen of it before the master decides: `tables` are all that there are. Raises
+    FeatureNotSupported."""
+    found = {table.table_id: table for table in emptied}
+    for child in tables:
+        for key in child.foreign_keys if child.table_id not in found else ():
+            if key.parent in found:
+                raise _referred(found[key.parent], child, key)
+
+
+def _referred(table: Descriptor, child: Descriptor, key: ForeignKey) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f"table {table.name!r} can't be truncated: foreign key {key.name!r} of table"
+        f" {child.name!r} refers to it; truncate {child.name!r} in the same statement,"
+        " or drop the foreign key first",
+        table=table.name,
+        constraint=key.name,
+    )
 
 
 def _references(catalog: Catalog, table_id: int) -> Iterator[tuple[Descriptor, ForeignKey]]:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.adapters import sqlite_write
+from leasehold.client import sql_transaction
 from leasehold.client.dev import DevDatabase
-from leasehold.client.write_set import OPERATIONS_MAX
 from leasehold.model.errors import Refused
 from tests.unit.client.sql_client import SqlClient
 
@@ -42,6 +43,7 @@ def other(database: DevDatabase, one: SqlClient) -> Iterator[SqlClient]:
     client.session.close()
 
 
+OPERATIONS_MAX = 1_000
 ROWS = "select id, a from t order by id"
 
 
@@ -172,7 +174,9 @@ def test_a_replay_keeps_the_time(one: SqlClient, other: SqlClient) -> None:
 # ------------------------------------------------------------ limits, COPY
 
 
-def test_a_transaction_has_a_size(one: SqlClient) -> None:
+def test_a_transaction_has_a_size(one: SqlClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_transaction, "OPERATIONS_MAX", OPERATIONS_MAX)
+    monkeypatch.setattr(sqlite_write, "WRITES_MAX", OPERATIONS_MAX)
     too_many = f"insert into t select g, g from generate_series(10, {OPERATIONS_MAX + 11}) g"
     assert one.code(too_many) == "54000"
     half = "insert into t select g, g from generate_series({}, {}) g"
