@@ -101,9 +101,10 @@ class PgwireClient(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._since_s = self._server.now_s()
         peer = transport.get_extra_info("peername")
-        self._greeting = self._server.greeting(ip_address(peer[0]).is_loopback)
-        if not self._server.arrived(self):
+        if peer is None or not self._server.arrived(self):  # None: it has left again already
             self._transport.abort()
+            return
+        self._greeting = self._server.greeting(ip_address(peer[0]).is_loopback)
 
     def data_received(self, data: bytes) -> None:
         if self._greeting is not None:
