@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.pgwire.wire_types import NUMBERS, modifier_of, oid_of, size_of
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import EXPRESSION, Index, OnChange
+from leasehold.schema.elements import Index, OnChange
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX
 from leasehold.schema.states import READABLE
 from leasehold.schema.types import Type
@@ -103,19 +103,22 @@ class SystemCatalog:
 
     # --- what functions tell ----------------------------------------------------------------
 
-    def index_text(self, oid: int, column: int = 0) -> str | None:
+    def index_text(self, oid: int, column: int = 0, *, pretty: bool = False) -> str | None:
         """CREATE INDEX …, or what stands in the key at `column`, from 1."""
         for table, index, name, found in self.indexes:
             if found == oid:
-                keys = text.index_keys(table, index)
                 if not column:
-                    return text.index_text(table, index, name)
-                return keys[column - 1] if column <= len(keys) else ""
+                    return text.index_text(table, index, name, pretty=pretty)
+                parts = text.index_parts(table, index)
+                return parts[column - 1] if 0 < column <= len(parts) else ""
         return None
 
-    def definition(self, oid: int) -> str | None:
+    def definition(self, oid: int, *, pretty: bool = True) -> str | None:
         """Of a constraint."""
-        return self._definitions.get(oid)
+        found = self._definitions.get(oid)
+        if found is None or pretty or not found.startswith("CHECK"):
+            return found
+        return found.replace("(", "((", 1) + ")"
 
     def user_name(self, oid: int) -> str:
         return self.user if oid == oids.OWNER else f"unknown (OID={oid})"
@@ -308,12 +311,10 @@ class SystemCatalog:
                     "attgenerated": "s" if column.generated else "",
                 }
         for table, index, _, oid in self.indexes:
-            for number, element in enumerate(_index_columns(table, index), 1):
-                if element == EXPRESSION:
-                    yield _attribute(oid, number, "expr", Type("text"))
-                else:
-                    column = table.by_id[element]
-                    yield _attribute(oid, number, column.name, column.type)
+            names = text.index_names(table, index)
+            kinds = _index_types(table, index)
+            for number, (name, kind) in enumerate(zip(names, kinds, strict=True), 1):
+                yield _attribute(oid, number, name, kind)
 
     def _defaults(self) -> Iterator[Row]:
         for table in self.tables:
@@ -379,6 +380,8 @@ class SystemCatalog:
                 "typtype": "p" if name == "void" else "b",
                 "typdelim": ",",
                 "typbyval": int(0 < numbers.size <= 8),
+                "typstorage": text.storage_of(Type(name)),
+                "typalign": text.alignment_of(Type(name)),
                 "typcategory": _CATEGORIES.get(name, "U"),
                 "typispreferred": int(name in _PREFERRED),
                 "typarray": numbers.array_oid,
@@ -397,6 +400,8 @@ class SystemCatalog:
                     "typdelim": ",",
                     "typcategory": "A",
                     "typelem": numbers.oid,
+                    "typstorage": "x",
+                    "typalign": "d" if text.alignment_of(Type(name)) == "d" else "i",
                     "typcollation": collation,
                     "typinput": "array_in",
                     "typoutput": "array_out",
@@ -413,6 +418,15 @@ def _index_columns(table: Descriptor, index: Index | None) -> tuple[int, ...]:
     return table.primary_key if index is None else (*index.columns, *index.included)
 
 
+def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
+    # The compiler of expressions stands on the catalogue, whose functions tell of this module.
+    from leasehold.schema.entries import key_types
+
+    keys = () if index is None else key_types(table, index)
+    rest = _index_columns(table, index)[len(keys) :]
+    return [*keys, *(table.by_id[element].type for element in rest)]
+
+
 def _attribute(relation: int, number: int, name: str, kind: Type) -> dict[str, Any]:
     return {
         "attrelid": relation,
@@ -425,6 +439,8 @@ def _attribute(relation: int, number: int, name: str, kind: Type) -> dict[str, A
         "attcacheoff": -1,
         "attislocal": 1,
         "attbyval": int(0 < size_of(kind) <= 8),
+        "attstorage": text.storage_of(kind),
+        "attalign": text.alignment_of(kind),
         "attcollation": oids.DEFAULT_COLLATION if kind.name in _COLLATED else 0,
     }
 
@@ -463,6 +479,7 @@ _DATABASE: Final[Row] = {
     "datconnlimit": -1,
     "datcollate": "C.UTF-8",
     "datctype": "C.UTF-8",
+    "dattablespace": 1663,
 }
 _USER: Final[Row] = {"usesysid": oids.OWNER, "usecreatedb": 1, "usesuper": 1}
 _TABLESPACES: Final[tuple[Row, ...]] = (

@@ -26,7 +26,7 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
     """,
     "pg_conversion": """
         oid oid, conname name, connamespace oid, conowner oid, conforencoding integer,
-        contoencoding integer, conproc text, condefault boolean
+        contoencoding integer, conproc regproc, condefault boolean
     """,
     "pg_db_role_setting": """
         setdatabase oid, setrole oid, setconfig text[]?
@@ -60,7 +60,7 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
     "pg_operator": """
         oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind "char", oprcanmerge
         boolean, oprcanhash boolean, oprleft oid, oprright oid, oprresult oid, oprcom oid,
-        oprnegate oid, oprcode text, oprrest text, oprjoin text
+        oprnegate oid, oprcode regproc, oprrest regproc, oprjoin regproc
     """,
     "pg_opfamily": """
         oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid

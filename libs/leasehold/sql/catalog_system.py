@@ -11,6 +11,7 @@ from leasehold.pgwire.wire_types import oid_of, size_of
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql.catalog_names import NAMESPACES, SYSTEM_OIDS
 from leasehold.sql.catalog_shape import PG_CATALOG, RELATIONS
+from leasehold.sql.catalog_text import alignment_of, storage_of
 
 Row = Mapping[str, Any]
 
@@ -61,5 +62,7 @@ def _attributes() -> Iterator[Row]:
                 "attcacheoff": -1,
                 "attislocal": 1,
                 "attbyval": int(0 < size <= 8),
+                "attstorage": storage_of(column.type),
+                "attalign": alignment_of(column.type),
                 "attnotnull": int(column.name not in RELATIONS[name].nullable),
             }

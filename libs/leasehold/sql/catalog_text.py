@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from leasehold.pgwire.wire_types import WireType, oid_of, type_of_oid
+from leasehold.pgwire.wire_types import VARIABLE, WireType, oid_of, size_of, type_of_oid
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import EXPRESSION, Check, Column, ForeignKey, Index, OnChange
 from leasehold.schema.types import Type, element_of
@@ -29,6 +29,12 @@ PG_NAMES: Final[Mapping[str, str]] = {
     "char": "bpchar",
 }
 """typname of types that are called otherwise here."""
+_ALIGNMENTS: Final = {
+    **dict.fromkeys(("boolean", "uuid", "name", '"char"'), "c"),
+    "smallint": "s",
+    **dict.fromkeys(("bigint", "double precision", "timestamp", "timestamptz", "interval"), "d"),
+    **dict.fromkeys((f"{name}[]" for name in ("bigint", "double precision")), "d"),
+}
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 _BARE: Final = frozenset({"smallint", "integer", "boolean"})
 _RESERVED: Final = frozenset(
@@ -72,6 +78,17 @@ def is_type(oid: int) -> bool:
     return type_of_oid(oid) is not None
 
 
+def storage_of(kind: WireType) -> str:
+    """p plain, m main, x extended: what PostgreSQL would do with long values."""
+    if size_of(kind) != VARIABLE:
+        return "p"
+    return "m" if kind.name == "numeric" else "x"
+
+
+def alignment_of(kind: WireType) -> str:
+    return _ALIGNMENTS.get(kind.name, "i")
+
+
 def type_text(kind: WireType) -> str:
     """The same without a modifier."""
     return str(format_type(oid_of(kind), None))
@@ -95,16 +112,21 @@ def literal(kind: Type, value: Any) -> str:
     return "'" + text.replace("'", "''") + "'::" + type_text(kind)
 
 
-def index_text(table: Descriptor, index: Index | None, name: str) -> str:
-    """CREATE INDEX …; `index` None: of the primary key."""
+def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: bool = False) -> str:
+    """CREATE INDEX …; `index` None: of the primary key. `pretty`: without what can be left out."""
     unique = "UNIQUE " if index is None or index.unique else ""
     keys = ", ".join(index_keys(table, index))
+    schema = "" if pretty else "public."
     text = (
-        f"CREATE {unique}INDEX {quoted(name)} ON public.{quoted(table.name)} USING btree ({keys})"
+        f"CREATE {unique}INDEX {quoted(name)} ON {schema}{quoted(table.name)} USING btree ({keys})"
     )
-    if index is not None and index.included:
+    if index is None:
+        return text
+    if index.included:
         text += f" INCLUDE ({', '.join(_names(table, index.included))})"
-    return text + (f" WHERE ({index.predicate})" if index is not None and index.predicate else "")
+    if index.predicate:
+        text += f" WHERE {index.predicate}" if pretty else f" WHERE ({index.predicate})"
+    return text
 
 
 def index_keys(table: Descriptor, index: Index | None) -> list[str]:
@@ -116,6 +138,32 @@ def index_keys(table: Descriptor, index: Index | None) -> list[str]:
         _expression(next(expressions)) if one == EXPRESSION else quoted(table.by_id[one].name)
         for one in index.columns
     ]
+
+
+def index_parts(table: Descriptor, index: Index | None) -> list[str]:
+    """The key's, and what is stored beside it."""
+    return index_keys(table, index) + _names(table, () if index is None else index.included)
+
+
+def index_names(table: Descriptor, index: Index | None) -> list[str]:
+    """What its columns are called: an expression as its function, else expr; none comes twice."""
+    if index is None:
+        return [table.by_id[one].name for one in table.primary_key]
+    texts = iter(index.expressions)
+    names: list[str] = []
+    for one in (*index.columns, *index.included):
+        stem = _function_of(next(texts)) if one == EXPRESSION else table.by_id[one].name
+        name, more = stem, 0
+        while name in names:
+            more += 1
+            name = f"{stem}{more}"
+        names.append(name)
+    return names
+
+
+def _function_of(expression: str) -> str:
+    call = re.fullmatch(r"(\w+)\([^()]*\)", expression)
+    return "expr" if call is None else call[1]
 
 
 def check_text(check: Check) -> str:

@@ -16,9 +16,8 @@ from leasehold.sql import catalog_text
 from leasehold.sql.catalog_rows import SystemCatalog
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, SMALLINT, TEXT, Function
 from leasehold.sql.functions_session import system_of
-from leasehold.sql.system_types import NAME, OID
+from leasehold.sql.system_types import NAME, OID, REGCLASS
 
-_REGCLASS: Final = Type("regclass")
 _UTF8: Final = 6
 _PRIVILEGES: Final = frozenset(
     {
@@ -50,8 +49,12 @@ def _fixed(name: str, arguments: tuple[Type, ...], result: Type, value: Any) -> 
 # ------------------------------------------------------------------ definitions
 
 
-def _index_column(catalog: SystemCatalog, oid: int, column: int, _pretty: int) -> str | None:
-    return catalog.index_text(oid, column)
+def _index_column(catalog: SystemCatalog, oid: int, column: int, pretty: int) -> str | None:
+    return catalog.index_text(oid, column, pretty=bool(pretty))
+
+
+def _definition(catalog: SystemCatalog, oid: int, pretty: int = 0) -> str | None:
+    return catalog.definition(oid, pretty=bool(pretty))
 
 
 _DEFINITIONS: Final = (
@@ -64,8 +67,8 @@ _DEFINITIONS: Final = (
     ),
     _told("pg_get_indexdef", (OID,), TEXT, SystemCatalog.index_text),
     _told("pg_get_indexdef", (OID, INTEGER, BOOLEAN), TEXT, _index_column),
-    _told("pg_get_constraintdef", (OID,), TEXT, SystemCatalog.definition),
-    _told("pg_get_constraintdef", (OID, BOOLEAN), TEXT, lambda c, oid, _: c.definition(oid)),
+    _told("pg_get_constraintdef", (OID,), TEXT, _definition),
+    _told("pg_get_constraintdef", (OID, BOOLEAN), TEXT, _definition),
     # Expressions stand in the catalog as their texts.
     _told("pg_get_expr", (TEXT, OID), TEXT, lambda _, text, relation: text),
     _told("pg_get_expr", (TEXT, OID, BOOLEAN), TEXT, lambda _, text, relation, pretty: text),
@@ -127,10 +130,11 @@ _NAMES: Final = (
         INTEGER,
         lambda _, name: _UTF8 if name.lower().replace("-", "") == "utf8" else -1,
     ),
+    _fixed("getdatabaseencoding", (), NAME, "UTF8"),
     _fixed("pg_my_temp_schema", (), OID, 0),
     _fixed("pg_is_other_temp_schema", (OID,), BOOLEAN, 0),
-    _fixed("pg_relation_is_publishable", (_REGCLASS,), BOOLEAN, 0),
-    _fixed("pg_relation_is_updatable", (_REGCLASS, BOOLEAN), INTEGER, 28),
+    _fixed("pg_relation_is_publishable", (REGCLASS,), BOOLEAN, 0),
+    _fixed("pg_relation_is_updatable", (REGCLASS, BOOLEAN), INTEGER, 28),
 )
 
 # ------------------------------------------------------------------ who may do what
@@ -206,7 +210,7 @@ def size_pretty(size: int) -> str:
 _SIZES: Final = (
     # Nobody counts the pages of one table.
     *(
-        _fixed(name, (_REGCLASS,), BIGINT, None)
+        _fixed(name, (REGCLASS,), BIGINT, None)
         for name in (
             *("pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_indexes_size"),
         )

@@ -15,6 +15,7 @@ from leasehold.schema.types import Type, array_of, element_of
 from leasehold.sql import functions_regular
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, JSONB, TEXT, Function, unchanged
 from leasehold.sql.functions_array import TEXTS, split_text
+from leasehold.sql.system_types import REGCLASS
 
 JSONS: Final = array_of(JSONB)
 SERIES: Final = "generate_series"
@@ -100,6 +101,14 @@ FUNCTIONS: Final = (
     ),
     Function("jsonb_object_keys", (JSONB,), TEXTS, _json_keys),
     *functions_regular.SETS,
+    # No table is a part of another one.
+    Function(
+        "pg_partition_ancestors",
+        (REGCLASS,),
+        array_of(REGCLASS),
+        lambda *_: stored_form([]),
+        volatility="stable",
+    ),
 )
 SET_NAMES: Final = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
 COLUMN_NAMES: Final = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}

@@ -16,6 +16,7 @@ from leasehold.schema.types import Type
 OID: Final = Type("oid")
 NAME: Final = Type("name")
 LETTER: Final = Type('"char"')
+REGCLASS: Final = Type("regclass")
 REGISTERED: Final = frozenset(
     {"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"}
 )
