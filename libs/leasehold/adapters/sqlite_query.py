@@ -31,7 +31,7 @@ from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import sort_key
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
-from leasehold.sql.functions_session import system_of
+from leasehold.sql.functions_session import reseeded, system_of
 from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared
 
@@ -100,7 +100,7 @@ class _Functions:
 
             def called(*values: Any) -> Any:
                 seed = self.moment.seed + next(self._calls).to_bytes(8, "big")
-                return compute(Moment(self.moment.now_us, seed), *values)
+                return compute(reseeded(self.moment, seed), *values)
 
         elif function.volatility == "stable":
 

@@ -38,8 +38,6 @@ from leasehold.transaction.block import Block, ReadOnlyTransaction, Standing
 from leasehold.transaction.isolation import Isolation, Sees, chosen
 
 MS: Final = 1_000
-MODES: Final = ("transaction_isolation", "transaction_read_only")
-"""Settings that are a transaction's modes."""
 
 
 class SessionBlock:

@@ -13,7 +13,7 @@ from leasehold.adapters.clock import unix_us
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.client.node_telling import NodeTelling
 from leasehold.client.serving_node import SqlNode
-from leasehold.client.sql_block import MODES, MS, SessionBlock, modes_of
+from leasehold.client.sql_block import MS, SessionBlock, modes_of
 from leasehold.client.sql_portals import Answer, CommandPortal, PreparedStatement, check_same
 from leasehold.client.sql_rows import RowStatements
 from leasehold.client.sql_running import Running
@@ -25,7 +25,7 @@ from leasehold.client.sql_schema import (
     tag_of,
 )
 from leasehold.client.sql_sessions import Activity
-from leasehold.client.sql_set import AS_OF, TEXT, SettingCommands
+from leasehold.client.sql_set import AS_OF, MODES, TEXT, SettingCommands
 from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled, Refused

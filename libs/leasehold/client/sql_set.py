@@ -17,6 +17,8 @@ from leasehold.sql.session_statements import Modes, Reset, Set, Show
 from leasehold.sql.system_relations import NodeSide
 from leasehold.transaction.isolation import Isolation, isolation_of
 
+MODES: Final = ("transaction_isolation", "transaction_read_only")
+"""Settings that say how the running transaction does."""
 TEXT: Final = Type("text")
 OWN_LEVEL: Final = "leasehold.isolation"
 SPOKEN_LEVEL: Final = "default_transaction_isolation"
@@ -64,7 +66,15 @@ class SettingCommands:
 
     def _as_caller(self) -> Caller:
         settings = {name.lower(): value for name, value in self.values.all()}
-        return Caller(self._user, self._database, self._process, settings, self._node)
+        return Caller(self._user, self._database, self._process, settings, self._change, self._node)
+
+    def _change(self, name: str, value: str | None, local: bool) -> str:
+        """set_config(). Raises FeatureNotSupported for what says how its own transaction runs."""
+        if name.lower() in MODES:
+            raise FeatureNotSupported(f"set_config of {name} is not supported: SET is")
+        self.begin()
+        self.apply(name, value, local=local)
+        return self.values.show(name)[1]
 
     # ------------------------------------------------------------ SET and RESET
 

@@ -28,7 +28,7 @@ from leasehold.schema.array_value import stored_form as array_form
 from leasehold.schema.interval import Span
 from leasehold.schema.interval import stored_form as interval_form
 from leasehold.schema.json_value import stored_form, value_of
-from leasehold.schema.types import Type, element_of, to_storage
+from leasehold.schema.types import VECTORS, Type, element_of, to_storage
 from leasehold.sql.array_text import array_of_text
 from leasehold.sql.moment_text import day_in_range, in_range
 from leasehold.sql.text_form import from_text
@@ -50,7 +50,7 @@ def decoder(kind: WireType, form: int, zone: ZoneInfo) -> Decoder:
 def input_of(kind: WireType, zone: ZoneInfo) -> Callable[[str], Any]:
     """The input function of a type: text → storage value."""
     element = element_of(kind)
-    if element is not None:
+    if element is not None and kind.name not in VECTORS:
         read = input_of(element, zone)
         return lambda text: array_of_text(text, read)
     if kind.name == "timestamptz":

@@ -14,7 +14,7 @@ from leasehold.pgwire.numeric_binary import numeric_binary
 from leasehold.pgwire.wire_types import WireType, oid_of
 from leasehold.schema.array_value import elements_of
 from leasehold.schema.interval import Span, span_of
-from leasehold.schema.types import Type, element_of
+from leasehold.schema.types import VECTORS, Type, element_of, first_subscript
 from leasehold.sql.array_text import text_of_array
 from leasehold.sql.text_form import shown_text
 
@@ -42,7 +42,7 @@ def encoder(kind: WireType, form: int, zone: ZoneInfo) -> Encoder:
     """`form`: TEXT or BINARY. Raises FeatureNotSupported for a type without that form."""
     if form == BINARY:
         element = element_of(kind)
-        return _binary(kind) if element is None else _array_binary(element, zone)
+        return _binary(kind) if element is None else _array_binary(kind, element, zone)
     if kind.name == "boolean":
         return _boolean_text
     if kind.name in _INTEGERS:
@@ -70,7 +70,7 @@ def row_encoder(encoders: Sequence[Encoder]) -> Callable[[Sequence[Any]], bytes]
 def text_of(kind: Type, zone: ZoneInfo) -> Callable[[Any], str]:
     """The output function of a type: storage value → text, as PostgreSQL writes it."""
     element = element_of(kind)
-    if element is not None:
+    if element is not None and kind.name not in VECTORS:
         shown = text_of(element, zone)
         return lambda stored: text_of_array(stored, shown)
     if kind.name == "timestamptz":
@@ -125,7 +125,8 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
     "bigint": lambda value: _BIG.pack(8, value),
     "oid": lambda value: _UNSIGNED.pack(4, value),
     "double precision": lambda value: _DOUBLE.pack(8, value),
-    **dict.fromkeys(("text", "varchar", "name", '"char"', "json"), _plain),
+    **dict.fromkeys(("text", "varchar", "name", "json"), _plain),
+    '"char"': lambda value: _plain(value or "\0"),
     "bytea": _bytes,
     "date": lambda value: _INTEGER.pack(4, value - EPOCH_2000_DAYS),
     "timestamp": lambda value: _BIG.pack(8, value - EPOCH_2000_US),
@@ -148,17 +149,17 @@ def _binary(kind: Type) -> Encoder:
     return found
 
 
-def _array_binary(kind: Type, zone: ZoneInfo) -> Encoder:
-    """`kind`: of an element."""
-    element = encoder(kind, BINARY, zone)
-    oid = oid_of(kind)
+def _array_binary(kind: Type, of: Type, zone: ZoneInfo) -> Encoder:
+    """`of`: the type of its elements."""
+    element = encoder(of, BINARY, zone)
+    oid, first = oid_of(of), first_subscript(kind)
 
     def encode(stored: str) -> bytes:
         values = elements_of(stored)
         if not values:
             data = struct.pack("!iiI", 0, 0, oid)
         else:
-            data = _ARRAY.pack(1, int(None in values), oid, len(values), 1)
+            data = _ARRAY.pack(1, int(None in values), oid, len(values), first)
             data += b"".join([NULL if v is None else element(v) for v in values])
         return _LENGTH.pack(len(data)) + data
 

@@ -47,6 +47,8 @@ NUMBERS: Final[Mapping[str, Numbers]] = {
     "uuid": Numbers(2950, 2951, 16),
     "jsonb": Numbers(3802, 3807, VARIABLE),
     "void": Numbers(2278, 0, 4),
+    "int2vector": Numbers(22, 1006, VARIABLE),
+    "oidvector": Numbers(30, 1013, VARIABLE),
     "regproc": Numbers(24, 1008, 4),
     "regprocedure": Numbers(2202, 2207, 4),
     "regclass": Numbers(2205, 2210, 4),
@@ -61,8 +63,8 @@ _BY_OID: Final[Mapping[int, WireType]] = {
 
 
 def oid_of(kind: WireType) -> int:
-    element = element_of(kind)
-    return NUMBERS[kind.name].oid if element is None else NUMBERS[element.name].array_oid
+    known = NUMBERS.get(kind.name)
+    return known.oid if known is not None else NUMBERS[kind.name.removesuffix("[]")].array_oid
 
 
 def size_of(kind: WireType) -> int:

@@ -73,6 +73,8 @@ STORED_AS_THEY_ARE: Final = frozenset(
 )
 """Types whose storage value is the Python value."""
 
+VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
+"""Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
 TEXT_BYTES_MAX: Final = 262_144
 SCALE_LIMIT: Final = 1_000
 _NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
@@ -92,7 +94,7 @@ class Type:
 
     def __str__(self) -> str:
         element = element_of(self)
-        if element is not None:
+        if element is not None and self.name not in VECTORS:
             return f"{element}[]"
         if self.length is not None:
             return f"{self.name}({self.length})"
@@ -107,7 +109,14 @@ def array_of(element: Type) -> Type:
 
 def element_of(kind: Type) -> Type | None:
     """None: it is no array."""
-    return replace(kind, name=kind.name[:-2]) if kind.name.endswith("[]") else None
+    if kind.name.endswith("[]"):
+        return replace(kind, name=kind.name[:-2])
+    found = VECTORS.get(kind.name)
+    return None if found is None else Type(found)
+
+
+def first_subscript(array: Type) -> int:
+    return 0 if array.name in VECTORS else 1
 
 
 def parse_type(text: str) -> Type:

@@ -15,13 +15,14 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Index, OnChange
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX
 from leasehold.schema.states import READABLE
-from leasehold.schema.types import Type
+from leasehold.schema.types import VECTORS, Type
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
 from leasehold.sql.catalog_information import information_rows
 from leasehold.sql.catalog_names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
 from leasehold.sql.catalog_system import is_view, system_rows
+from leasehold.sql.system_types import REGISTERED
 
 Row = Mapping[str, Any]
 
@@ -33,6 +34,12 @@ _CATEGORIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
     "interval": "T",
     "void": "P",
+    **dict.fromkeys(REGISTERED, "N"),
+    **dict.fromkeys(VECTORS, "A"),
+}
+_ELEMENTS: Final = {
+    "name": NUMBERS['"char"'].oid,
+    **{vector: NUMBERS[element].oid for vector, element in VECTORS.items()},
 }
 _PREFERRED: Final = frozenset(
     {"boolean", "text", "oid", "double precision", "timestamptz", "interval"}
@@ -118,7 +125,7 @@ class SystemCatalog:
         found = self._definitions.get(oid)
         if found is None or pretty or not found.startswith("CHECK"):
             return found
-        return found.replace("(", "((", 1) + ")"
+        return f"CHECK ({text.parenthesized(found[7:-1])})"
 
     def user_name(self, oid: int) -> str:
         return self.user if oid == oids.OWNER else f"unknown (OID={oid})"
@@ -386,7 +393,7 @@ class SystemCatalog:
                 "typispreferred": int(name in _PREFERRED),
                 "typarray": numbers.array_oid,
                 "typcollation": collation,
-                "typelem": NUMBERS['"char"'].oid if name == "name" else 0,
+                "typelem": _ELEMENTS.get(name, 0),
                 "typinput": f"{called}in",
                 "typoutput": f"{called}out",
             }

@@ -1,7 +1,7 @@
 """Relations that describe the database, in the shape that PostgreSQL 15 gives them.
 
 `name type`, with a ? where NULL may stand. Types that nobody here has are the nearest that is:
-text for regproc and pg_node_tree, an array for int2vector and oidvector.
+text for regproc (where something stands) and pg_node_tree.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ _CATALOG: Final[Mapping[str, str]] = {
     """,
     "pg_index": """
         indexrelid oid, indrelid oid, indnatts smallint, indnkeyatts smallint, indisunique
-        boolean, indnullsnotdistinct boolean, indisprimary boolean, indisexclusion boolean,
-        indimmediate boolean, indisclustered boolean, indisvalid boolean, indcheckxmin
-        boolean, indisready boolean, indislive boolean, indisreplident boolean, indkey
-        smallint[], indcollation oid[], indclass oid[], indoption smallint[], indexprs text?,
-        indpred text?
+        boolean, indnullsnotdistinct boolean, indisprimary boolean, indisexclusion
+        boolean, indimmediate boolean, indisclustered boolean, indisvalid boolean,
+        indcheckxmin boolean, indisready boolean, indislive boolean, indisreplident
+        boolean, indkey int2vector, indcollation oidvector, indclass oidvector, indoption
+        int2vector, indexprs text?, indpred text?
     """,
     "pg_constraint": """
         oid oid, conname name, connamespace oid, contype "char", condeferrable boolean,
@@ -137,14 +137,14 @@ _CATALOG: Final[Mapping[str, str]] = {
     """,
     "pg_statistic_ext": """
         oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget
-        integer, stxkeys smallint[], stxkind "char"[], stxexprs text?
+        integer, stxkeys int2vector, stxkind "char"[], stxexprs text?
     """,
     "pg_publication": """
         oid oid, pubname name, pubowner oid, puballtables boolean, pubinsert boolean,
         pubupdate boolean, pubdelete boolean, pubtruncate boolean, pubviaroot boolean
     """,
     "pg_publication_rel": """
-        oid oid, prpubid oid, prrelid oid, prqual text?, prattrs smallint[]?
+        oid oid, prpubid oid, prrelid oid, prqual text?, prattrs int2vector?
     """,
     "pg_publication_namespace": """
         oid oid, pnpubid oid, pnnspid oid
@@ -153,7 +153,7 @@ _CATALOG: Final[Mapping[str, str]] = {
         oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype smallint,
         tgenabled "char", tgisinternal boolean, tgconstrrelid oid, tgconstrindid oid,
         tgconstraint oid, tgdeferrable boolean, tginitdeferred boolean, tgnargs smallint,
-        tgattr smallint[], tgargs bytea, tgqual text?, tgoldtable name?, tgnewtable name?
+        tgattr int2vector, tgargs bytea, tgqual text?, tgoldtable name?, tgnewtable name?
     """,
     "pg_sequence": """
         seqrelid oid, seqtypid oid, seqstart bigint, seqincrement bigint, seqmax bigint,

@@ -11,7 +11,7 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
         precision, prorows double precision, provariadic oid, prosupport text, prokind
         "char", prosecdef boolean, proleakproof boolean, proisstrict boolean, proretset
         boolean, provolatile "char", proparallel "char", pronargs smallint,
-        pronargdefaults smallint, prorettype oid, proargtypes oid[], proallargtypes
+        pronargdefaults smallint, prorettype oid, proargtypes oidvector, proallargtypes
         oid[]?, proargmodes "char"[]?, proargnames text[]?, proargdefaults text?,
         protrftypes oid[]?, prosrc text, probin text?, prosqlbody text?, proconfig
         text[]?, proacl text[]?

@@ -36,6 +36,12 @@ _ALIGNMENTS: Final = {
     **dict.fromkeys((f"{name}[]" for name in ("bigint", "double precision")), "d"),
 }
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
+_ALONE: Final = re.compile(
+    r"""-?[0-9.]+ | case\ .*\ end
+    | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\)) (?:::[\w ]+(?:\([0-9, ]+\))?)?""",
+    re.VERBOSE | re.DOTALL,
+)
+"""A constant, a column, a call, any of them with a cast; CASE."""
 _BARE: Final = frozenset({"smallint", "integer", "boolean"})
 _RESERVED: Final = frozenset(
     {
@@ -125,7 +131,9 @@ def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: boo
     if index.included:
         text += f" INCLUDE ({', '.join(_names(table, index.included))})"
     if index.predicate:
-        text += f" WHERE {index.predicate}" if pretty else f" WHERE ({index.predicate})"
+        text += (
+            f" WHERE {index.predicate}" if pretty else f" WHERE {parenthesized(index.predicate)}"
+        )
     return text
 
 
@@ -159,6 +167,11 @@ def index_names(table: Descriptor, index: Index | None) -> list[str]:
             name = f"{stem}{more}"
         names.append(name)
     return names
+
+
+def parenthesized(expression: str) -> str:
+    """As PostgreSQL shows an expression by itself: operators in parentheses."""
+    return expression if _ALONE.fullmatch(expression) else f"({expression})"
 
 
 def _function_of(expression: str) -> str:

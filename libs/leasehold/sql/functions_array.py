@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from leasehold.model.errors import NullNotAllowed, WrongType
 from leasehold.schema.array_value import elements_of, stored_form
-from leasehold.schema.types import Type, array_of, element_of, sort_key_of
+from leasehold.schema.types import Type, array_of, element_of, first_subscript, sort_key_of
 from leasehold.sql.comparisons import SIGNS, comparison
 from leasehold.sql.function import BOOLEAN, BYTEA, INTEGER, TEXT, Function, is_text
 from leasehold.sql.functions_text import bounded
@@ -74,19 +74,22 @@ def subscript(array: Type) -> Function:
     element = element_of(array)
     assert element is not None, array
 
+    first = first_subscript(array)
+
     def compute(stored: str, place: int) -> Any:
         values = elements_of(stored)
-        return values[place - 1] if 1 <= place <= len(values) else None
+        return values[place - first] if 0 <= place - first < len(values) else None
 
     return Function("subscript", (array, INTEGER), element, compute)
 
 
 @lru_cache(maxsize=256)
 def array_slice(array: Type) -> Function:
-    """a[low:high], from 1."""
+    """a[low:high], both ends among them."""
+    first = first_subscript(array)
 
     def compute(stored: str, low: int, high: int) -> str:
-        return stored_form(elements_of(stored)[max(low, 1) - 1 : max(high, 0)])
+        return stored_form(elements_of(stored)[max(low - first, 0) : max(high - first + 1, 0)])
 
     return Function("slice", (array, INTEGER, INTEGER), array, compute)
 
@@ -109,9 +112,11 @@ def _measure(name: str, compute: Callable[..., Any]) -> Family:
         array = kinds[0]
         assert array is not None
 
+        shift = first_subscript(array) - 1 if name != "array_length" else 0
+
         def measured(stored: str, dimension: int) -> Any:
             values = elements_of(stored)
-            return compute(values) if values and dimension == 1 else None
+            return compute(values) + shift if values and dimension == 1 else None
 
         return Function(name, (array, INTEGER), INTEGER, measured)
 

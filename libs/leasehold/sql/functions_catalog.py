@@ -53,6 +53,11 @@ def _index_column(catalog: SystemCatalog, oid: int, column: int, pretty: int) ->
     return catalog.index_text(oid, column, pretty=bool(pretty))
 
 
+def _expression(_: SystemCatalog, text: str, _relation: int, pretty: int = 0) -> str:
+    """Expressions stand in the catalog as their texts."""
+    return text if pretty else catalog_text.parenthesized(text)
+
+
 def _definition(catalog: SystemCatalog, oid: int, pretty: int = 0) -> str | None:
     return catalog.definition(oid, pretty=bool(pretty))
 
@@ -69,9 +74,8 @@ _DEFINITIONS: Final = (
     _told("pg_get_indexdef", (OID, INTEGER, BOOLEAN), TEXT, _index_column),
     _told("pg_get_constraintdef", (OID,), TEXT, _definition),
     _told("pg_get_constraintdef", (OID, BOOLEAN), TEXT, _definition),
-    # Expressions stand in the catalog as their texts.
-    _told("pg_get_expr", (TEXT, OID), TEXT, lambda _, text, relation: text),
-    _told("pg_get_expr", (TEXT, OID, BOOLEAN), TEXT, lambda _, text, relation, pretty: text),
+    _told("pg_get_expr", (TEXT, OID), TEXT, _expression),
+    _told("pg_get_expr", (TEXT, OID, BOOLEAN), TEXT, _expression),
     _fixed("pg_get_serial_sequence", (TEXT, TEXT), TEXT, None),
     *(
         _fixed(name, (OID, *more), TEXT, None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from leasehold.model.errors import FeatureNotSupported, UnknownObject
+from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import Type
@@ -20,16 +20,22 @@ SCHEMA: Final = "public"
 
 class Caller(NamedTuple):
     """`process`: the number by which a connection is cancelled. `settings`: by name in lower
-    case. `node`: the one that it is on."""
+    case. `change`: sets one, for this transaction alone if it says so; gives its value then. `node`:
+    the one that it is on."""
 
     user: str
     database: str
     process: int
     settings: Mapping[str, str]
+    change: Callable[[str, str | None, bool], str]
     node: NodeSide | None = None
 
 
-NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}))
+def _nobodys(name: str, value: str | None, local: bool) -> str:
+    raise FeatureNotSupported("there is no session here whose settings could be changed")
+
+
+NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}), _nobodys)
 
 
 class CallersMoment(Moment):
@@ -46,6 +52,13 @@ class CallersMoment(Moment):
         made = cls(now_us, seed)
         made.caller, made.system = caller, system
         return made
+
+
+def reseeded(moment: Moment, seed: bytes) -> Moment:
+    """The same moment of the same session, for one more random value."""
+    if isinstance(moment, CallersMoment):
+        return CallersMoment.of(moment.now_us, seed, moment.caller, moment.system)
+    return Moment(moment.now_us, seed)
 
 
 def with_system(
@@ -81,6 +94,16 @@ def _setting(moment: Moment, name: str) -> str:
     return found
 
 
+def _setting_or_null(moment: Moment, name: str, missing: int) -> str | None:
+    return _caller(moment).settings.get(name.lower()) if missing else _setting(moment, name)
+
+
+def _change(moment: Moment, name: str | None, value: str | None, local: int | None) -> str:
+    if name is None:
+        raise NullNotAllowed("SET requires parameter name")
+    return _caller(moment).change(name, value, bool(local))
+
+
 _USERS: Final = ("current_user", "session_user", "user", "current_role")
 
 FUNCTIONS: Final = (
@@ -96,4 +119,10 @@ FUNCTIONS: Final = (
     # Nothing takes advisory locks, so none is left to be given back.
     _told("pg_advisory_unlock_all", Type("void"), lambda _: ""),
     Function("current_setting", (TEXT,), TEXT, _setting, volatility="stable"),
+    Function(
+        "current_setting", (TEXT, BOOLEAN), TEXT, _setting_or_null, strict=True, volatility="stable"
+    ),
+    Function(
+        "set_config", (TEXT, TEXT, BOOLEAN), TEXT, _change, strict=False, volatility="volatile"
+    ),
 )

@@ -11,7 +11,7 @@ from typing import Any, Final
 from leasehold.model.errors import InvalidArgument, RequestTooLarge
 from leasehold.schema.array_value import ELEMENTS_MAX, elements_of, stored_form
 from leasehold.schema.json_value import kind_of, text_of, value_of
-from leasehold.schema.types import Type, array_of, element_of
+from leasehold.schema.types import Type, array_of, element_of, first_subscript
 from leasehold.sql import functions_regular
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, JSONB, TEXT, Function, unchanged
 from leasehold.sql.functions_array import TEXTS, split_text
@@ -32,9 +32,11 @@ def _subscripts(kinds: Sequence[Type | None]) -> Function | None:
     if kind is None or element_of(kind) is None:
         return None
 
+    first = first_subscript(kind)
+
     def compute(stored: str, dimension: int, backwards: int = 0) -> str:
         count = len(elements_of(stored)) if dimension == 1 else 0
-        places = range(1, count + 1)
+        places = range(first, first + count)
         return stored_form(list(reversed(places) if backwards else places))
 
     arguments = (kind, INTEGER, BOOLEAN)[: len(kinds)]

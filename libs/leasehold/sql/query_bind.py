@@ -16,7 +16,7 @@ from leasehold.model.errors import (
     WindowingError,
     WrongType,
 )
-from leasehold.schema.types import Type, array_of, element_of, parse_type
+from leasehold.schema.types import VECTORS, Type, array_of, element_of, parse_type
 from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalogue import SET_NAMES, function_for
@@ -621,7 +621,7 @@ def type_of(name: tree.TypeName) -> Type:
     text = name.name
     if text == "interval" and not name.modifiers:
         return Type("interval")  # of expressions, never of a column
-    if text in SYSTEM_TYPES and not name.modifiers:
+    if (text in SYSTEM_TYPES or text in VECTORS) and not name.modifiers:
         return Type(text)
     if name.modifiers:
         text += f"({','.join(map(str, name.modifiers))})"

@@ -73,17 +73,18 @@ def relations_in(node: Any) -> frozenset[int]:
 def has_aggregate(node: Bound) -> bool:
     """Is there one of this level, a window function not counted?"""
     return any(
-        isinstance(found, Aggregate) and found.over is None for found in walk(node, _own_level)
+        isinstance(found, Aggregate) and found.over is None for found in walk(node, own_level)
     )
 
 
 def has_window(node: Bound) -> bool:
     return any(
-        isinstance(found, Aggregate) and found.over is not None for found in walk(node, _own_level)
+        isinstance(found, Aggregate) and found.over is not None for found in walk(node, own_level)
     )
 
 
-def _own_level(node: Any) -> bool:
+def own_level(node: Any) -> bool:
+    """What `walk` enters to leave queries inside out."""
     return not isinstance(node, query_bound.BoundQuery)
 
 

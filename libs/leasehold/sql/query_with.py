@@ -28,7 +28,7 @@ from leasehold.sql.query_bound import (
 from leasehold.sql.query_order import check_grouped
 from leasehold.sql.query_scope import KnownCte, Scope
 from leasehold.sql.query_typing import bare, common_type
-from leasehold.sql.query_walk import walk
+from leasehold.sql.query_walk import own_level, walk
 
 if TYPE_CHECKING:
     from leasehold.sql.query_binder import Binder
@@ -125,7 +125,7 @@ class Ctes:
             )
         if not any(n is mentions[0] for n in _plain_sources(body.source)):
             refuse("within a subquery or an outer join")
-        if body.aggregated or any(isinstance(n, Aggregate) for n in walk(body)):
+        if body.aggregated or any(isinstance(n, Aggregate) for n in walk(body, own_level)):
             raise InvalidRecursion(
                 "aggregate functions are not allowed in a recursive query's recursive term",
                 position=cte.at,

@@ -211,6 +211,8 @@ _TABLE: Final = (
     Setting("bytea_output", "hex", _one_of("hex", why="it is hex")),
     Setting("client_min_messages", "notice", _one_of("notice", "warning", "error")),
     Setting("jit", "off", _switch),  # planners of their own have nothing to switch
+    Setting("default_table_access_method", "heap", _one_of("heap", why="all tables are alike")),
+    Setting("default_tablespace", "", _one_of("", why="there are no tablespaces")),
     Setting("synchronous_commit", "on", _one_of("on", why="an answered commit is on every node")),
     Setting("leasehold.isolation", "read committed", _OWN_ISOLATION),
     Setting("leasehold.as_of", "", _as_of),

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any, Final
 
 from leasehold.model.errors import InvalidArgument, InvalidText, OutOfRange
+from leasehold.schema.array_value import elements_of, stored_form
 from leasehold.schema.interval import text_of as interval_text
 from leasehold.schema.moments import date_of, utc_of
 from leasehold.schema.numeric import text_of as numeric_text
-from leasehold.schema.types import INTEGER_BITS, Type, element_of, to_storage
+from leasehold.schema.types import INTEGER_BITS, VECTORS, Type, element_of, to_storage
 from leasehold.sql.array_text import array_of_text, text_of_array
 from leasehold.sql.moment_text import date_of_text, timestamp_of_text
 from leasehold.sql.shortest import shortest
@@ -62,6 +63,8 @@ def from_text(kind: Type, text: str) -> Any:
     if name == "uuid":
         return _uuid(kind, text)
     element = element_of(kind)
+    if element is not None and name in VECTORS:
+        return stored_form([from_text(element, part) for part in text.split()])
     if element is not None:
         return array_of_text(text, partial(from_text, element))
     assert name == "bytea", kind
@@ -145,6 +148,8 @@ def to_text(kind: Type, value: Any) -> str:
         case "interval":
             return interval_text(value)
     element = element_of(kind)
+    if element is not None and kind.name in VECTORS:
+        return " ".join(map(str, elements_of(value)))
     if element is not None:
         return text_of_array(value, partial(shown_text, element))
     return str(value)
