@@ -19,6 +19,7 @@ _INTERNAL: Final = {
     "character varying": "varchar",
     "character": "bpchar",
     "char": "bpchar",
+    '"char"': "char",
     "decimal": "numeric",
     "dec": "numeric",
     "timestamp with time zone": "timestamptz",

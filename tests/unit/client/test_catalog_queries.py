@@ -141,7 +141,7 @@ def test_a_join_finds_by_number_and_not_by_going_through(client: SqlClient) -> N
         ("pg_get_indexdef('legs'::regclass)", None),
         (
             "(select pg_get_constraintdef(oid) from pg_constraint where conname = 'positive')",
-            "CHECK (seats >= 0)",
+            "CHECK ((seats >= 0))",
         ),
         ("pg_table_is_visible('legs'::regclass)", 1),
         ("pg_table_is_visible('information_schema.columns'::regclass)", 0),
@@ -157,6 +157,11 @@ def test_a_join_finds_by_number_and_not_by_going_through(client: SqlClient) -> N
         ("has_schema_privilege('public', 'usage')", 1),
         ("pg_size_pretty(10240::bigint)", "10 kB"),
         ("pg_size_pretty(pg_table_size('legs'))", None),
+        ("pg_get_expr('a > 1', 0)", "(a > 1)"),
+        ("pg_get_expr('a > 1', 0, true)", "a > 1"),
+        ("pg_get_expr('lower(a)', 0)", "lower(a)"),
+        ("pg_get_expr('''x''::text', 0)", "'x'::text"),
+        ("current_setting('nobody.s', true)", None),
         ("json_build_object('a', 1, 'b', null)", '{"a" : 1, "b" : null}'),
     ],
 )
@@ -177,6 +182,37 @@ def test_functions_tell_of_the_catalog(client: SqlClient, expression: str, value
 )
 def test_functions_refuse_what_is_not_there(client: SqlClient, expression: str, code: str) -> None:
     assert client.code(f"select {expression}") == code
+
+
+def test_a_setting_is_changed_by_a_query(client: SqlClient) -> None:
+    assert client.ask("select set_config('application_name', 'a', false)") == [("a",)]
+    assert client.ask("show application_name") == [("a",)]
+    client.ask("begin")
+    assert client.ask("select set_config('application_name', 'b', true)") == [("b",)]
+    client.ask("rollback")
+    assert client.ask("select current_setting('application_name')") == [("a",)]
+    assert client.code("select set_config('nobody', 'b', true)") == "42704"
+    assert client.code("select set_config('transaction_isolation', 'x', true)") == "0A000"
+
+
+def test_columns_of_indexes_are_found_by_their_place(client: SqlClient) -> None:
+    text = (
+        "select c.relname, a.attname, k.ord from (select indexrelid, indrelid, unnest(indkey) as n,"
+        " generate_subscripts(indkey, 1) as ord from pg_index) k"
+        " join pg_attribute a on a.attrelid = k.indrelid and a.attnum = k.n"
+        " join pg_class c on c.oid = k.indexrelid where c.relname = 'one_price' order by k.ord"
+    )
+    assert client.ask(text) == [("one_price", "price", 0), ("one_price", "gate", 1)]
+    text = "select indkey[0], indoption::text from pg_index where indrelid = 'legs'::regclass"
+    assert sorted(client.ask(text)) == [(1, "0"), (2, "0")]
+
+
+def test_an_aggregate_inside_a_query_of_a_recursive_term(client: SqlClient) -> None:
+    text = (
+        "with recursive w(n, m) as (select 1, 0::bigint union all select n + 1, (select count(*)"
+        " from pg_am) from w where n < 3) select * from w"
+    )
+    assert client.ask(text) == [(1, 0), (2, 2), (3, 2)]
 
 
 def test_a_parameter_of_a_registered_type_comes_as_its_name(client: SqlClient) -> None:
@@ -212,6 +248,13 @@ def test_a_parameter_of_a_registered_type_comes_as_its_name(client: SqlClient) -
         ("(-1)::oid", 4294967295),
         ("4294967295::oid::int", -1),
         ("'r'::\"char\"", "r"),
+        ("'3 1'::int2vector::text", "3 1"),
+        ("('3 1'::int2vector)[0]", 3),
+        ("array_to_string('3 1'::int2vector, ',')", "3,1"),
+        ("array_upper('3 1'::int2vector, 1)", 1),
+        ("1 = any('3 1'::int2vector)", 1),
+        ("'3 1'::int2vector::int2[]::text", "{3,1}"),
+        ("array(select generate_subscripts('3 1'::int2vector, 1))::text", "{0,1}"),
         ("'relname'::\"char\"", "r"),
         ("repeat('x', 70)::name", "x" * 63),
         ("'a'::name = 'a'::text", 1),
