@@ -148,12 +148,13 @@ def _referential_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     keys = {entry.rests_on: entry.name for entry in catalog.constraints if entry.kind in "pu"}
     for entry in catalog.constraints:
         if entry.kind == "f":
+            on_update, on_delete = entry.actions
             yield {
                 **_in_schema("constraint", catalog, entry.name),
                 **_in_schema("unique_constraint", catalog, keys.get(entry.rests_on, "")),
                 "match_option": "NONE",
-                "update_rule": "NO ACTION",
-                "delete_rule": "NO ACTION",
+                "update_rule": on_update.upper(),
+                "delete_rule": on_delete.upper(),
             }
 
 

@@ -20,8 +20,8 @@ SCHEMA: Final = "public"
 
 class Caller(NamedTuple):
     """`process`: the number by which a connection is cancelled. `settings`: by name in lower
-    case. `change`: sets one, for this transaction alone if it says so; gives its value then. `node`:
-    the one that it is on."""
+    case. `change`: sets one, for this transaction alone if it says so; gives its value then.
+    `node`: the one that it is on."""
 
     user: str
     database: str
