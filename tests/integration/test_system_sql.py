@@ -18,9 +18,9 @@ import psycopg
 import pytest
 
 from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer, connect_async
 from leasehold import connect as connect_embedded
-from leasehold import connect_async
-from tests.integration.system_cluster import running, settings_of
+from tests.integration.system_cluster import command, running, settings_of, until
 
 NODES = ("m1", "r1", "r2", "changefeed")
 
@@ -32,6 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 ADDED = 15
+LONG = "SELECT count(*) FROM generate_series(1, 3000000) a, generate_series(1, 9000) b"
 
 
 def environment(cluster: LocalCluster, place: int) -> dict[str, str]:
@@ -179,9 +180,8 @@ def test_one_on_an_event_loop_does_not_either(cluster: LocalCluster) -> None:
 
     async def give_up() -> None:
         async with connect_async(settings, autocommit=True) as connection:
-            long = "SELECT count(*) FROM generate_series(1, 3000000) a, generate_series(1, 9000) b"
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(connection.execute(long), 0.2)
+                await asyncio.wait_for(connection.execute(LONG), 0.2)
 
     async def main() -> tuple[object, ...] | None:
         await asyncio.gather(add(5), add(5), give_up())
@@ -192,6 +192,69 @@ def test_one_on_an_event_loop_does_not_either(cluster: LocalCluster) -> None:
     psql(cluster, 1, "UPDATE seats SET free = 0 WHERE flight = 3")
     assert asyncio.run(main()) == (10,)
     assert set(threading.enumerate()) == before
+
+
+def test_what_a_node_tells_in_sql_and_does(cluster: LocalCluster) -> None:
+    """The same as the command says, from the same report; a session and a job are cancelled."""
+    with connect(cluster, 0) as holder, connect(cluster, 1) as client:
+        client.autocommit = True
+
+        def ask(text: str) -> list[tuple[object, ...]]:
+            return client.execute(text).fetchall()
+
+        assert ask("SELECT node FROM leasehold.nodes WHERE role = 'master'") == [("m1",)]
+        said = command(cluster, "jobs", "--json").json
+        told = ask("SELECT job, status, sql FROM leasehold.jobs ORDER BY job")
+        assert told == [(job["job"], job["status"], job["sql"]) for job in said]
+        holder.execute("SELECT * FROM seats LIMIT 1")
+        holder.execute("SELECT 1")
+        mine = holder.execute("SELECT pid, pinned ->> 'seats' FROM leasehold.transactions")
+        versions = "SELECT version FROM leasehold.versions WHERE is_newest AND table_name = 'seats'"
+        assert mine.fetchall() == [(holder.info.backend_pid, str(ask(versions)[0][0]))]
+        client.execute("SET leasehold.wait_for_jobs = off")
+        client.execute("ALTER TABLE seats ADD COLUMN gone text")
+        ((job,),) = ask("SELECT max(job) FROM leasehold.jobs")
+        assert ask(f"SELECT leasehold.cancel_job({job})") == [(True,)]
+        agents = "SELECT agent FROM leasehold.leases WHERE is_old AND table_name = 'seats'"
+        until(lambda: ask(agents) == [("r1",)], "the lease of the transaction on r1")
+        holder.rollback()
+        status = f"SELECT status FROM leasehold.jobs WHERE job = {job}"
+        until(lambda: ask(status) == [("cancelled",)], "the job to be cancelled")
+        for function, sqlstate in (
+            ("pg_cancel_backend", "57014"),
+            ("pg_terminate_backend", "57P01"),
+        ):
+            with connect(cluster, 1) as other, ThreadPoolExecutor(1) as pool:
+                running = pool.submit(sqlstate_of, other, LONG)
+                steer = f"SELECT {function}({other.info.backend_pid})"
+                assert ask(steer) == [(True,)]
+                while not running.done():  # again, as it may not have begun
+                    ask(steer)
+                assert running.result() == sqlstate
+        with ChangeProducer(settings_of(cluster, "producer")) as changes:
+            request = {"table": "nope", "op": "delete", "key": {"id": 1}}
+            assert not changes.submit(request).result(60).lsn
+        letters = "SELECT sqlstate, request ->> 'table' FROM leasehold.dead_letter"
+        until(lambda: ask(letters) == [("42P01", "nope")], "the dead letter")
+        named = "SELECT value FROM leasehold.settings WHERE name = 'LEASEHOLD_NODE'"
+        assert ask(named) == [("r2",)]
+
+
+def sqlstate_of(connection: psycopg.Connection[tuple[object, ...]], text: str) -> str | None:
+    try:
+        connection.execute(text)
+    except psycopg.Error as error:
+        return error.sqlstate
+    return ""
+
+
+def test_the_command_asks_and_tells(cluster: LocalCluster) -> None:
+    port = str(cluster.ports.sql[1])
+    said = command(cluster, "sql", "-p", port, "--json", "-c", "SELECT count(*) AS c FROM seats")
+    assert (said.code, list(said.json)) == (0, ["c"])
+    said = command(cluster, "sql", "-p", port, "-c", "SELECT nope FROM seats")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.splitlines()[1:] == ["line 1: SELECT nope FROM seats", " " * 15 + "^"]
 
 
 def test_a_replicant_that_stops_says_so_and_gives_its_leases_back(cluster: LocalCluster) -> None:

@@ -192,6 +192,10 @@ def test_what_is_away_is_a_sentence(
     monkeypatch.setattr(DevNode, "cluster", away)
     with pytest.raises(BusUnavailable, match="Kafka at"):
         client.ask("select * from leasehold.nodes")
+    seen = ClusterView(unreachable={"ledger": "Redis at x can't be reached"})
+    monkeypatch.setattr(DevNode, "cluster", lambda _: seen)
+    assert client.code("select * from leasehold.leases") == "58030"
+    assert client.ask("select * from leasehold.nodes") == []
     monkeypatch.undo()
     with database.held():
         database.cluster.ledger.reachable = False
