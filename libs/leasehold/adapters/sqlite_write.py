@@ -18,7 +18,6 @@ import apsw
 from leasehold.adapters.sqlite_query import NO_LIMITS, Limits, emitted_rows
 from leasehold.model.errors import (
     DuplicateKey,
-    FeatureNotSupported,
     NotNullViolation,
     RequestTooLarge,
     TooManyRows,
@@ -36,7 +35,8 @@ WRITES_MAX: Final = 250_000
 
 @dataclass(frozen=True, slots=True)
 class RowWrite:
-    """`before` None: an insert; `after` None: a delete. Images hold public columns, storage values.
+    """`before` None: an insert; `after` None: a delete; else it may have another key than `key`.
+    Images hold public columns, storage values.
     `genids`: those of the row that was found, None for an insert and for a row that this
     transaction has written before. `given`: the columns that an update sets."""
 
@@ -137,18 +137,8 @@ class Writing:
         self._add(RowWrite(key, before, after, genids, given), after, extra)
 
     def _updated(self, before: Image, values: Mapping[Any, Any]) -> Image:
-        descriptor = self._descriptor
-        after = dict(before)
-        for column, value in values.items():
-            after[column.element_id] = value
-            moved = column.element_id in descriptor.primary_key
-            if moved and value != before.get(column.element_id):
-                raise FeatureNotSupported(
-                    f"column {column.name!r} belongs to the primary key: an UPDATE can't change it;"
-                    " DELETE the row and INSERT it anew",
-                    column=column.name,
-                )
-        return self._checked(before, after)
+        given = {column.element_id: value for column, value in values.items()}
+        return self._checked(before, {**before, **given})
 
     def _checked(self, before: Image | None, image: dict[int, Any]) -> Image:
         """With generated columns, without NULLs. Raises NotNullViolation."""

@@ -183,8 +183,7 @@ class SqlTransaction:
         mark = self._writes.mark() if len(written.writes) > 1 else None
         try:
             with self._reads.within(snapshot):
-                for each in written.writes:
-                    apply(self._writes, descriptor, each)
+                apply(self._writes, descriptor, written.writes)
         except BaseException:
             if mark is not None:
                 self._writes.back_to(mark)

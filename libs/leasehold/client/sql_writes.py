@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.clock import random_bytes, unix_us
@@ -11,6 +11,7 @@ from leasehold.adapters.sqlite_write import RowWrite, Writing, own_rows
 from leasehold.client.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
 from leasehold.client.sql_reads import gather, gather_sought, planned
 from leasehold.model.ports import Row
+from leasehold.model.records import Key
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import from_storage
@@ -65,8 +66,7 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
         if isolation.verifies_reads:
             gather_sought(writes.so_far, target, written.sought)
         with reads.within(snapshot):
-            for write in written.writes:
-                apply(writes, target, write)
+            apply(writes, target, written.writes)
     return Executed(written.count, python_rows(prepared, written.rows), names)
 
 
@@ -79,25 +79,37 @@ def tables_read(plan: Prepared) -> frozenset[int]:
     return frozenset(descriptor.table_id for descriptor in plan.tables.values())
 
 
-def apply(writes: WriteSet, descriptor: Descriptor, write: RowWrite) -> None:
-    """What a statement does to one row becomes an operation. Raises what the write set raises."""
-    key = tuple(
-        from_storage(column.type, value)
-        for column, value in zip(descriptor.key_columns, write.key, strict=True)
-    )
-    if write.before is not None and write.genids is not None:
-        writes.saw(descriptor, write.key, Row(write.before, write.genids, 0))
-    values = {
-        column.name: from_storage(column.type, (write.after or {}).get(column.element_id))
-        for column in descriptor.by_name.values()
-        if column.element_id in write.given and column.element_id not in descriptor.primary_key
-    }
-    if write.before is None:
-        writes.insert(descriptor.name, key, values)
-        return
-    there = (
-        writes.delete(descriptor.name, key)
-        if write.after is None
-        else writes.update(descriptor.name, key, values)
-    )
-    assert there, "the statement has found it in the same snapshot"
+def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) -> None:
+    """What a statement does to rows becomes operations. Raises what the write set raises."""
+    moving: list[tuple[Key, dict[str, Any]]] = []
+    for write in rows:
+        key = tuple(
+            from_storage(column.type, value)
+            for column, value in zip(descriptor.key_columns, write.key, strict=True)
+        )
+        if write.before is not None and write.genids is not None:
+            writes.saw(descriptor, write.key, Row(write.before, write.genids, 0))
+        after = write.after or {}
+        moves = write.before is not None and any(
+            e in write.given and after.get(e) != value
+            for e, value in zip(descriptor.primary_key, write.key, strict=True)
+        )
+        values = {
+            column.name: from_storage(column.type, after.get(column.element_id))
+            for column in descriptor.by_name.values()
+            if column.element_id in write.given
+            and (moves or column.element_id not in descriptor.primary_key)
+        }
+        there = True
+        if write.before is None:
+            writes.insert(descriptor.name, key, values)
+        elif write.after is None:
+            there = writes.delete(descriptor.name, key)
+        elif moves:
+            moving.append((key, values))
+        else:
+            there = writes.update(descriptor.name, key, values)
+        assert there, "the statement has found it in the same snapshot"
+    if moving:
+        there = writes.update_together(descriptor.name, moving)
+        assert there, "the statement has found them in the same snapshot"

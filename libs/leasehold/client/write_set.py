@@ -55,6 +55,17 @@ class Mark(NamedTuple):
     emptied: Mapping[int, Descriptor]
 
 
+class _Updated(NamedTuple):
+    """An update of the row `name`, which is the row `to` then, as `after` shows it."""
+
+    descriptor: Descriptor
+    name: tuple[int, Key]
+    to: tuple[int, Key]
+    values: Mapping[str, Any]
+    expect: Expected | None
+    after: dict[str, Any]
+
+
 class WriteSet:
     """Handed to the function that `Replica.transact` runs; lives as long as one run of it.
 
@@ -198,21 +209,54 @@ class WriteSet:
         name = (descriptor.table_id, stored)
         there = self._own[name] is not None if self._shows_own(name) else row is not None
         if there:
-            raise DuplicateKey(
-                f"duplicate key in table {table!r}: {stored!r} exists",
-                table=table,
-                key=list(stored),
-            )
+            raise _exists(table, stored)
         binding(descriptor).values(values, None)
         self._add(OperationKind.INSERT, descriptor, stored, values, None)
         self._own[name] = self._inserted(descriptor, stored, values)
 
     def update(self, table: str, key: Any, values: Mapping[str, Any]) -> bool:
-        """Change columns; False when there is no such row. What was computed from a row that was
-        read here is never written over a newer one."""
+        """Change columns, those of the primary key, too; False when there is no such row. What was
+        computed from a row that was read here is never written over a newer one. Raises
+        DuplicateKey for a key that another row has."""
+        return self.update_together(table, [(key, values)])
+
+    def update_together(self, table: str, updates: Sequence[tuple[Any, Mapping[str, Any]]]) -> bool:
+        """Several rows, (key, values) each; one may take the key of another that leaves it. False
+        when one of them is not there: nothing is changed then."""
+        found = [self._updated(table, key, values) for key, values in updates]
+        if None in found:
+            return False
+        changed = [each for each in found if each is not None]
+        left = {each.name for each in changed if each.to != each.name}
+        landed: set[tuple[int, Key]] = set()
+        for each in changed:
+            if each.to != each.name:
+                if each.to in landed or (each.to not in left and self._is_there(table, each)):
+                    raise _exists(table, each.to[1])
+                landed.add(each.to)
+        for each in changed:
+            kind, (_, key) = OperationKind.UPDATE, each.name
+            self._add(kind, each.descriptor, key, each.values, each.expect)
+            if each.name not in landed:
+                self._own[each.name] = None
+        for each in changed:
+            self._own[each.to] = each.after
+        return True
+
+    def _updated(self, table: str, key: Any, values: Mapping[str, Any]) -> _Updated | None:
+        """None: there is no such row."""
         descriptor, stored, row = self._row(table, key)
         name = (descriptor.table_id, stored)
-        changed = [descriptor.column(column).element_id for column in values]
+        if any(isinstance(value, Expression) for value in values.values()):
+            raise MalformedRequest(
+                "compute the value from the row that `get` gave; expressions are for requests"
+            )
+        bound = binding(descriptor)
+        given = bound.values(values, None, keys=True)
+        to = tuple(given.get(e, v) for e, v in zip(descriptor.primary_key, stored, strict=True))
+        moves = to != stored
+        if moves:
+            bound.check_key(dict(zip(descriptor.primary_key, to, strict=True)))
         expect: Expected | None = None
         if self._shows_own(name):
             before = self._own[name]
@@ -222,17 +266,22 @@ class WriteSet:
             if before is not None:
                 self._check_own(table, name)
             if before is not None and name not in self._own:
-                expect = self._expected(name, descriptor, descriptor.changed_with(changed))
+                concerned = descriptor.public_ids if moves else descriptor.changed_with(given)
+                expect = self._expected(name, descriptor, concerned)
         if before is None:
-            return False
-        if any(isinstance(value, Expression) for value in values.values()):
-            raise MalformedRequest(
-                "compute the value from the row that `get` gave; expressions are for requests"
-            )
-        binding(descriptor).values(values, None)
-        self._add(OperationKind.UPDATE, descriptor, stored, values, expect)
-        self._own[name] = _with_generated(descriptor, {**before, **values})
-        return True
+            return None
+        after = _with_generated(descriptor, {**before, **values})
+        return _Updated(descriptor, name, (name[0], to), values, expect, after)
+
+    def _is_there(self, table: str, updated: _Updated) -> bool:
+        """Has a row the key that the updated one comes under?"""
+        columns = updated.descriptor.key_columns
+        _, key = updated.to
+        outside = tuple(from_storage(c.type, v) for c, v in zip(columns, key, strict=True))
+        _, _, row = self._row(table, outside)
+        if self._shows_own(updated.to):
+            return self._own[updated.to] is not None
+        return row is not None
 
     def delete(self, table: str, key: Any) -> bool:
         """False when there is no such row."""
@@ -414,6 +463,12 @@ class WriteSet:
             if not column.hidden:
                 row[column.name] = from_storage(column.type, value)
         return _with_generated(descriptor, row)
+
+
+def _exists(table: str, key: Key) -> DuplicateKey:
+    return DuplicateKey(
+        f"duplicate key in table {table!r}: {key!r} exists", table=table, key=list(key)
+    )
 
 
 def _tuple_of(values: Any) -> tuple[Any, ...]:
