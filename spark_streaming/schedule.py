@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.job import Job
 
 
 class RunId(NamedTuple):
@@ -34,10 +34,7 @@ class Decision(NamedTuple):
 
 def wanted_run(job: Job) -> RunId | None:
     """The run that this job needs now, if any. A run whose end is decided needs nothing."""
-    if job.status is not Status.RUNNING or job.chunks_ended:
-        return None
-    work = {Phase.BACKFILLING: job.current.fills, Phase.VALIDATING: job.current.validates}
-    return RunId(job.job_id, job.run) if work.get(job.phase) else None
+    return RunId(job.job_id, job.run) if job.awaits_run else None
 
 
 def decide(

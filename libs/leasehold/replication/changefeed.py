@@ -79,7 +79,10 @@ Publication: TypeAlias = RowPublication | TruncationPublication | FeedPublicatio
 
 
 class Step(NamedTuple):
-    """`urgent`: a step of a schema change waits for what is published here."""
+    """`urgent`: a step of a schema change waits for what is published here, and only there: a run
+    over the rows begins with its job's event. Agents hear of versions, and who waits for a job of
+    its end, from the master at once (`notices`); a transaction of its own for each of those records
+    costs the broker more than all else of a step."""
 
     publications: tuple[Publication, ...]
     urgent: bool
@@ -155,18 +158,16 @@ class Changefeed:
         changed: dict[int, None] = {}
         for write in commit.catalog:
             if isinstance(write, JobWrite):
-                self._jobs[write.job_id] = job_from_wire(write.body)
+                job = self._jobs[write.job_id] = job_from_wire(write.body)
                 changed[write.job_id] = None
-                urgent = True
+                urgent |= job.awaits_run
             elif isinstance(write, ChunkDecided | FindingsDecided) and self._count(write):
                 changed[write.job_id] = None
-                urgent |= isinstance(write, FindingsDecided) or write.end
         for write in commit.catalog:
             if isinstance(write, DescriptorWrite):
                 event = self._version_event(write, commit, lsn)
                 key = version_key(write.table_id)
                 publications.append(FeedPublication(Feed.VERSIONS, key, event))
-                urgent = True
         for job_id in changed:
             state = JobEvent(job_id, lsn, commit.commit_us, self._jobs[job_id].to_wire())
             publications.append(FeedPublication(Feed.JOBS, job_key(job_id), state))

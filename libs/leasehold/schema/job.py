@@ -139,6 +139,14 @@ class Job:
         )
 
     @property
+    def awaits_run(self) -> bool:
+        """Does it wait now for a run over the rows, a backfill's or a validation's?"""
+        if self.status is not Status.RUNNING or self.chunks_ended:
+            return False
+        work = {Phase.BACKFILLING: self.current.fills, Phase.VALIDATING: self.current.validates}
+        return bool(work.get(self.phase))
+
+    @property
     def element_id(self) -> int:
         """The element that is being filled, 0 for none."""
         fills = self.current.fills if self.step < len(self.steps) else ()

@@ -35,7 +35,7 @@ from leasehold.replication.changefeed import (
     RowPublication,
     TruncationPublication,
 )
-from leasehold.schema.job import Status, job_from_wire
+from leasehold.schema.job import Phase, Status, job_from_wire
 from tests.unit.changefeed.made_log import MadeLog, descriptor_body, job
 
 CODEC = MessagePackCodec()
@@ -278,13 +278,19 @@ def test_only_dead_letters_go_to_the_dead_letter_topic(disposition: Disposition)
         assert getattr(publication.record, field) == getattr(refusal, field), field
 
 
-def test_only_what_a_step_waits_for_is_urgent() -> None:
+def test_only_the_begin_of_a_run_over_the_rows_is_urgent() -> None:
+    """All else that somebody waits for he hears from the master (notices)."""
     log = begun()
     log.write_rows(1, 1, 5)
     log.run_job(3, 1, chunks=2)
+    filling = next(n for n, step in enumerate(job(3, 1, 2).steps) if step.fills)
+    for phase in Phase:
+        now = job(3, 1, 2, step=filling, phase=phase)
+        log.decide((log.commit(catalog=(JobWrite(3, now.to_wire()),)),))
     feed = Changefeed()
     urgent = []
     for offset, (data, record) in enumerate(log.records):
         urgent.append(feed.step(record, offset, CODEC.digest(data)).urgent)
-    #        claim, table, rows, job, version, chunk, last chunk
-    assert urgent == [False, True, False, True, True, False, True]
+    #             claim, table, rows, job, version, chunk, last chunk
+    assert not any(urgent[:7])
+    assert urgent[7:] == [phase is Phase.BACKFILLING for phase in Phase]
