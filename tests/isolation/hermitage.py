@@ -6,15 +6,44 @@ it goes on, and one of the two is refused or replayed at COMMIT.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 from leasehold.model.errors import Refused
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.replayed import RULES as REPLAY_RULES
 from leasehold.transaction.replayed import ReplayRules
-from tests.isolation.session import Row, Session
+from tests.isolation.said import EVERY, Said, added, divides, id_is, is_, to
+from tests.isolation.session import Session
 from tests.simulation.stage import Stage
+
+
+class Told(Protocol):
+    """A session at work on table test, whatever it speaks."""
+
+    def begin(self) -> Told: ...
+    def get(self, key: int, *, selectv: bool = False) -> Any: ...
+    def select(self, where: Said = EVERY, *, selectv: bool = False) -> dict[int, Any]: ...
+    def update(self, change: Said, where: Said = EVERY) -> int: ...
+    def put(self, key: int, value: Any) -> int: ...
+    def insert(self, key: int, value: Any) -> None: ...
+    def delete(self, where: Said) -> int: ...
+    def abort(self) -> None: ...
+    def commit(self) -> object: ...
+
+
+class Stands(Protocol):
+    """Table test with (1, 10) and (2, 20), and sessions at one level on different replicas."""
+
+    def sessions(self, count: int) -> Sequence[Told]:
+        """Begun, one after the other."""
+        ...
+
+    def session(self, node: str) -> Told: ...
+
+    def rows(self) -> dict[int, Any]:
+        """What is committed, on both replicas."""
+        ...
 
 
 class Scene:
@@ -51,7 +80,7 @@ class Scene:
         return seen[0]
 
 
-def committed(session: Session) -> bool:
+def committed(session: Told) -> bool:
     """False where it ends with a serialization failure."""
     try:
         session.commit()
@@ -62,15 +91,7 @@ def committed(session: Session) -> bool:
     return True
 
 
-def is_(value: int) -> Callable[[Row], bool]:
-    return lambda row: bool(row["value"] == value)
-
-
-def divides(number: int) -> Callable[[Row], bool]:
-    return lambda row: row["value"] % number == 0
-
-
-def g0(scene: Scene) -> bool:
+def g0(scene: Stands) -> bool:
     """Write cycles: two transactions write both rows."""
     one, two = scene.sessions(2)
     one.put(1, 11)
@@ -82,7 +103,7 @@ def g0(scene: Scene) -> bool:
     return scene.rows() == ({1: 12, 2: 22} if last else {1: 11, 2: 21})
 
 
-def g1a(scene: Scene) -> bool:
+def g1a(scene: Stands) -> bool:
     """Aborted reads."""
     one, two = scene.sessions(2)
     one.put(1, 101)
@@ -93,7 +114,7 @@ def g1a(scene: Scene) -> bool:
     return first == second == {1: 10, 2: 20}
 
 
-def g1b(scene: Scene) -> bool:
+def g1b(scene: Stands) -> bool:
     """Intermediate reads."""
     one, two = scene.sessions(2)
     one.put(1, 101)
@@ -105,7 +126,7 @@ def g1b(scene: Scene) -> bool:
     return 101 not in (first, second)
 
 
-def g1c(scene: Scene) -> bool:
+def g1c(scene: Stands) -> bool:
     """Circular information flow: each sees what the other wrote."""
     one, two = scene.sessions(2)
     one.put(1, 11)
@@ -116,7 +137,7 @@ def g1c(scene: Scene) -> bool:
     return not (last and seen_by_one == 22 and seen_by_two == 11)
 
 
-def otv(scene: Scene) -> bool:
+def otv(scene: Stands) -> bool:
     """An observed transaction vanishes."""
     one, two = scene.sessions(2)
     one.put(1, 11)
@@ -134,7 +155,7 @@ def otv(scene: Scene) -> bool:
     return second == 19 and (third, fourth) in ((19, 11), (18, 12))
 
 
-def pmp(scene: Scene) -> bool:
+def pmp(scene: Stands) -> bool:
     """Predicate-many-preceders, read."""
     one, two = scene.sessions(2)
     before = one.select(is_(30))
@@ -145,17 +166,17 @@ def pmp(scene: Scene) -> bool:
     return before == after == {}
 
 
-def pmp_write(scene: Scene) -> bool:
+def pmp_write(scene: Stands) -> bool:
     """Predicate-many-preceders, write: rows that another one moves into or out of a DELETE."""
     one, two = scene.sessions(2)
-    one.update(lambda row: row["value"] + 10)
+    one.update(added(10))
     two.delete(is_(20))
     assert committed(one)
     last = committed(two)
     return scene.rows() == ({2: 30} if last else {1: 20, 2: 30})
 
 
-def p4(scene: Scene) -> bool:
+def p4(scene: Stands) -> bool:
     """Lost update: both write what they have computed from the same row."""
     one, two = scene.sessions(2)
     assert one.get(1) == two.get(1) == 10
@@ -165,7 +186,7 @@ def p4(scene: Scene) -> bool:
     return not committed(two)
 
 
-def g_single(scene: Scene) -> bool:
+def g_single(scene: Stands) -> bool:
     """Read skew."""
     one, two = scene.sessions(2)
     first = one.get(1)
@@ -178,18 +199,18 @@ def g_single(scene: Scene) -> bool:
     return (first, second) == (10, 20)
 
 
-def g_single_predicate(scene: Scene) -> bool:
+def g_single_predicate(scene: Stands) -> bool:
     """Read skew, by predicates."""
     one, two = scene.sessions(2)
     assert one.select(divides(5)) == {1: 10, 2: 20}
-    two.update(lambda _: 12, is_(10))
+    two.update(to(12), is_(10))
     assert committed(two)
     after = one.select(divides(3))
     assert committed(one)
     return after == {}
 
 
-def g_single_write(scene: Scene) -> bool:
+def g_single_write(scene: Stands) -> bool:
     """Read skew, then a DELETE by a predicate."""
     one, two = scene.sessions(2)
     assert one.get(1) == 10
@@ -204,7 +225,7 @@ def g_single_write(scene: Scene) -> bool:
     return not last or second != 18
 
 
-def g2_item(scene: Scene) -> bool:
+def g2_item(scene: Stands) -> bool:
     """Write skew: each reads both rows and writes one."""
     one, two = scene.sessions(2)
     assert one.select() == two.select() == {1: 10, 2: 20}
@@ -214,7 +235,7 @@ def g2_item(scene: Scene) -> bool:
     return not committed(two)
 
 
-def g2(scene: Scene) -> bool:
+def g2(scene: Stands) -> bool:
     """Anti-dependency cycle by a predicate: each makes a row that the other has not seen."""
     one, two = scene.sessions(2)
     assert one.select(divides(3)) == two.select(divides(3)) == {}
@@ -224,12 +245,12 @@ def g2(scene: Scene) -> bool:
     return not committed(two)
 
 
-def g2_two_edges(scene: Scene) -> bool:
+def g2_two_edges(scene: Stands) -> bool:
     """Fekete's: a reader sees the second writer's row and not the first one's."""
     (one,) = scene.sessions(1)
     assert one.select() == {1: 10, 2: 20}
     two = scene.session("r2").begin()
-    two.update(lambda row: row["value"] + 5, lambda row: row["id"] == 2)
+    two.update(added(5), id_is(2))
     assert committed(two)
     three = scene.session("r1").begin()
     assert three.select() == {1: 10, 2: 25}
@@ -238,7 +259,7 @@ def g2_two_edges(scene: Scene) -> bool:
     return not committed(one)
 
 
-CASES: Final[dict[str, Callable[[Scene], bool]]] = {
+CASES: Final[dict[str, Callable[[Stands], bool]]] = {
     "G0": g0,
     "G1a": g1a,
     "G1b": g1b,

@@ -118,7 +118,7 @@ class Simulation:
         self.weather = Weather()
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
         self.reference = Reference(self.plan.shape.master.outcomes, self.plan.shape.master.history)
-        self.stores = MemoryStores()
+        self.stores = self._made_stores()
         self.answered_offset = -1  # highest offset of a record of which an answer was given
         self.reads = 0
         self.decoded = 0
@@ -142,6 +142,9 @@ class Simulation:
         self._reader = self._rng("reader")
         self._told: dict[str, int] = {}
         self._goal = 0
+
+    def _made_stores(self) -> MemoryStores:
+        return MemoryStores()
 
     def _rng(self, name: str) -> random.Random:
         return random.Random(f"{self.seed}/{name}")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from leasehold.client.dev import DevDatabase
+from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_session import SqlSession
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Report, Status
 from leasehold.sql.query_plan import Plans
 
 
+class HasNodes(Protocol):
+    def sql_node(self, name: str = ...) -> SqlNode: ...
+
+
 class SqlClient:
     """`tags`: of the last text's statements."""
 
-    def __init__(self, database: DevDatabase, node: str = "r1", **settings: str) -> None:
+    def __init__(self, database: HasNodes, node: str = "r1", **settings: str) -> None:
         self.session = SqlSession(
             database.sql_node(node), Plans(), user="me", process=7, settings=settings
         )

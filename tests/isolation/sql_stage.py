@@ -1,0 +1,188 @@
+"""SQL sessions on the in-memory system, in its virtual time: replicas r1 and r2 keep their rows in
+SQLite, as replicants do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from leasehold.adapters.memory_cluster import MemoryStores
+from leasehold.adapters.memory_node import MemoryNode
+from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.moment import moment_of
+from leasehold.client.pending import Pending
+from leasehold.client.replica_reads import Reads
+from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.replication.node import Node
+from leasehold.schema.job import Job
+from leasehold.schema.moments import AsOf
+from leasehold.transaction.isolation import Isolation
+from tests.isolation.sql_told import Answered, SqlTold
+from tests.simulation.stage import ASKER, Stage
+from tests.unit.client.sql_client import SqlClient
+
+SQL_NODES = ("r1", "r2")
+
+
+class _Stores(MemoryStores):
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self.sqlite: dict[str, SqliteStore] = {}
+
+    def open(self, name: str) -> Any:
+        if name not in SQL_NODES:
+            return super().open(name)
+        if name in self.sqlite:
+            self.sqlite[name].close()
+        self.sqlite[name] = SqliteStore(self._folder / name / "store.db", cache_mb=1)
+        return self.sqlite[name]
+
+    def get(self, name: str) -> Any:
+        return self.sqlite[name] if name in SQL_NODES else super().get(name)
+
+
+class SqlStage(Stage):
+    """`close` it: its stores are files in `folder`."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self._folder = folder
+        super().__init__(**options)
+
+    def _made_stores(self) -> MemoryStores:
+        self._stores = _Stores(self._folder)
+        return self._stores
+
+    def _committed(self, name: str) -> int:
+        if name in SQL_NODES:
+            return self._stores.sqlite[name].position().offset
+        return super()._committed(name)
+
+    def sql_node(self, name: str = "r1") -> StageNode:
+        return StageNode(self, self.node(name))
+
+    def close(self) -> None:
+        for store in self._stores.sqlite.values():
+            store.close()
+
+
+class StageNode:
+    """A `SqlNode` of one thread: whoever waits lets virtual time pass."""
+
+    def __init__(self, stage: SqlStage, node: MemoryNode) -> None:
+        self._stage = stage
+        self._node = node
+        self._ids: dict[bytes, bytes] = {}
+
+    @property
+    def database(self) -> str:
+        return self._stage.cluster.shape.database
+
+    @property
+    def _running(self) -> Node:
+        assert self._node.node is not None, "it is up"
+        return self._node.node
+
+    @property
+    def coherent(self) -> bool:
+        return self._node.reads()
+
+    def reads(self, label: str, moment: int | None = None) -> Reads:
+        agent = self._running.agent
+        leases = agent.leases if agent else None
+        left = self._node.users_left
+        return Reads(self._node.store, self._node.reads, leases, left, label, moment)  # type: ignore[arg-type]
+
+    def single_read(self, *, moment: int | None = None) -> Reads:
+        return Reads(self._node.store, self._node.reads, None, lambda: None, moment=moment)  # type: ignore[arg-type]
+
+    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+        def pass_barrier() -> None:
+            offset = self._stage.cluster.append_barrier()
+            self._stage.until(lambda: self._running.has_committed(offset), "its own barrier")
+
+        store, now_us = self._node.store, self._node.now().wall_us
+        return moment_of(isolation, as_of, store, self._node.reads, pass_barrier, now_us)  # type: ignore[arg-type]
+
+    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+        stage = self._stage
+        # Ids are of the system's time, which is not that of this process.
+        known = self._ids.setdefault(request.id, stage.cluster.fresh_id())
+        stage.cluster.put(*encode_request(request._replace(id=known, reply_to=ASKER)))
+
+        def found() -> Outcome | None:
+            given = stage.results.get(known, [])
+            mine = (o for o in given if o.lsn or o.final or o.attempt == request.attempt)
+            return next(mine, None)
+
+        stage.until(lambda: found() is not None, f"an answer to {known.hex()}", "L7")
+        outcome = found()
+        assert outcome is not None
+        return outcome
+
+    def send(self, request: ChangeRequest) -> Pending | None:
+        return None
+
+    def jobs(self) -> Mapping[int, Job]:
+        return self._running.catalog.jobs
+
+    def is_settled(self) -> bool:
+        return bool(self._node.store.position().lsn >= self._running.position.lsn)
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        for _ in range(int(timeout_s * 1_000)):
+            if met():
+                break
+            self._stage.passing(1)
+        return met()
+
+    def turned(self) -> None:
+        """One thread: nobody waits."""
+
+
+class SqlScene:
+    """`Stands`: table test with (1, 10) and (2, 20); sessions at one level, on r1 and r2 in turn.
+    `sessions_opened`: for those who look inside."""
+
+    def __init__(self, folder: Path, level: str, *, verify_retry: bool = True) -> None:
+        self.level = level
+        self.stage = SqlStage(folder)
+        self._verify_retry = verify_retry
+        self.clients: list[SqlClient] = []
+        make = "create table test (id bigint primary key, value bigint)"
+        self.ask("r1", f"{make}; insert into test values (1, 10), (2, 20)")
+
+    def ask(self, node: str, text: str) -> list[Any]:
+        """In a session of its own."""
+        client = SqlClient(self.stage, node)
+        try:
+            return client.ask(text)
+        finally:
+            client.session.close()
+
+    def sessions(self, count: int) -> list[SqlTold]:
+        return [self.session(f"r{1 + n % 2}").begin() for n in range(count)]
+
+    def session(self, node: str) -> SqlTold:
+        client = SqlClient(self.stage, node)
+        self.clients.append(client)
+        if not self._verify_retry:
+            client.ask("set verifyretry off")
+
+        def ask(text: str) -> Answered:
+            rows = client.ask(text)
+            return Answered(client.tags[-1], rows)
+
+        return SqlTold(ask, self.level)
+
+    def rows(self) -> dict[int, Any]:
+        seen = [dict(self.ask(node, "select id, value from test")) for node in SQL_NODES]
+        assert seen[0] == seen[1], seen
+        return seen[0]
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.session.close()
+        self.stage.close()
