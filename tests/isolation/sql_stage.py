@@ -1,5 +1,5 @@
-"""SQL sessions on the in-memory system, in its virtual time: replicas r1 and r2 keep their rows in
-SQLite, as replicants do."""
+"""SQL sessions on the in-memory system, in its virtual time, whose nodes keep their rows in SQLite,
+as real ones do."""
 
 from __future__ import annotations
 
@@ -33,15 +33,13 @@ class _Stores(MemoryStores):
         self.sqlite: dict[str, SqliteStore] = {}
 
     def open(self, name: str) -> Any:
-        if name not in SQL_NODES:
-            return super().open(name)
         if name in self.sqlite:
             self.sqlite[name].close()
         self.sqlite[name] = SqliteStore(self._folder / name / "store.db", cache_mb=1)
         return self.sqlite[name]
 
     def get(self, name: str) -> Any:
-        return self.sqlite[name] if name in SQL_NODES else super().get(name)
+        return self.sqlite[name]
 
 
 class SqlStage(Stage):
@@ -56,9 +54,7 @@ class SqlStage(Stage):
         return self._stores
 
     def _committed(self, name: str) -> int:
-        if name in SQL_NODES:
-            return self._stores.sqlite[name].position().offset
-        return super()._committed(name)
+        return self._stores.sqlite[name].position().offset
 
     def sql_node(self, name: str = "r1") -> StageNode:
         return StageNode(self, self.node(name))

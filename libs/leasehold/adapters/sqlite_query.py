@@ -34,6 +34,7 @@ from leasehold.sql.function import Function
 from leasehold.sql.functions_session import reseeded, system_of
 from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared
+from leasehold.sql.query_visits import Visit
 
 STEPS_BETWEEN_LOOKS: Final = 2_000
 BATCH_ROWS: Final = 256
@@ -127,18 +128,23 @@ def run(
     moment: Moment,
     limits: Limits = NO_LIMITS,
     as_of: int = 0,
+    visit: Visit | None = None,
 ) -> Rows:
     """The statement's rows on a connection whose snapshot is open. `parameters`: storage values of
-    the prepared types; `as_of`: the LSN that tables are read as of that have changed since.
+    the prepared types; `as_of`: the LSN that tables are read as of that have changed since;
+    `visit`: is told of rows that SELECTV shows.
 
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
     if prepared.explain:
         return Rows(connection, "", (), ready=explained(connection, prepared))
     assert prepared.write is None, "its rows are found and written by Writing"
-    return emitted_rows(
+    rows = emitted_rows(
         connection, prepared.emitted, parameters, moment=moment, limits=limits, as_of=as_of
     )
+    if prepared.visits is not None:
+        rows.shown = prepared.visits.shown(visit)
+    return rows
 
 
 def emitted_rows(
@@ -185,6 +191,7 @@ class Rows:
         """`ready`: rows that are there already; nothing is run then."""
         self._connection = connection
         self._ready = ready
+        self.shown: Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]] | None = None
         self._limits = limits
         self._rows = self._bytes = 0
         self._watch: object | None = None
@@ -230,7 +237,7 @@ class Rows:
             raise
         if len(rows) < rows_max:
             self.close()
-        return rows
+        return rows if self.shown is None else self.shown(rows)
 
     def _count(self, rows: list[tuple[Any, ...]]) -> None:
         limits = self._limits

@@ -118,19 +118,25 @@ class SqlTransaction:
         connection, lsn = snapshot.connection, self._lsn or 0
         moment = self._moment_of(plan, snapshot)
         own = self._own_of(plan)
+
+        def rows() -> Rows:
+            visit = self._writes.visited
+            return run(
+                connection, plan, values, moment=moment, limits=limits, as_of=lsn, visit=visit
+            )
+
         if not own:
-            return run(connection, plan, values, moment=moment, limits=limits, as_of=lsn)
+            return rows()
         with own_rows(connection, own, self._writes.emptied):
-            rows = run(connection, plan, values, moment=moment, limits=limits, as_of=lsn)
-            found = rows.all()
-        return Rows(connection, "", (), ready=found)
+            return Rows(connection, "", (), ready=rows().all())
 
     def answers_with(self, asked: Asked, plan: Prepared) -> Shown | None:
         """To be told which rows of a query its client was given; None where a replay may show
         others."""
-        if plan.explain or not (self.isolation.replays and self.isolation.verifies_reads):
+        compared = self.isolation.verifies_reads or plan.visits is not None
+        if plan.explain or not self.isolation.replays or not compared:
             return None
-        shown = Shown(Told.SELECTED, plan.ordered)
+        shown = Shown(Told.SELECTED if plan.visits is None else Told.VISITED, plan.ordered)
         self.did(Step(asked, shown=shown))
         return shown
 

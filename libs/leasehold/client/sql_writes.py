@@ -57,7 +57,15 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
         connection = snapshot.connection
         with own_rows(connection, writes.own_images(tables_read(prepared) & tables)):
             if prepared.write is None or prepared.explain:
-                rows = run(connection, prepared, values, moment=moment, limits=limits, as_of=lsn)
+                rows = run(
+                    connection,
+                    prepared,
+                    values,
+                    moment=moment,
+                    limits=limits,
+                    as_of=lsn,
+                    visit=writes.visited,
+                )
                 found = list(as_tuples(prepared, rows))
                 return Executed(len(found), found, names)
             keys = writes.hidden_keys

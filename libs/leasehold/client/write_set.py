@@ -317,6 +317,11 @@ class WriteSet:
         self._first_seen((descriptor.table_id, key), row)
         self._has_read((descriptor.table_id, key), descriptor, None)
 
+    def visited(self, descriptor: Descriptor, key: Key, genids: Genids) -> None:
+        """A row that SELECTV has shown. Raises MalformedRequest for too many."""
+        self._seen.setdefault((descriptor.table_id, key), genids)
+        self.so_far.visited(descriptor, key, genids)
+
     def mark(self) -> Mark:
         """How far it is, for `back_to`."""
         return Mark(self.operations, len(self.operations), dict(self._own), dict(self._emptied))

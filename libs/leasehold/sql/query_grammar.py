@@ -3,6 +3,7 @@ syntax error at its place; what PostgreSQL has and this does not is 0A000 with a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
@@ -31,6 +32,7 @@ from leasehold.sql.query_tree import (
     Target,
     Update,
     Values,
+    Visits,
     Window,
     With,
 )
@@ -48,7 +50,7 @@ _NO_LABEL: Final = frozenset(
 """After an expression without AS these are no names (PostgreSQL's AS_LABEL)."""
 
 STATEMENTS: Final = frozenset(
-    {"select", "values", "with", "table", "insert", "update", "delete", "explain", "("}
+    {"select", "selectv", "values", "with", "table", "insert", "update", "delete", "explain", "("}
 )
 """The words that a statement of this grammar begins with."""
 
@@ -99,16 +101,52 @@ class _Grammar:
                 return self._delete(ctes)
             case "merge":
                 words.refuse("MERGE")
-        return self._query_after(at, ctes)
+            case "selectv":
+                return self._selectv(at, ctes)
+        query = self._query_after(at, ctes)
+        return self._visits(query) if words.at("for") else query
+
+    def _selectv(self, at: int, ctes: With | None) -> Query:
+        words = self.words
+        words.advance()
+        query = self._query_after(at, ctes, self._select(at))
+        if words.said() in ("union", "except", "intersect"):
+            words.refuse(f"SELECTV with {words.said().upper()}")
+        return replace(query, visits=Visits(at, "SELECTV"))
+
+    def _visits(self, query: Query) -> Query:
+        """FOR UPDATE and the like: all the same here, since nothing is locked and rows are verified
+        at COMMIT."""
+        words = self.words
+        at = words.position
+        words.expect("for")
+        for strength in (("update",), ("no", "key", "update"), ("share",), ("key", "share")):
+            if words.take(*strength):
+                break
+        else:
+            raise words.unexpected()
+        said = f"FOR {' '.join(strength).upper()}"
+        of = [words.name()] if words.take("of") else []
+        while of and words.take(","):
+            of.append(words.name())
+        if words.at("skip"):
+            words.refuse(f"{said} SKIP LOCKED: nothing is locked; it")
+        words.take("nowait")
+        if words.at("for"):
+            words.refuse(f"a second {said}")
+        return replace(query, visits=Visits(at, said, tuple(of)))
 
     # ---------------------------------------------------------- queries
 
     def query(self) -> Query:
         at = self.words.position
-        return self._query_after(at, self._with() if self.words.at("with") else None)
+        found = self._query_after(at, self._with() if self.words.at("with") else None)
+        if self.words.at("for"):
+            self.words.refuse("FOR UPDATE or SHARE in a query inside another one")
+        return found
 
-    def _query_after(self, at: int, ctes: With | None) -> Query:
-        body = self._set_operation(0)
+    def _query_after(self, at: int, ctes: With | None, first: Select | None = None) -> Query:
+        body = first or self._set_operation(0)
         expressions, words = self.expressions, self.words
         order = expressions.order_by()
         limit: Node | None = None
@@ -131,8 +169,6 @@ class _Grammar:
                 limit = self._fetch()
             else:
                 raise words.unexpected()
-        if words.at("for"):
-            words.refuse("FOR UPDATE or SHARE: rows are verified at COMMIT; it")
         if words.at("into"):
             words.refuse("SELECT INTO")
         simple = isinstance(body, Query)

@@ -22,6 +22,7 @@ from leasehold.sql.query_emit import NOTHING, Beside, Emitted, emit
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_index import Chosen, Indexes
 from leasehold.sql.query_reads import Reads, reads_of
+from leasehold.sql.query_visits import Visits, visited_in
 from leasehold.sql.query_write import BoundWrite, WriteBinder, rows_in_the_way
 
 PLANS_KEPT_MAX: Final = 1_000
@@ -53,7 +54,8 @@ class Write:
 class Prepared:
     """`tables`: every table that is used, under the name in the text: its descriptor says the
     version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
-    `columns` None: no rows come back. `ordered`: their order was asked for. `asks_system`: it asks
+    `columns` None: no rows come back. `ordered`: their order was asked for;
+    `visits`: rows of tables that were shown are told of. `asks_system`: it asks
     what is no table's, of the database, the session or the node."""
 
     text: str
@@ -69,6 +71,7 @@ class Prepared:
     asks_system: bool = False
     beside: Beside = NOTHING
     ordered: bool = False
+    visits: Visits | None = None
 
 
 def prepare(
@@ -88,10 +91,13 @@ def prepare(
     known = {number: kind for number, kind in enumerate(types, 1) if kind is not None}
     binder = Binder(lookup, known)
     numbered = max(numbered, len(types))
+    visits: Visits | None = None
     try:
         if isinstance(statement, tree.Query):
             bound: BoundWrite | None = None
             query = binder.shown(binder.bind_query(statement, None), statement.at)
+            if statement.visits is not None:
+                query, visits = visited_in(query, statement.visits)
         else:
             assert not isinstance(statement, tree.Explain)
             bound = WriteBinder(binder, numbered).bind(statement)
@@ -123,6 +129,7 @@ def prepare(
             emitted.asks_system or (write is not None and write.asks_system),
             beside,
             bool(query.order),
+            visits,
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error

@@ -382,6 +382,15 @@ class SetOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class Visits:
+    """SELECTV, or FOR UPDATE and its like: `words` of it; `of`: names in FROM, () = all."""
+
+    at: int
+    words: str
+    of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     at: int
     body: Select | Values | SetOperation
@@ -389,6 +398,7 @@ class Query:
     limit: Node | None = None
     offset: Node | None = None
     ctes: With | None = None
+    visits: Visits | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ T = TypeVar("T")
 KEPT_CHARS_MAX: Final = 4_096
 KEPT_TEXTS_MAX: Final = 2_000
 _ROWS: Final = frozenset(
-    {"select", "values", "with", "table", "insert", "update", "delete", "merge", "("}
+    {"select", "selectv", "values", "with", "table", "insert", "update", "delete", "merge", "("}
 )
 _CHANGES: Final = frozenset({"create", "drop", "alter", "truncate"})
 _REFUSED: Final = {

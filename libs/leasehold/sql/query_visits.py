@@ -1,0 +1,105 @@
+"""SELECTV and FOR UPDATE: which rows a query has shown, so that COMMIT can verify that they are
+still the same. A row of the result is made of one row of each table in FROM: their keys and genids
+stand behind the columns that the client gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from leasehold.model.errors import FeatureNotSupported, UnknownTable
+from leasehold.model.records import Genids, Key
+from leasehold.schema.descriptor import Descriptor
+from leasehold.sql.function import BIGINT
+from leasehold.sql.physical import column_name, lock_name
+from leasehold.sql.query_bound import (
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    BoundSource,
+    CteSource,
+    Field,
+    JoinSource,
+    SubSource,
+    TableSource,
+)
+from leasehold.sql.query_tree import Visits as Asked
+from leasehold.sql.query_walk import has_window
+
+Rows = list[tuple[Any, ...]]
+Visit = Callable[[Descriptor, Key, Genids], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """`width`: columns of the client's; behind them a key and genids for each of `tables`."""
+
+    width: int
+    tables: tuple[Descriptor, ...]
+
+    def shown(self, visit: Visit | None) -> Callable[[Rows], Rows]:
+        """Rows as they are found → as clients get them, with `visit` told of each row of a table
+        that is committed (not those of the transaction itself, nor what an outer join lacks)."""
+
+        def cut(rows: Rows) -> Rows:
+            for row in rows if visit is not None else ():
+                at = self.width
+                for table in self.tables:
+                    keyed = at + len(table.primary_key)
+                    end = keyed + len(table.locks)
+                    values = zip(table.locks, row[keyed:end], strict=True)
+                    genids = {lock: value for lock, value in values if value is not None}
+                    if genids:
+                        assert visit is not None
+                        visit(table, row[at:keyed], genids)
+                    at = end
+            return [row[: self.width] for row in rows]
+
+        return cut
+
+
+def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
+    """The query that shows them. Raises FeatureNotSupported, UnknownTable for a name after OF."""
+    body = query.body
+    if not isinstance(body, BoundSelect) or body.aggregated or body.distinct is not None:
+        _refuse(asked, "UNION, GROUP BY, DISTINCT, VALUES or aggregates: its rows are of no table")
+    assert isinstance(body, BoundSelect)
+    if any(map(has_window, body.outputs)):
+        _refuse(asked, "window functions")
+    found: list[TableSource] = []
+    for source in _leaves(body.source):
+        if isinstance(source, TableSource) and (not asked.of or source.alias in asked.of):
+            found.append(source)
+        elif isinstance(source, SubSource | CteSource) and not asked.of:
+            _refuse(asked, "a query in FROM or WITH: name its tables themselves")
+    unknown = set(asked.of) - {source.alias for source in found}
+    if unknown:
+        name = min(unknown)
+        raise UnknownTable(
+            f"relation {name!r} in {asked.words} clause not found in FROM clause",
+            position=asked.at,
+            table=name,
+        )
+    more: list[Bound] = []
+    for source in found:
+        descriptor = source.descriptor
+        more += (
+            Field(source.relation, column_name(e), descriptor.by_id[e].type)
+            for e in descriptor.primary_key
+        )
+        more += (Field(source.relation, lock_name(lock), BIGINT) for lock in descriptor.locks)
+    visits = Visits(len(body.outputs), tuple(source.descriptor for source in found))
+    return replace(query, body=replace(body, outputs=(*body.outputs, *more))), visits
+
+
+def _leaves(source: BoundSource | None) -> Iterator[BoundSource]:
+    if isinstance(source, JoinSource):
+        yield from _leaves(source.left)
+        yield from _leaves(source.right)
+    elif source is not None:
+        yield source
+
+
+def _refuse(asked: Asked, what: str) -> None:
+    raise FeatureNotSupported(f"{asked.words} is not supported with {what}", position=asked.at)
