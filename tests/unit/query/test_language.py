@@ -144,7 +144,7 @@ REFUSALS: list[tuple[str, str, int]] = [
     ("SELECT 'a", "42601", 8),
     ("SELECT * FROM (SELECT 1)", "42601", 15),
     ("SELECT 1; SELECT 2", "42601", 11),
-    ("SELECT 1 FROM flights FOR UPDATE", "0A000", 23),
+    ("SELECT 1 FROM flights FOR UPDATE SKIP LOCKED", "0A000", 34),
     ("SELECT flights FROM flights", "0A000", 8),
     ("SELECT * FROM flights TABLESAMPLE system (1)", "0A000", 23),
     ("WITH w AS (DELETE FROM flights RETURNING *) SELECT * FROM w", "0A000", 12),
