@@ -11,10 +11,14 @@ from leasehold.adapters.memory_cluster import MemoryStores
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.request_codec import encode_request
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.client.cluster_view import ClusterView
 from leasehold.client.moment import moment_of
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
-from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.client.serving_node import names_in
+from leasehold.client.sql_sessions import Sessions
+from leasehold.lease.held_leases import Use
+from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
 from leasehold.replication.node import Node
 from leasehold.schema.job import Job
 from leasehold.schema.moments import AsOf
@@ -71,6 +75,27 @@ class StageNode:
         self._stage = stage
         self._node = node
         self._ids: dict[bytes, bytes] = {}
+        self.sessions = Sessions()
+
+    @property
+    def name(self) -> str:
+        return self._node.settings.name
+
+    def cluster(self) -> ClusterView:
+        raise AssertionError("no story asks for it")
+
+    def dead_letters(self) -> list[tuple[int, DeadLetter]]:
+        return []
+
+    def uses(self) -> list[tuple[Use, int, int]]:
+        agent = self._running.agent
+        return [] if agent is None else agent.leases.named_uses()
+
+    def table_names(self) -> Mapping[int, str]:
+        return names_in(self._node.store)  # type: ignore[arg-type]
+
+    def described(self) -> Mapping[str, str]:
+        return {"LEASEHOLD_NODE": self.name}
 
     @property
     def database(self) -> str:
