@@ -17,6 +17,7 @@ from leasehold.adapters.clock import boottime_ns, new_request_id, random_bytes
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending, Standing, standing_of
 from leasehold.client.request_form import form
+from leasehold.client.request_group import RequestGroup
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import ChangeRequest, OnConflict, Result
 from leasehold.model.topics import RESULT_PARTITIONS
@@ -91,6 +92,7 @@ class ChangeProducer:
         self._waiting: dict[bytes, Pending] = {}
         self._submitted = 0
         self._counts = dict.fromkeys(_COUNTED, 0)
+        self._group = RequestGroup(self._room, self._send_gathered)
         self._stopping = threading.Event()
         self._swept_ns = boottime_ns()
         self._reader = threading.Thread(target=self._read, name="leasehold-results", daemon=True)
@@ -103,8 +105,11 @@ class ChangeProducer:
         request: ChangeRequest | Mapping[str, Any],
         *,
         timeout_s: float = SUBMIT_TIMEOUT_S,
+        together: bool = False,
     ) -> Pending:
-        """Send one request; waits for room while too many are in flight.
+        """Send one request; waits for room while too many are in flight. `together`: with those
+        of others who wait for their answers, too (`request_group.py`); one that can't be sent then
+        counts as unknown.
 
         Raises MalformedRequest for what has no wire form, and BusUnavailable when there is no
         room in `timeout_s` (nothing was sent then).
@@ -118,6 +123,8 @@ class ChangeProducer:
             self._submitted += 1
             pending.reopen(boottime_ns())
             self._waiting[made.request_id] = pending
+            if together and self._group.joins(pending):
+                return pending
         try:
             self._send(pending)
         except LeaseholdError as error:
@@ -125,6 +132,13 @@ class ChangeProducer:
                 self._withdraw(pending, error.message)
             raise
         return pending
+
+    def _send_gathered(self, pending: Pending) -> None:
+        try:
+            self._send(pending)
+        except LeaseholdError as error:
+            with self._lock:
+                self._settled(pending, Standing.UNKNOWN, None, error.message)
 
     def submit_many(
         self,
@@ -153,6 +167,7 @@ class ChangeProducer:
         if self._stopping.is_set():
             return
         self.wait(self._settings.close_timeout_ms / 1_000)
+        self._group.close()
         self._stopping.set()
         self._reader.join()
         with self._lock:
@@ -211,6 +226,7 @@ class ChangeProducer:
         """With the lock held: nothing of it was ever sent, so it does not count."""
         if self._waiting.pop(pending.request_id, None) is not None:
             self._submitted -= 1
+            self._group.settled(pending.request_id)
             pending.settle(Standing.UNKNOWN, None, why)
             self._room.notify_all()
 
@@ -268,6 +284,7 @@ class ChangeProducer:
         if self._waiting.pop(pending.request_id, None) is None:
             return
         self._counts[standing] += 1
+        self._group.settled(pending.request_id)
         pending.settle(standing, outcome, trouble)
         self._room.notify_all()
 

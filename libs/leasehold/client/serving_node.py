@@ -246,7 +246,7 @@ class ServingNode:
         if self._producer is None:  # it is made by whoever can wait for the broker
             return None
         with suppress(BusUnavailable):
-            return self._producer.submit(request, timeout_s=0.0)
+            return self._producer.submit(request, timeout_s=0.0, together=True)
         return None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from leasehold.adapters.request_codec import decode_request
+from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Standing
@@ -45,7 +46,13 @@ class Road:
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
         if self.trouble is not None:
             raise self.trouble
-        self.sent.append((key, content_type, body))
+        with self._something:
+            self.sent.append((key, content_type, body))
+            self._something.notify_all()
+
+    def wait_sent(self, count: int) -> None:
+        with self._something:
+            assert self._something.wait_for(lambda: len(self.sent) >= count, SOON_S)
 
     def results(self, timeout_s: float) -> list[Result]:
         with self._something:
@@ -70,7 +77,8 @@ def producing(**limits: Any) -> Iterator[tuple[ChangeProducer, Road]]:
     with ChangeProducer(settings, road=road) as changes:
         yield changes, road
     assert road.closed
-    assert "leasehold-results" not in {thread.name for thread in threading.enumerate()}
+    names = {thread.name for thread in threading.enumerate()}
+    assert names.isdisjoint({"leasehold-results", "leasehold-group"})
 
 
 def committed(lsn: int = 5) -> Outcome:
@@ -205,6 +213,69 @@ def test_a_request_that_was_not_queued_leaves_nothing_in_flight() -> None:
             changes.submit(UPDATE)
         assert changes.wait(0)
         assert changes.statistics.submitted == 0
+
+
+def test_who_is_alone_waits_for_nobody() -> None:
+    with producing() as (changes, road):
+        for number in range(3):
+            pending = changes.submit(UPDATE, together=True)
+            assert len(road.sent) == number + 1, "by the caller itself"
+            road.put(pending.request_id, committed())
+            pending.result(SOON_S)
+    assert not any(thread.name == "leasehold-group" for thread in threading.enumerate())
+
+
+def test_requests_gather_while_others_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And then until those who had their answers have come again."""
+    monkeypatch.setattr(request_group, "UNDER_WAY_S", SOON_S)
+    monkeypatch.setattr(request_group, "COME_AGAIN_S", SOON_S)
+    with producing() as (changes, road):
+        first = changes.submit(UPDATE, together=True)
+        others = [changes.submit(UPDATE, together=True) for _ in range(3)]
+        assert len(road.sent) == 1
+        road.put(first.request_id, committed())
+        road.wait_sent(4)
+        late = changes.submit(UPDATE, together=True)
+        for pending in others:
+            road.put(pending.request_id, committed())
+            pending.result(SOON_S)
+        again = [changes.submit(UPDATE, together=True) for _ in range(2)]
+        assert len(road.sent) == 4, "one of the three has not come again"
+        last = changes.submit(UPDATE, together=True)
+        road.wait_sent(8)
+        for pending in (late, *again, last):
+            road.put(pending.request_id, committed())
+            pending.result(SOON_S)
+    assert changes.statistics.committed == 8
+
+
+@pytest.mark.parametrize("never", ["UNDER_WAY_S", "COME_AGAIN_S"])
+def test_what_has_gathered_waits_for_no_answer_for_ever(
+    monkeypatch: pytest.MonkeyPatch, never: str
+) -> None:
+    monkeypatch.setattr(request_group, "UNDER_WAY_S", 0.0 if never == "UNDER_WAY_S" else SOON_S)
+    monkeypatch.setattr(request_group, "COME_AGAIN_S", 0.0)
+    with producing() as (changes, road):
+        first = changes.submit(UPDATE, together=True)
+        others = [changes.submit(UPDATE, together=True) for _ in range(2)]
+        if never == "COME_AGAIN_S":
+            road.put(first.request_id, committed())
+        road.wait_sent(3)
+        changes.submit(UPDATE, together=True)
+        for pending in (first, *others):
+            road.put(pending.request_id, committed())
+        road.wait_sent(4)
+
+
+def test_a_gathered_request_that_can_t_be_sent_is_unknown() -> None:
+    with producing() as (changes, road):
+        first = changes.submit(UPDATE, together=True)
+        second = changes.submit(UPDATE, together=True)
+        road.trouble = BusUnavailable("away")
+        road.put(first.request_id, committed())
+        with pytest.raises(OutcomeUnknown, match="away"):
+            second.result(SOON_S)
+    assert changes.statistics.unknown == 1
 
 
 def test_a_closed_producer_takes_nothing() -> None:

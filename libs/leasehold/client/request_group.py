@@ -1,0 +1,76 @@
+"""Requests of many users of one process that travel together.
+
+What a commit costs the master, the log and every node is nearly the same for one request and for
+twenty that lie side by side. Users who each wait for their own answer would send them one by one,
+a few at each station of the way; so while a group is under way the next requests gather, until the
+group is answered and its users have had the time to come again. Whoever is alone waits for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition, Thread
+from typing import Final
+
+from leasehold.client.pending import Pending
+
+UNDER_WAY_S: Final = 0.1
+"""Longest that requests wait for the answers of the group before them."""
+COME_AGAIN_S: Final = 0.005
+"""Longest that they wait then for its users, and for whoever came meanwhile."""
+
+
+class RequestGroup:
+    """`changed` is notified whenever a request is settled; its lock is held for `joins` and
+    `settled`, and not for `send`."""
+
+    def __init__(self, changed: Condition, send: Callable[[Pending], None]) -> None:
+        self._changed = changed
+        self._send = send
+        self._gathered: list[Pending] = []
+        self._under_way: set[bytes] = set()
+        self._users = 1  # of the last group
+        self._stopping = False
+        self._thread: Thread | None = None
+
+    def joins(self, pending: Pending) -> bool:
+        """True: it will be sent with others; False: it is its user's to send, now."""
+        if not self._under_way and self._users <= 1:
+            self._under_way.add(pending.request_id)
+            return False
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="leasehold-group", daemon=True)
+            self._thread.start()
+        self._gathered.append(pending)
+        self._changed.notify_all()
+        return True
+
+    def settled(self, request_id: bytes) -> None:
+        self._under_way.discard(request_id)
+
+    def close(self) -> None:
+        """What has gathered is sent before."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while group := self._next():
+            for pending in group:
+                self._send(pending)
+
+    def _next(self) -> list[Pending]:
+        """[]: there will be no more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._gathered or self._stopping)
+            self._changed.wait_for(lambda: not self._under_way or self._stopping, UNDER_WAY_S)
+            wanted = len(self._gathered) + (self._users if self._users > 1 else 0)
+            self._changed.wait_for(
+                lambda: len(self._gathered) >= wanted or self._stopping, COME_AGAIN_S
+            )
+            group, self._gathered = self._gathered, []
+            self._users = len(group)
+            self._under_way.update(pending.request_id for pending in group)
+            return group
