@@ -283,7 +283,8 @@ class SqlSession:
         if not self._idle:
             raise FeatureNotSupported(
                 "schema changes inside a transaction block are not supported: each is a commit of"
-                " its own, which other sessions see step by step; send it outside of BEGIN"
+                " its own, which other sessions see step by step; send it outside of BEGIN",
+                hint="Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT.",
             )
         outcome = submit_change(self._node, statement)
         self._settings.reports += notices_of(outcome)

@@ -77,6 +77,7 @@ VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
 """Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
 TEXT_BYTES_MAX: Final = 262_144
 SCALE_LIMIT: Final = 1_000
+_SINGLE_BITS, _DOUBLE_BITS = 24, 53
 _NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
 _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
 
@@ -127,9 +128,10 @@ def parse_type(text: str) -> Type:
     whole = text.strip().lower()
     found = _MODIFIED.fullmatch(whole)
     name = (found[1] if found else whole).strip()
-    name = SYNONYMS.get(name, name)
-    takes = name in ("varchar", "char", "numeric")
-    if name not in KNOWN or (found and not takes):
+    takes = name == "float"
+    name = name if found and takes else SYNONYMS.get(name, name)
+    takes = takes or name in ("varchar", "char", "numeric")
+    if name not in (*KNOWN, "float") or (found and not takes):
         raise FeatureNotSupported(f"type {text!r} is not known; known are: {', '.join(KNOWN)}")
     if found is None:
         return Type(name, 1) if name == "char" else Type(name)
@@ -154,6 +156,12 @@ def type_with(name: str, modifiers: Sequence[int]) -> Type:
         if not 1 <= modifiers[0] <= TEXT_BYTES_MAX:
             raise InvalidArgument(f"type {name}: the length must be 1 to {TEXT_BYTES_MAX}")
         return Type(name, modifiers[0])
+    if name == "float" and len(modifiers) == 1:
+        if not 1 <= modifiers[0] <= _DOUBLE_BITS:
+            raise InvalidArgument(f"float: the precision must be 1 to {_DOUBLE_BITS} bits")
+        if modifiers[0] <= _SINGLE_BITS:
+            raise FeatureNotSupported(f"float({modifiers[0]}) is real, which is not supported")
+        return Type("double precision")
     raise FeatureNotSupported(f"type {name!r} takes no such length or precision")
 
 

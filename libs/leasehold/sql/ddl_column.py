@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, Refused, SyntaxInvalid
-from leasehold.schema.types import Type, parse_type, type_with
+from leasehold.schema.types import Type, parse_type
 from leasehold.sql.ddl_constraint import (
     KeyDefinition,
     check,
@@ -29,10 +29,11 @@ from leasehold.sql.statements import (
 from leasehold.sql.words import RESERVED
 
 _PLAIN_TYPES: Final = {
-    *("smallint", "int2", "integer", "int", "int4", "bigint", "int8", "float", "float8"),
+    *("smallint", "int2", "integer", "int", "int4", "bigint", "int8", "float8"),
     *("text", "boolean", "bool", "bytea", "date", "timestamptz", "uuid", "jsonb"),
 }
 _MODIFIED_TYPES: Final = {
+    "float": "float",
     "character varying": "varchar",
     "varchar": "varchar",
     "character": "char",
@@ -218,7 +219,8 @@ def column_type(reader: Reader) -> Type:
         modifiers = list(reader.listed(lambda: _modifier(reader)))
         reader.refuse({"[": "arrays are not supported", "array": "arrays are not supported"})
     try:
-        return type_with(parse_type(written).name, modifiers)
+        shown = f"({','.join(map(str, modifiers))})" if modifiers else ""
+        return parse_type(written + shown)
     except Refused as error:
         raise placed(error, position) from error
 

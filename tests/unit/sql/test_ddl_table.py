@@ -12,6 +12,7 @@ from leasehold.model.errors import (
     InvalidObject,
     InvalidText,
     OutOfRange,
+    Refused,
     SyntaxInvalid,
     TooLong,
     UnknownColumn,
@@ -20,7 +21,7 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.schema.elements import OnChange
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, parse_type
 from leasehold.sql.ddl import parse_ddl, parse_statements
 from leasehold.sql.statements import (
     CheckDefinition,
@@ -368,3 +369,13 @@ def test_what_becomes_of_rows_that_refer(words: str, on_delete: str, on_update: 
     (key,) = said.foreign_keys
     assert (key.on_delete, key.on_update) == (on_delete, on_update)
     assert said.uniques
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("float(24)", "0A000"), ("float(0)", "22023"), ("float(54)", "22023")]
+)
+def test_a_float_of_few_bits_is_another_type(text: str, code: str) -> None:
+    with pytest.raises(Refused) as caught:
+        parse_type(text)
+    assert caught.value.sqlstate == code
+    assert parse_type("float(25)") == parse_type("float(53)") == parse_type("float8")
