@@ -405,6 +405,15 @@ end
 
 function commands.liveness() return report('liveness') end
 
+function commands.newest()
+  local flat, rows = redis.call('HGETALL', p .. ':tables'), {}
+  for i = 1, #flat, 2 do
+    rows[#rows + 1] = {flat[i], string.match(flat[i + 1], '^%d+')}
+  end
+  table.sort(rows, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
+  return {'newest', run, rows}
+end
+
 function commands.snapshot()
   local flat, rows = redis.call('HGETALL', p .. ':tables'), {}
   for i = 1, #flat, 2 do

@@ -30,6 +30,7 @@ from leasehold.lease.commands import (
     Lease,
     Liveness,
     MarkReady,
+    Newest,
     OpenSession,
     Publish,
     Register,
@@ -51,6 +52,7 @@ from leasehold.lease.replies import (
     LedgerRefused,
     LivenessReport,
     MinVersionSet,
+    NewestVersions,
     Opened,
     Published,
     Ready,
@@ -202,6 +204,7 @@ _NAMES: Final[dict[type, str]] = {
     DropTable: "drop",
     Holders: "holders",
     Liveness: "liveness",
+    Newest: "newest",
     Snapshot: "snapshot",
 }
 
@@ -293,5 +296,8 @@ _REPLIES: Final[dict[str, Callable[..., Reply]]] = {
         run, _flag(ready), int(total), _holdings(holders)
     ),
     "liveness": _liveness,
+    "newest": lambda run, raw: NewestVersions(
+        run, tuple((int(table), int(current)) for table, current in raw)
+    ),
     "snapshot": _snapshot,
 }

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from leasehold.adapters.clock import boottime_ns, random_bytes, unix_us
 from leasehold.client.client_settings import ClientSettings
 from leasehold.lease.agent_session import HolderLimits
-from leasehold.lease.commands import SESSION_ID_MAX, Command, Snapshot
+from leasehold.lease.commands import SESSION_ID_MAX, Command, Newest
 from leasehold.lease.held_leases import HeldLease, Use
 from leasehold.lease.holder import Holder
 from leasehold.lease.holder_events import (
@@ -43,7 +43,7 @@ from leasehold.lease.holder_events import (
     Want,
 )
 from leasehold.lease.old_leases import OldLeases
-from leasehold.lease.replies import RefusalReason, Reply, SnapshotReport
+from leasehold.lease.replies import NewestVersions, RefusalReason, Reply
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
 from leasehold.model.ports import Now
 from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
@@ -378,18 +378,13 @@ class Agent:
         if not self._holder.leases.newest:
             return
         try:
-            reply = self._ledger.call(Snapshot())
+            reply = self._ledger.call(Newest())
         except LedgerUnavailable:
             return
-        if not isinstance(reply, SnapshotReport):
+        if not isinstance(reply, NewestVersions):
             return
-        behind = [
-            status.table
-            for status in reply.tables
-            if status.table in self._holder.leases.newest
-            and status.current > self._holder.known(status.table)
-        ]
-        if behind:
+        held = self._holder.leases.newest
+        if any(t in held and current > self._holder.known(t) for t, current in reply.versions):
             self._road.rewind()
 
     # --- the thread that reads version events --------------------------------------------------

@@ -161,6 +161,11 @@ class Liveness(NamedTuple):
     """The sessions and their counters: what a master's watch looks at."""
 
 
+class Newest(NamedTuple):
+    """The tables' current versions: has an agent missed one? Snapshot would tell each of a thousand
+    agents of all the others."""
+
+
 class Snapshot(NamedTuple):
     """Everything a person may want to see, in numbers."""
 
@@ -181,5 +186,6 @@ Command: TypeAlias = (
     | DropTable
     | Holders
     | Liveness
+    | Newest
     | Snapshot
 )

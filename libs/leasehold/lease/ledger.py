@@ -18,6 +18,7 @@ from leasehold.lease.commands import (
     KillSession,
     Liveness,
     MarkReady,
+    Newest,
     OpenSession,
     Publish,
     Register,
@@ -33,6 +34,7 @@ from leasehold.lease.replies import (
     HOLDERS_MAX,
     HolderList,
     LivenessReport,
+    NewestVersions,
     Reply,
     SessionStatus,
     SnapshotReport,
@@ -65,6 +67,12 @@ def _sessions(state: LedgerState) -> tuple[SessionStatus, ...]:
 def _liveness(state: LedgerState, command: Liveness, run_id: str, rules: Rules) -> Reply:
     seeded, ready = state.seeded == run_id, state.ready == run_id
     return LivenessReport(run_id, state.epoch, seeded, ready, _sessions(state))
+
+
+def _newest(state: LedgerState, command: Newest, run_id: str, rules: Rules) -> Reply:
+    return NewestVersions(
+        run_id, tuple((t, row.current) for t, row in sorted(state.tables.items()))
+    )
 
 
 def _snapshot(state: LedgerState, command: Snapshot, run_id: str, rules: Rules) -> Reply:
@@ -103,5 +111,6 @@ _COMMANDS: dict[type, Callable[[LedgerState, Any, str, Rules], Reply]] = {
     DropTable: master_side.drop_table,
     Holders: _holders,
     Liveness: _liveness,
+    Newest: _newest,
     Snapshot: _snapshot,
 }

@@ -166,6 +166,11 @@ class LivenessReport(NamedTuple):
     sessions: tuple[SessionStatus, ...]
 
 
+class NewestVersions(NamedTuple):
+    run_id: str
+    versions: tuple[tuple[int, int], ...]  # (table, current), by table
+
+
 class SnapshotReport(NamedTuple):
     run_id: str
     epoch: int
@@ -192,5 +197,6 @@ Reply: TypeAlias = (
     | Dropped
     | HolderList
     | LivenessReport
+    | NewestVersions
     | SnapshotReport
 )

@@ -15,6 +15,7 @@ from leasehold.lease.commands import (
     Lease,
     Liveness,
     MarkReady,
+    Newest,
     OpenSession,
     Publish,
     Register,
@@ -35,7 +36,8 @@ TABLES = (1, 2, 7)
 KINDS = (
     *("open", "renew", "renew", "register", "register", "acquire", "acquire", "acquire"),
     *("acquire", "release", "release", "epoch", "publish", "publish", "publish", "min_version"),
-    *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "snapshot"),
+    *("min_version", "seed", "ready", "kill", "expire", "drop", "holders", "liveness", "newest"),
+    "snapshot",
 )
 
 
@@ -175,6 +177,9 @@ class CommandMaker:
 
     def _liveness(self, state: LedgerState, run_id: str) -> Command:
         return Liveness()
+
+    def _newest(self, state: LedgerState, run_id: str) -> Command:
+        return Newest()
 
     def _snapshot(self, state: LedgerState, run_id: str) -> Command:
         return Snapshot()

@@ -17,6 +17,7 @@ from leasehold.lease.commands import (
     Lease,
     Liveness,
     MarkReady,
+    Newest,
     OpenSession,
     Publish,
     Register,
@@ -40,6 +41,7 @@ from leasehold.lease.replies import (
     LedgerRefused,
     LivenessReport,
     MinVersionSet,
+    NewestVersions,
     Opened,
     Published,
     RefusalReason,
@@ -450,6 +452,7 @@ def test_status_is_in_numbers() -> None:
     ledger(Acquire(2, 9, 1, 1))
     sessions = (SessionStatus(1, "a", 0, 1, False), SessionStatus(2, "b", 0, 2, False))
     assert ledger(Liveness()) == LivenessReport(RUN, 1, True, True, sessions)
+    assert ledger(Newest()) == NewestVersions(RUN, ((1, 2),))
     tables = (TableStatus(1, 2, 1, 0, ((1, 1), (2, 2))),)
     assert ledger(Snapshot()) == SnapshotReport(RUN, 1, True, True, sessions, tables)
 
