@@ -10,12 +10,14 @@ from leasehold.client.serving_node import SqlNode
 from leasehold.model.errors import refused
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
+from leasehold.schema.edits import Kind
 from leasehold.schema.job import Job, Status
 from leasehold.schema.script import answers_in, jobs_in
 from leasehold.sql.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.statements import (
     AddCheck,
     AddForeignKey,
+    AddPrimaryKey,
     AddUnique,
     AlterTable,
     CreateIndex,
@@ -123,5 +125,10 @@ def _code_of(job: Job, statement: SchemaStatement) -> str:
     if not job.verdict or isinstance(change, Explain):
         return FAILED
     parts = change.actions if isinstance(change, AlterTable) else (change,)
+    if any(isinstance(part, AddPrimaryKey) for part in parts):
+        # Two equal keys break the index over them, a NULL the column.
+        edits = [edit for step in job.steps for edit in step.edits]
+        indexes = {edit.element_id for edit in edits if edit.kind is Kind.INDEX}
+        return "23505" if any(found[1] in indexes for found in job.findings) else "23502"
     codes = {_BROKEN[type(part)] for part in parts if type(part) in _BROKEN}
     return codes.pop() if len(codes) == 1 else BROKEN

@@ -52,17 +52,24 @@ def asked_key(table: Descriptor, actions: Sequence[Action]) -> AddPrimaryKey | N
             constraint=name,
             position=dropped[0].position,
         )
-    if len(added) > 1 or not dropped:
+    if len(added) > 1 and table.hidden_key:
+        raise InvalidDefinition(
+            f"table {table.name!r} can have one primary key",
+            table=table.name,
+            position=added[-1].position,
+        )
+    if len(added) > 1 or (not dropped and not table.hidden_key):
         raise InvalidDefinition(
             f"table {table.name!r} can have one primary key: drop the one there is in the same"
             f" statement, DROP CONSTRAINT {name}, ADD PRIMARY KEY (…)",
             table=table.name,
             position=added[-1].position,
         )
-    if len(actions) > 2:
+    if len(actions) > (1 if table.hidden_key else 2):
+        way = "" if table.hidden_key else f" DROP CONSTRAINT {name},"
         raise FeatureNotSupported(
-            "a primary key is changed by a statement of its own: ALTER TABLE … DROP CONSTRAINT"
-            f" {name}, ADD PRIMARY KEY (…), and nothing else",
+            f"a primary key is changed by a statement of its own: ALTER TABLE …{way} ADD PRIMARY"
+            " KEY (…), and nothing else",
             position=added[0].position,
         )
     return added[0]
@@ -127,7 +134,7 @@ def _under_key(
     key = tuple(column.element_id for column in columns)
     shown = tuple(
         replace(c, nullable=False, not_null_enforced=False) if c.element_id in key else c
-        for c in table.columns
+        for c in (_still_hidden(c) if c.hidden else c for c in table.columns)
     )
     other = replace(
         table,
@@ -143,6 +150,12 @@ def _under_key(
     for foreign in table.foreign_keys:
         other = _with_index(other, foreign, taken)
     return other
+
+
+def _still_hidden(column: Column) -> Column:
+    """Rows that are inserted under the new key have one in the old table, too, while that is
+    written."""
+    return replace(column, default_expression="gen_random_uuid()")
 
 
 def _with_index(table: Descriptor, foreign: ForeignKey, taken: set[str]) -> Descriptor:

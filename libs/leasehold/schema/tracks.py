@@ -292,12 +292,22 @@ def another_key(
     enforced = _enforced({"not_null_enforced": True})
     twin = Stage({"twin": other.table_id})
     filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
-    apart = Stage({"twin": 0})
-    own = (_WRITE_ONLY, _DELETE_ONLY, _at(State.ABSENT, twin=0))
+    hidden = [column for column in other.columns if column.hidden]
+    # ⚠ A hidden key goes when no row of `table` is found by it any more but those that are there.
+    longer = (UNCHANGED,) if hidden else ()
+    own = (_WRITE_ONLY, _DELETE_ONLY, *longer, _at(State.ABSENT, twin=0))
     others = Track(
-        other, True, (*waits, _DELETE_ONLY, filling), (_PUBLIC, UNCHANGED, apart), 0, other.table_id
+        other,
+        True,
+        (*waits, _DELETE_ONLY, filling),
+        (_PUBLIC, UNCHANGED, *longer, Stage({"twin": 0})),
+        0,
+        other.table_id,
     )
+    loosened = Stage({"nullable": True, "default_expression": ""})
+    goes = (UNCHANGED, loosened, _DELETE_ONLY, GONE)
     return [
+        *(Track(column, fall=goes, table_id=other.table_id) for column in hidden),
         Track(key, True, rise),
         *(Track(column, rise=(*waits, enforced)) for column in not_null),
         Track(table, rise=(*waits, twin), fall=own),

@@ -52,6 +52,8 @@ _ATTRIBUTES: Final = {
     "not enforced": "NOT ENFORCED constraints are not supported",
     "enforced": "ENFORCED need not be said: every constraint is",
 }
+KEY_SUFFIX: Final = "_pkey"
+"""The name that PostgreSQL derives for a primary key, and the only one that there is here."""
 _NO_NAME: Final = "a PRIMARY KEY, DEFAULT or NOT NULL has no name of its own yet: leave it out"
 
 
@@ -85,7 +87,8 @@ def table_constraint(reader: Reader, table: str) -> Constraint:
     reader.refuse(_NOT_BUILT)
     position = reader.position
     if reader.at("primary key"):
-        refuse_name(reader, name)
+        if name != table + KEY_SUFFIX:
+            refuse_name(reader, name)
         reader.expect("primary key")
         columns = distinct_columns(reader, "PRIMARY KEY")
         refuse_attributes(reader)

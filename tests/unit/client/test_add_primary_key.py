@@ -1,0 +1,115 @@
+"""ADD PRIMARY KEY on a table without one, under writers, on a whole database in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.client.dev import DevDatabase
+from leasehold.model.errors import LeaseholdError
+from tests.unit.client.sql_client import SqlClient
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
+    dev = DevDatabase(Path(tmp_path_factory.mktemp("key")))
+    dev.wait_ready()
+    yield dev
+    dev.close()
+
+
+@pytest.fixture
+def one(database: DevDatabase) -> Iterator[SqlClient]:
+    made = SqlClient(database)
+    made.ask("create table h (a int, b text); create index h_b on h (b)")
+    made.ask("insert into h select g, 'x' from generate_series(1, 40) g")
+    yield made
+    assert not database.check().differences
+    made.session.fail()
+    made.ask("rollback; drop table if exists h")
+    made.session.close()
+
+
+def keyed(database: DevDatabase) -> tuple[str, ...]:
+    table = next(t for t in database.tables() if t.name == "h")
+    assert not any(c.hidden for c in table.columns) or table.hidden_key
+    return tuple(c.name for c in table.key_columns if not c.hidden)
+
+
+@pytest.mark.parametrize("said", ["add primary key (a)", "add constraint h_pkey primary key (a)"])
+def test_the_rows_get_the_key(one: SqlClient, database: DevDatabase, said: str) -> None:
+    assert keyed(database) == ()
+    one.ask(f"alter table h {said}")
+    assert keyed(database) == ("a",)
+    assert one.ask("select count(*), min(a), max(a) from h") == [(40, 1, 40)]
+    assert one.code("insert into h values (7, 'y')") == "23505"
+    assert one.code("insert into h (b) values ('y')") == "23502"
+    assert one.ask("insert into h values (41, 'y') returning *") == [(41, "y")]
+    row = {"table": "h", "op": "update", "key": {"a": 41}, "values": {"b": "z"}}
+    assert database.ask(row).committed
+    assert one.ask("select * from h where b = 'z'") == [(41, "z")]
+
+
+def test_writers_go_on_and_nothing_is_lost(one: SqlClient, database: DevDatabase) -> None:
+    done = threading.Event()
+    made: list[int] = []
+    errors: list[str] = []
+
+    def write(place: int) -> None:
+        client = SqlClient(database, f"r{place}")
+        number = 1_000 * place
+        while not done.is_set():
+            number += 1
+            try:
+                client.ask(f"begin; insert into h values ({number}, 'w')")
+                client.ask(f"update h set b = b || 'w' where a = {number % 40 + 1}")
+                client.ask(f"delete from h where a = {number - 1} and b = 'w'; commit")
+                made.append(number)
+            except LeaseholdError as error:
+                client.session.fail()
+                client.ask("rollback")
+                errors.append(f"{error.sqlstate} {error}")
+                number -= 1
+        client.session.close()
+
+    threads = [threading.Thread(target=write, args=(place,)) for place in (1, 2)]
+    for thread in threads:
+        thread.start()
+    one.ask("alter table h add primary key (a)")
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert keyed(database) == ("a",)
+    assert [words for words in errors if not words.startswith("40001")] == []
+    last = {place: max([n for n in made if n // 1_000 == place], default=0) for place in (1, 2)}
+    assert all(last.values()), "writers went on"
+    wanted = sorted((*range(1, 41), *last.values()))
+    assert [key for (key,) in one.ask("select a from h order by a")] == wanted
+    ((total,),) = one.ask("select sum(length(b) - 1) from h where a <= 40")
+    assert total == len(made)
+
+
+@pytest.mark.parametrize(("row", "code"), [("(3, 'twice')", "23505"), ("(null, 'none')", "23502")])
+def test_rows_that_have_no_key_fail_it(
+    one: SqlClient, database: DevDatabase, row: str, code: str
+) -> None:
+    one.ask(f"insert into h values {row}")
+    assert one.code("alter table h add primary key (a)") == code
+    assert keyed(database) == ()
+    assert one.ask("select count(*) from h") == [(41,)]
+    one.ask("insert into h values (3, 'thrice')")
+
+
+def test_an_empty_table_and_refusals(one: SqlClient, database: DevDatabase) -> None:
+    one.ask("truncate h")
+    assert one.code("alter table h add primary key (a), add primary key (b)") == "42P16"
+    assert one.code("alter table h add primary key (a), add column c int") == "0A000"
+    assert one.code("alter table h add constraint k primary key (a)") == "0A000"
+    assert one.code("alter table h add primary key (c)") == "42703"
+    one.ask("alter table h add primary key (a, b)")
+    assert keyed(database) == ("a", "b")
+    assert one.code("alter table h add primary key (a)") == "42P16"
+    one.ask("insert into h values (1, 'x'), (1, 'y')")
