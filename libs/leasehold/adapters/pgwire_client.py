@@ -187,9 +187,9 @@ class PgwireClient(asyncio.Protocol):
             self._server.workers.submit(self._work)
 
     def cancel(self, reason: Exception) -> None:
-        session = self._session
-        if session is not None and self._busy:
-            session.cancel(reason)
+        conversation = self._conversation
+        if conversation is not None and self._busy:
+            conversation.cancel(reason)
 
     def _follow(self, effect: Effect) -> None:
         assert self._transport is not None

@@ -110,6 +110,13 @@ class PgwireServer:
     def new_key(self, minor: int) -> bytes:
         return secrets.token_bytes(KEY_BYTES[minor])
 
+    def cancel_client(self, process: int, reason: Exception) -> bool:
+        """False: there is no such one."""
+        client = self._clients.get(process)
+        if client is not None:
+            self.soon(client.cancel, reason)
+        return client is not None
+
     def end_client(self, process: int) -> bool:
         """Cancels what it runs and ends its connection (57P01). False: there is no such one."""
         client = self._clients.get(process)

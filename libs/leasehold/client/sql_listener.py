@@ -44,7 +44,7 @@ class SqlListener:
         self._plans = Plans()
         self._server = PgwireServer(self._open, settings)
         self._server.start()
-        node.sessions.ends = self._server.end_client
+        node.sessions.connections = self._server
 
     @property
     def port(self) -> int:

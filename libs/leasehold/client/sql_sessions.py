@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 
@@ -29,15 +28,24 @@ class Listed(Protocol):
     def cancel(self, reason: Exception) -> None: ...
 
 
+class Connections(Protocol):
+    """Of a listener: by the numbers of its clients' sessions; False for what is none of them."""
+
+    def cancel_client(self, process: int, reason: Exception) -> bool:
+        """What it runs now, be it in the session or on the way to a slow reader."""
+        ...
+
+    def end_client(self, process: int) -> bool: ...
+
+
 class Sessions:
-    """All methods from any thread. `ends`: ends the connection of a session, by its number; False
-    for one that is no connection's. None as long as nobody listens."""
+    """All methods from any thread. `connections`: None as long as nobody listens."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[int, Listed] = {}
         self._last = 0
-        self.ends: Callable[[int], bool] | None = None
+        self.connections: Connections | None = None
 
     def number(self, process: int) -> int:
         """That of its connection; one of its own for a session that has none."""
@@ -63,6 +71,8 @@ class Sessions:
 
     def cancel(self, process: int, reason: Exception) -> bool:
         """What it runs now, if anything. False: there is no such session."""
+        if self.connections is not None and self.connections.cancel_client(process, reason):
+            return True
         with self._lock:
             session = self._open.get(process)
         if session is None:
@@ -72,4 +82,4 @@ class Sessions:
 
     def end(self, process: int) -> bool:
         """The connection with it. False: there is no such connection."""
-        return self.ends is not None and self.ends(process)
+        return self.connections is not None and self.connections.end_client(process)

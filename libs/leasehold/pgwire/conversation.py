@@ -113,6 +113,8 @@ class Conversation:
             ord("C"): self._close,
             ord("H"): self._flush_asked,
         }
+        self._in_batch = False
+        self._cancelled: Exception | None = None
         self.phase = Phase.READY
         self.steps = 0
         """Counts up with every message and statement that begins: while it rests, one runs."""
@@ -147,6 +149,8 @@ class Conversation:
                 if message is None:
                     return None
                 self.steps += 1
+                if not self._in_batch:
+                    self._in_batch, self._cancelled = True, None
             try:
                 if hurried and message[0] is Action.COPY:
                     raise Waits
@@ -170,6 +174,12 @@ class Conversation:
         if action is Action.REFUSE:
             raise ProtocolViolation(f"message type {chr(found[0])!r} is not expected here")
         return action, *found
+
+    def cancel(self, reason: Exception) -> None:
+        """From any thread: what runs now ends, be it in the session or between two portions of its
+        rows; nothing of the next batch is touched."""
+        self._cancelled = reason
+        self._session.cancel(reason)
 
     def end(self, error: LeaseholdError | None = None) -> None:
         """The last words, if any: nothing is taken or said after them."""
@@ -466,6 +476,7 @@ class Conversation:
         tag = portal.tag
         portion = self._limits.rows_a_fetch_max
         while tag is None and not (rows_max and portal.sent == rows_max):
+            self._check_cancelled()
             wanted = min(portion, rows_max - portal.sent) if rows_max else portion
             rows, tag = portal.portal.fetch(wanted)
             assert len(rows) <= wanted, "more rows than were asked for"
@@ -478,6 +489,12 @@ class Conversation:
         if rows_max and sent == rows_max:
             return None
         return f"SELECT {sent}" if tag == "SELECT" else tag
+
+    def _check_cancelled(self) -> None:
+        """Before the session is asked for more."""
+        reason, self._cancelled = self._cancelled, None
+        if reason is not None:
+            raise reason
 
     def _begin_copy(self, portal: NamedPortal) -> Outcome:
         target = portal.portal.copy
@@ -533,6 +550,7 @@ class Conversation:
             self._settings[report.name] = report.value
 
     def _ready(self) -> None:
+        self._in_batch = False
         self._reports()
         if self._settings:
             for name, value in self._settings.items():

@@ -16,7 +16,7 @@ from leasehold.pgwire.frontend import READERS
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.phases import TABLE, Phase
 from leasehold.pgwire.session import Status
-from leasehold.pgwire.wire_errors import AdminShutdown
+from leasehold.pgwire.wire_errors import AdminShutdown, Canceled
 from tests.unit.pgwire.small_session import SmallSession
 from tests.unit.pgwire.talk import Talk
 from tests.unit.pgwire.wire_words import (
@@ -252,3 +252,24 @@ def test_terminate_says_nothing() -> None:
     talk = Talk()
     assert talk.send(TERMINATE) == b""
     assert talk.conversation.phase is Phase.CLOSED
+
+
+def test_a_cancel_between_two_portions_of_rows_ends_the_statement_and_not_the_next() -> None:
+    """A client that reads slowly keeps the statement there most of the time."""
+    talk = Talk(Limits(output_bytes_max=100, rows_a_fetch_max=10))
+    rows = "select * from generate_series(1, 1000)"
+    gather = talk.said.append
+
+    def say_and_cancel(data: bytes) -> None:
+        gather(data)
+        if b"D" in data[:1]:
+            talk.conversation.cancel(Canceled("canceling statement due to user request"))
+
+    talk.conversation._hand_over = say_and_cancel
+    told = said(talk.send(query(f"{rows}; {rows}")))
+    assert told[-2:] == ["E(57014)", "Z(I)"]
+    assert 0 < len([word for word in told if word.startswith("D")]) < 1_000
+    talk.conversation._hand_over = gather
+    talk.conversation.cancel(Canceled("it comes too late"))
+    told = said(talk.send(query(rows)))
+    assert told[-2:] == ["C(SELECT 1000)", "Z(I)"]
