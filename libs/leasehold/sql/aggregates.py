@@ -251,6 +251,12 @@ def _extreme(name: str, kind: Type) -> Aggregate:
     return Aggregate(name, (kind,), kind, _none, step, _as_it_is)
 
 
+def _array_extreme(name: str, kind: Type) -> Aggregate:
+    if kind.name == "jsonb[]":
+        raise FeatureNotSupported(f"{name} of {kind} is not supported: jsonb has no order here")
+    return _extreme(name, kind)
+
+
 def _bits(name: str, kind: Type) -> Aggregate:
     computes: dict[str, Callable[[int, int], int]] = {
         "bit_and": lambda a, b: a & b,
@@ -399,6 +405,9 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
         return _listed(kinds[0])
     if name == "jsonb_object_agg" and len(kinds) == 2:
         return _named(*kinds)
+    kind = kinds[0] if len(kinds) == 1 else None
+    if name in ("min", "max") and kind is not None and element_of(kind):
+        return _array_extreme(name, kind)
     found = resolved([_BY_SHAPE[a] for a in _TABLE if a.name == name], kinds)
     if found is None:
         signature = f"{name}({', '.join(map(shown, kinds))})"

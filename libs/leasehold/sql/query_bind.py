@@ -231,6 +231,9 @@ class Expressions:
             )
         left, right = self.bind(node.left), self.bind(node.right)
         kind = self.typing.comparison_type("=", left, right, node.at)
+        kinds = {self.typing.kind_of(left), self.typing.kind_of(right)} - {OPEN}
+        if kind is None and len(kinds) == 1 and all(map(element_of, kinds)):
+            kind = kinds.pop()
         if kind is None:
             raise FeatureNotSupported(
                 "IS DISTINCT FROM of these types is not supported", position=node.at
