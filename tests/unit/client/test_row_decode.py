@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from uuid import UUID
 
 import pytest
 
+from leasehold.client.public_schema_avro import avro_schema
 from leasehold.client.row_decode import decode_row
 from leasehold.model.records import RowImage
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import Missing
+from leasehold.schema.primary_key import hidden_column
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
@@ -35,6 +38,16 @@ def test_elements_that_are_not_public_are_hidden(state: State) -> None:
     values = decode_row(hidden, (5,), IMAGE).values
     assert values is not None
     assert "gate" not in values
+
+
+def test_t7_a_hidden_key_tells_which_row_it_is_and_stands_in_no_image() -> None:
+    key = "019365f0-0000-7000-8000-000000000001"
+    table = replace(V1, columns=(*V1.columns[1:], hidden_column(9)), primary_key=(9,))
+    image = IMAGE._replace(key=(key,), values={2: 366, 9: key})
+    row = decode_row(table, (key,), image)
+    assert row.key == {"": UUID(key)}
+    assert row.values == {"day": date(1971, 1, 2)}
+    assert [field["name"] for field in avro_schema(table)["fields"]] == ["day"]
 
 
 def test_a_public_column_without_a_pair_is_null() -> None:
