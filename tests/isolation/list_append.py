@@ -45,12 +45,15 @@ class ListAppend:
     def __init__(self, seed: int, level: str, rules: ReplicationRules = RULES) -> None:
         self._rng = random.Random(f"{seed}/{level}")
         self.isolation: Isolation = isolation_of(level)
-        self.stage = Stage(rules)
+        self.stage = self._made_stage(rules)
         self.stage.settle({"sql": "create table lists (id bigint primary key, items text)"})
         self.history: list[Transaction] = []
         self._running: list[Running] = []
         self._values = 0
         self._clock = 0
+
+    def _made_stage(self, rules: ReplicationRules) -> Stage:
+        return Stage(rules)
 
     # ------------------------------------------------------------ the run
 

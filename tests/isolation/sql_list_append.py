@@ -1,0 +1,87 @@
+"""Random list-append transactions through SQL sessions: statements of several clients interleaved,
+an append recomputed where COMMIT runs it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leasehold.model.errors import Refused
+from leasehold.replication.rules import RULES, ReplicationRules
+from tests.isolation.list_append import LISTS, ListAppend, Running, Step
+from tests.isolation.sql_stage import SQL_NODES, SqlStage
+from tests.isolation.sql_told import BEGIN
+from tests.simulation.stage import Stage
+from tests.unit.client.sql_client import SqlClient
+
+
+class SqlListAppend(ListAppend):
+    """`run()`, then `anomalies()`, then `close()`. `ended`: SQLSTATEs of transactions that did not
+    commit."""
+
+    def __init__(
+        self, folder: Path, seed: int, level: str, rules: ReplicationRules = RULES
+    ) -> None:
+        self._folder = folder
+        super().__init__(seed, level, rules)
+        self.ended: list[str] = []
+        rows = ", ".join(f"({number}, '')" for number in range(LISTS))
+        self._once("r1", f"insert into lists values {rows}")
+
+    def _made_stage(self, rules: ReplicationRules) -> Stage:
+        self.sql_stage = SqlStage(self._folder, rules=rules)
+        return self.sql_stage
+
+    def _once(self, node: str, text: str) -> list[Any]:
+        client = SqlClient(self.sql_stage, node)
+        try:
+            return client.ask(text)
+        finally:
+            client.session.close()
+
+    def _step(self, client: Running) -> None:
+        tx: Any = client.tx
+        try:
+            if tx is None:
+                tx = SqlClient(self.sql_stage, client.node)
+                client.tx = tx
+                tx.ask(BEGIN[self.isolation.level])
+            elif client.done < len(client.steps):
+                self._said(client, tx, client.steps[client.done])
+                client.done += 1
+            else:
+                tx.ask("commit")
+                self._close(client, committed=True)
+        except Refused as error:
+            self.ended.append(error.sqlstate)
+            self._close(client, committed=False)
+            self.stage.passing(20)
+
+    def _said(self, client: Running, tx: SqlClient, step: Step) -> None:
+        what, number, value = step
+        if what == "append":
+            tx.ask(f"update lists set items = items || ',{value}' where id = {number}")
+            client.told.appends.append((number, value))
+            return
+        own = {v for n, v in client.told.appends if n == number}
+        found = tx.ask(f"select items from lists where id = {number}")[0][0]
+        if self.isolation.own_writes or not own:
+            client.told.reads.append((number, items_of(found)))
+
+    def _close(self, client: Running, *, committed: bool) -> None:
+        tx: Any = client.tx
+        tx.session.close()
+        self._end(client, committed=committed)
+
+    def final(self) -> dict[int, tuple[int, ...]]:
+        self.stage.passing(200)
+        rows = [self._once(node, "select id, items from lists order by id") for node in SQL_NODES]
+        assert rows[0] == rows[1], "replicas hold the same"
+        return {number: items_of(items) for number, items in rows[0]}
+
+    def close(self) -> None:
+        self.sql_stage.close()
+
+
+def items_of(text: str) -> tuple[int, ...]:
+    return tuple(int(item) for item in text.split(",") if item)

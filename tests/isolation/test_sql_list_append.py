@@ -1,0 +1,57 @@
+"""Goal: no history of SQL sessions shows an anomaly that its level prevents (scenario 38), and what
+is allowed does happen. Method: as `test_list_append.py`. LEASEHOLD_SEED replays one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from leasehold.replication.rules import RULES
+from leasehold.transaction.isolation import Level
+from leasehold.transaction.verify import VerifyRules
+from tests.isolation.sql_list_append import SqlListAppend
+from tests.isolation.test_list_append import GIVEN, MAY
+
+SEEDS = (int(GIVEN),) if GIVEN else (1, 2, 3, 4)
+ENDINGS = {"40001", "57P03", "72000"}
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_no_anomaly_that_the_level_prevents(
+    level: Level, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: set[str] = set()
+    ended: Counter[str] = Counter()
+    committed = 0
+    for seed in SEEDS:
+        run = SqlListAppend(tmp_path / str(seed), seed, level)
+        run.run()
+        found = run.anomalies(real_time=level is Level.LINEARIZABLE)
+        run.close()
+        assert found <= MAY[level], f"seed {seed}: {found} at {level.value}"
+        seen |= found
+        ended.update(run.ended)
+        committed += sum(t.committed for t in run.history)
+    with capsys.disabled():
+        told = ", ".join(sorted(seen)) or "none"
+        print(
+            f"\nSQL list-append, {level.value}: seeds {SEEDS}, {committed} commits,"
+            f" refused {dict(ended)}; seen: {told}"
+        )
+    assert set(ended) <= ENDINGS
+    if not GIVEN:
+        assert bool(seen) == bool(MAY[level]), "what is allowed does happen in such histories"
+
+
+def test_without_the_check_of_what_was_read_there_is_write_skew(tmp_path: Path) -> None:
+    rules = replace(RULES, verify=VerifyRules(reads_are_validated=False))
+    found: set[str] = set()
+    for seed in SEEDS:
+        run = SqlListAppend(tmp_path / str(seed), seed, "serializable", rules)
+        run.run()
+        found |= run.anomalies()
+        run.close()
+    assert found == {"G2-item"}
