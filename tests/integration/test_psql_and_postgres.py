@@ -62,7 +62,8 @@ SAME: Final = (
 )
 CAST: Final = ("lower(gate::text)", "lower(gate)")  # an expression is shown as it was written
 SIZE: Final = ("8192 bytes", "")  # nobody counts the pages of one table
-OWNER: Final = ("pg_database_owner", USER)  # there is one role
+SCHEMAS: Final = ("public | pg_database_owner", f"leasehold | {USER} public | {USER}")
+"""There is one role, and one more schema."""
 MAY: Final = ("Superuser, Create role, Create DB, Replication, Bypass RLS", "Superuser, Create DB")
 OTHERWISE: Final = {
     r"\d flights": (CAST,),
@@ -70,7 +71,7 @@ OTHERWISE: Final = {
     r"\d flights_gate": (CAST,),
     r"\dt+": (SIZE,),
     r"\di+": (SIZE,),
-    r"\dn": (OWNER,),
+    r"\dn": (SCHEMAS, ("(1 row)", "(2 rows)")),
     r"\du": (MAY,),
     r"\dg": (MAY,),
     r"\l postgres": (("postgres | postgres", "dev | postgres"),),  # the database's own name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.schema.types import INTEGER_BITS, Type
 from leasehold.sql import catalog_text as text
+from leasehold.sql.catalog_names import NAMESPACES
 
 if TYPE_CHECKING:
     from leasehold.sql.catalog_rows import SystemCatalog
@@ -41,7 +42,7 @@ def information_rows(catalog: SystemCatalog, name: str) -> Iterator[Row]:
 
 
 def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
-    for name in ("pg_catalog", SCHEMA, "information_schema"):
+    for name in NAMESPACES:
         yield {"catalog_name": catalog.database, "schema_name": name, "schema_owner": catalog.user}
 
 

@@ -15,7 +15,8 @@ from leasehold.model.errors import (
 )
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
-from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS, Relation
+from leasehold.sql.node_shape import LEASEHOLD, NODE_RELATIONS
 
 if TYPE_CHECKING:
     from leasehold.sql.catalog_rows import SystemCatalog
@@ -25,9 +26,12 @@ NAMESPACES: Final = {
     PG_CATALOG: oids.CATALOG_NAMESPACE,
     PUBLIC: oids.PUBLIC_NAMESPACE,
     INFORMATION_SCHEMA: oids.INFORMATION_NAMESPACE,
+    LEASEHOLD: oids.LEASEHOLD_NAMESPACE,
 }
+SYSTEM_RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {**RELATIONS, **NODE_RELATIONS}
 SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
-    name: oids.RELATIONS.get(name[1], oids.VIEWS + place) for place, name in enumerate(RELATIONS)
+    name: oids.RELATIONS.get(name[1], oids.VIEWS + place)
+    for place, name in enumerate(SYSTEM_RELATIONS)
 }
 """Numbers of system relations by schema and name."""
 SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}

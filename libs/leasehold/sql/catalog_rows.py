@@ -19,7 +19,7 @@ from leasehold.schema.types import VECTORS, Type
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
 from leasehold.sql.catalog_information import information_rows
-from leasehold.sql.catalog_names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
+from leasehold.sql.catalog_names import NAMESPACES, SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
 from leasehold.sql.catalog_system import is_view, system_rows
 from leasehold.sql.system_types import REGISTERED
@@ -453,11 +453,7 @@ def _attribute(relation: int, number: int, name: str, kind: Type) -> dict[str, A
 
 
 def _namespaces() -> Iterator[Row]:
-    for oid, name in (
-        (oids.CATALOG_NAMESPACE, PG_CATALOG),
-        (oids.PUBLIC_NAMESPACE, "public"),
-        (oids.INFORMATION_NAMESPACE, INFORMATION_SCHEMA),
-    ):
+    for name, oid in NAMESPACES.items():
         yield {"oid": oid, "nspname": name, "nspowner": oids.OWNER}
 
 

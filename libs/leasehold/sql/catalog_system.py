@@ -9,7 +9,7 @@ from typing import Any
 
 from leasehold.pgwire.wire_types import oid_of, size_of
 from leasehold.sql import catalog_oids as oids
-from leasehold.sql.catalog_names import NAMESPACES, SYSTEM_OIDS
+from leasehold.sql.catalog_names import NAMESPACES, SYSTEM_OIDS, SYSTEM_RELATIONS
 from leasehold.sql.catalog_shape import PG_CATALOG, RELATIONS
 from leasehold.sql.catalog_text import alignment_of, storage_of
 
@@ -43,13 +43,13 @@ def _classes() -> Iterator[Row]:
             "reltuples": -1.0,
             "relreplident": "n",
             "relhasrules": int(not table),
-            "relnatts": len(RELATIONS[schema, name].columns),
+            "relnatts": len(SYSTEM_RELATIONS[schema, name].columns),
         }
 
 
 def _attributes() -> Iterator[Row]:
     for name, relation in SYSTEM_OIDS.items():
-        for number, column in enumerate(RELATIONS[name].columns, 1):
+        for number, column in enumerate(SYSTEM_RELATIONS[name].columns, 1):
             size = size_of(column.type)
             yield {
                 "attrelid": relation,
@@ -64,5 +64,5 @@ def _attributes() -> Iterator[Row]:
                 "attbyval": int(0 < size <= 8),
                 "attstorage": storage_of(column.type),
                 "attalign": alignment_of(column.type),
-                "attnotnull": int(column.name not in RELATIONS[name].nullable),
+                "attnotnull": int(column.name not in SYSTEM_RELATIONS[name].nullable),
             }

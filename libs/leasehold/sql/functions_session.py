@@ -8,9 +8,11 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
+from leasehold.schema.array_value import stored_form
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, array_of
+from leasehold.sql.catalog_shape import PG_CATALOG
 from leasehold.sql.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.sql.system_relations import NodeSide, System
 
@@ -113,6 +115,13 @@ FUNCTIONS: Final = (
         for name in ("current_database", "current_catalog")
     ),
     _told("current_schema", TEXT, lambda _: SCHEMA),
+    Function(
+        "current_schemas",
+        (BOOLEAN,),
+        array_of(Type("name")),
+        lambda _, implicit: stored_form([PG_CATALOG, SCHEMA] if implicit else [SCHEMA]),
+        volatility="stable",
+    ),
     _told("version", TEXT, lambda _: VERSION),
     _told("pg_backend_pid", INTEGER, lambda caller: caller.process),
     _told("pg_is_in_recovery", BOOLEAN, lambda _: 0),

@@ -20,14 +20,17 @@ from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.catalogue import SET_NAMES
-from leasehold.sql.function import BIGINT
+from leasehold.sql.function import BIGINT, INTEGER
 from leasehold.sql.functions_set import COLUMN_NAMES, SERIES
 from leasehold.sql.parse import placed
 from leasehold.sql.query_bind import Expressions
 from leasehold.sql.query_bound import (
     OPEN,
+    Apply,
     Bound,
+    BoundQuery,
     BoundSource,
+    BoundValues,
     Column,
     CteSource,
     ElementsSource,
@@ -39,10 +42,12 @@ from leasehold.sql.query_bound import (
     SubSource,
     SystemSource,
     TableSource,
+    Value,
 )
+from leasehold.sql.query_labels import label_of
 from leasehold.sql.query_scope import Names, Scope
 from leasehold.sql.query_typing import common_type
-from leasehold.sql.query_walk import relations_in, walk
+from leasehold.sql.query_walk import has_aggregate, has_window, relations_in, walk
 from leasehold.sql.system_relations import refuse_write, relation_of
 
 if TYPE_CHECKING:
@@ -120,6 +125,35 @@ class Sources:
         named = _with_names(columns, source.columns, source.alias, source.at)
         return SubSource(relation, query), Names([(source.alias, named)], named)
 
+    def _computed(
+        self, source: tree.Source, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        """LATERAL (SELECT …) without FROM: one row for each of those before it, whose columns are
+        written where they are named."""
+        assert isinstance(source, tree.QuerySource)
+        body = source.query.body
+        assert isinstance(body, tree.Select)
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        expressions = Expressions(self._binder, inner)
+        columns: list[tuple[str, Bound]] = []
+        for target in body.targets:
+            part = expressions.settled(target.node)
+            called = [node for node in walk(part) if isinstance(node, Apply)]
+            changes = any(node.function.volatility == "volatile" for node in called)
+            if has_aggregate(part) or has_window(part) or changes:
+                raise FeatureNotSupported(
+                    "LATERAL with an aggregate, a window function or what is new in each call is"
+                    " not supported",
+                    position=target.node.at,
+                )
+            columns.append((target.label or label_of(target.node), part))
+        scope.correlated = scope.correlated or inner.correlated
+        named = _with_names(columns, source.columns, source.alias, source.at)
+        one = BoundValues(((Value(INTEGER, 1),),))
+        relation = self._binder.new_relation()
+        row = SubSource(relation, BoundQuery((Column("column1", INTEGER),), one))
+        return row, Names([(source.alias, named)], named)
+
     def _call_source(
         self, source: tree.CallSource, scope: Scope, before: Names
     ) -> tuple[BoundSource, Names]:
@@ -185,7 +219,10 @@ class Sources:
     def _join(self, source: tree.Join, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
         left, mine = self.bind(source.left, scope, before)
         visible = before.beside(mine, source.at)
-        right, theirs = self.bind(source.right, scope, visible)
+        if _only_computes(source):
+            right, theirs = self._computed(source.right, scope, visible)
+        else:
+            right, theirs = self.bind(source.right, scope, visible)
         both = mine.beside(theirs, source.at)
         if source.kind in ("right", "full") and _depends(right, left):
             raise FeatureNotSupported(
@@ -295,6 +332,20 @@ def _with_names(
     return [
         (names[n] if n < len(names) else name, bound) for n, (name, bound) in enumerate(columns)
     ]
+
+
+def _only_computes(join: tree.Join) -> bool:
+    """Is on its right a LATERAL query of expressions alone, which gives one row?"""
+    right = join.right
+    if not isinstance(right, tree.QuerySource) or not right.lateral:
+        return False
+    query, body = right.query, right.query.body
+    if not isinstance(body, tree.Select) or join.kind not in ("inner", "cross"):
+        return False
+    rest = (body.source, body.where, body.having, body.distinct, query.limit, query.offset)
+    stars = any(isinstance(target.node, tree.Star) for target in body.targets)
+    plain = not (body.grouped or body.windows or query.order or query.ctes or stars)
+    return plain and bool(body.targets) and all(part is None for part in rest)
 
 
 def _depends(source: BoundSource, other: BoundSource) -> bool:

@@ -5,6 +5,7 @@ Method: sessions on a replicant of a whole database in this process.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,6 +148,9 @@ def test_a_join_finds_by_number_and_not_by_going_through(client: SqlClient) -> N
         ("pg_table_is_visible('information_schema.columns'::regclass)", 0),
         ("pg_table_is_visible(99)", None),
         ("pg_get_userbyid(10)", "me"),
+        ("current_schemas(true)::text", "{pg_catalog,public}"),
+        ("current_schemas(false)::text", "{public}"),
+        ("(select count(*) > 5 from pg_attribute where attrelid = 'leasehold.jobs'::regclass)", 1),
         ("pg_encoding_to_char(6)", "UTF8"),
         ("obj_description('legs'::regclass, 'pg_class')", None),
         ("to_regclass('nobody')", None),
@@ -207,6 +211,49 @@ def test_columns_of_indexes_are_found_by_their_place(client: SqlClient) -> None:
     assert sorted(client.ask(text)) == [(1, "0"), (2, "0")]
 
 
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [
+        ("v(a), lateral (select a + 1, 'x' as c) w(b)", [(1, 2, "x"), (2, 3, "x")]),
+        ("v(a) join lateral (select a * 2 as b) w on b > 2", [(2, 4)]),
+        (
+            "v(a), lateral (select array(select g from generate_series(1, a) g)::text) w",
+            [(1, "{1}"), (2, "{1,2}")],
+        ),
+    ],
+)
+def test_a_lateral_query_of_expressions_computes_beside_each_row(
+    client: SqlClient, source: str, rows: list[object]
+) -> None:
+    assert client.ask(f"select * from (values (1), (2)) {source}") == rows
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "v(a) left join lateral (select a) w on true",
+        "v(a), lateral (select count(a)) w",
+        "v(a), lateral (select random() + a) w",
+        "v(a), lateral (select a from pg_am) w",
+        "v(a), lateral (select a limit 1) w",
+    ],
+)
+def test_other_lateral_queries_are_refused(client: SqlClient, source: str) -> None:
+    assert client.code(f"select * from (values (1), (2)) {source}") == "0A000"
+
+
+def test_what_pgbench_asks_of_partitions(client: SqlClient) -> None:
+    text = (
+        "select o.n, p.partstrat, pg_catalog.count(i.inhparent) from pg_catalog.pg_class as c"
+        " join pg_catalog.pg_namespace as n on (n.oid = c.relnamespace) cross join lateral"
+        " (select pg_catalog.array_position(pg_catalog.current_schemas(true), n.nspname)) as o(n)"
+        " left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid)"
+        " left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent)"
+        " where c.relname = 'legs' and o.n is not null group by 1, 2 order by 1 asc limit 1"
+    )
+    assert client.ask(text) == [(2, None, 0)]
+
+
 def test_an_aggregate_inside_a_query_of_a_recursive_term(client: SqlClient) -> None:
     text = (
         "with recursive w(n, m) as (select 1, 0::bigint union all select n + 1, (select count(*)"
@@ -222,6 +269,28 @@ def test_a_parameter_of_a_registered_type_comes_as_its_name(client: SqlClient) -
     assert prepared.parameters == (Type("text"),)
     assert client.run(prepared, ["pg_catalog.pg_class"]) == [(1,)]
     session.end_batch()
+
+
+# ------------------------------------------------------------ clients
+
+CLIENT_QUERIES: dict[str, list[str]] = json.loads(
+    (Path(__file__).parents[1] / "sql" / "client_queries.json").read_text()
+)
+
+
+@pytest.mark.parametrize("name", CLIENT_QUERIES)
+def test_what_clients_ask_when_they_look_at_tables_is_answered(
+    client: SqlClient, name: str
+) -> None:
+    """As recorded; parameters are NULL."""
+    for text in CLIENT_QUERIES[name]:
+        if text.startswith(("CREATE", "DROP", "COMMIT", "ROLLBACK", "RELEASE")):
+            continue  # of a table with SERIAL, which there is not
+        for statement in client.session.statements(text):
+            prepared = client.session.prepare(statement, ())
+            client.run(prepared, [None] * len(prepared.parameters))
+    client.session.end_batch()
+    client.ask("rollback")
 
 
 # ------------------------------------------------------------ types

@@ -15,6 +15,7 @@ import pytest
 
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
+from leasehold.sql.catalog_names import SYSTEM_RELATIONS
 from leasehold.sql.catalog_oids import ELEMENTS, TABLES, element_oid, table_oid
 from leasehold.sql.catalog_rows import SystemCatalog
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
@@ -42,7 +43,7 @@ def test_rows_have_a_value_for_every_column_and_null_only_where_it_may_stand(
 def test_numbers_hold_the_relations_together() -> None:
     catalog = described()
     classes = {oid for (oid,) in values(catalog, "pg_class", "oid")}
-    assert len(classes) == 8 + len(RELATIONS)
+    assert len(classes) == 8 + len(SYSTEM_RELATIONS)
     for name, column in (
         ("pg_attribute", "attrelid"),
         ("pg_index", "indexrelid"),
