@@ -200,11 +200,10 @@ class KafkaNode:
         return end
 
     def _turn(self) -> None:
-        wait_s = self._wait_s()
-        if self._ledger_calls:
-            self._await_ledger(wait_s)
-            wait_s = 0
-        records = self._reader.read(RECORDS_PER_READ_MAX, wait_s)
+        asked = self._ledger_calls > 0
+        records = self._reader.read(RECORDS_PER_READ_MAX, 0 if asked else self._wait_s())
+        if asked and not records:
+            self._await_ledger(self._wait_s())
         moment = begun = now()
         for record in records:
             event = self._event(record)
