@@ -125,7 +125,7 @@ class Indexes:
         accesses = self._accesses(inner, conditions)
         for source in apart:
             # A query of its own sees constants alone.
-            constant = [c for c in conditions if relations_in(c) == {source.relation}]
+            constant = [c for c in conditions if _relations_of(c) == {source.relation}]
             found = self._best(source, constant, None)
             if found is not None:
                 accesses[source.relation] = found[1]
@@ -356,6 +356,14 @@ def _of_array(condition: Member) -> Iterator[Sought]:
     if isinstance(source, ElementsSource) and all(map(_known, source.arguments)):
         part = _plain(condition.operands[0])
         yield Sought(part, "members", source.arguments, condition.query)
+
+
+def _relations_of(condition: Bound) -> frozenset[int]:
+    """Without the one that the elements of an array are."""
+    arrays = list(_of_array(condition)) if isinstance(condition, Member) else []
+    if not arrays:
+        return relations_in(condition)
+    return relations_in(arrays[0].part) | arrays[0].relations
 
 
 def _known(value: Bound) -> bool:

@@ -13,9 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.adapters.sqlite_query import run
+from leasehold.adapters.sqlite_write import own_rows
 from leasehold.model.errors import Refused
 from leasehold.schema.array_value import elements_of, ordered_form, stored_form
-from tests.unit.query.asked import Asked
+from leasehold.schema.elements import Moment
+from leasehold.sql.query_plan import prepare
+from tests.unit.query.asked import FLIGHTS, Asked
 from tests.unit.query.recorded_cases import CASES, ONLY_HERE_REFUSED, REFUSED
 
 
@@ -149,6 +153,17 @@ def test_an_element_is_found_by_an_index(asked: Asked, text: str, line: str) -> 
 def test_so_is_an_element_of_a_parameter(asked: Asked) -> None:
     prepared = asked.prepared("SELECT seats FROM flights WHERE carrier = ANY($1)")
     assert [(chosen.table, chosen.by) for chosen in prepared.chosen] == [("flights", "by_carrier")]
+
+
+def test_so_it_is_beside_own_rows(asked: Asked) -> None:
+    snapshot = asked.snapshot
+    text = "SELECT id FROM flights WHERE carrier = ANY($1) ORDER BY id"
+    prepared = prepare(text, snapshot.newest, (), frozenset({1}))
+    assert [(chosen.table, chosen.by) for chosen in prepared.chosen] == [("flights", "by_carrier")]
+    with own_rows(snapshot.connection, {1: (FLIGHTS, {(4,): None, (9,): {1: 9, 2: "LH"}})}):
+        values = (stored_form(["AA", "LH"]),)
+        rows = run(snapshot.connection, prepared, values, moment=Moment(0, b"seed"))
+        assert rows.all() == [(1,), (5,), (9,)]
 
 
 VALUES: Final = st.integers(-(1 << 63), (1 << 63) - 1) | st.none()
