@@ -366,3 +366,23 @@ def test_it_acts_as_long_as_a_version_that_enforces_it_may_be_in_use(store: Any)
     written.publish(replace(child(), version=2, state=State.DELETE_ONLY))
     decided = written.send(delete("p", 1))
     assert [(c.kind, c.version) for c in decided.changes[1:]] == [(ChangeKind.DELETE, 1)] * 2
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["alone", "beside_own_writes_at_the_old_key"])
+def test_while_the_child_changes_its_primary_key(store: Any, own: bool) -> None:
+    """Two tables have the same rows, both versions are in use, and each row goes once from each."""
+    columns = (*COLUMNS[:2], replace(COLUMNS[2], nullable=False))
+    key = (child().foreign_keys[0],)
+    old = replace(child(foreign_keys=key, twin=3), columns=columns)
+    new = replace(old, table_id=3, primary_key=(B,), twin=2, former=2, state=State.WRITE_ONLY)
+    written = WrittenTable(store, PARENT, old, new)
+    written.send(insert("p", 1), insert("c", 1, a=1, b=11), insert("c", 2, a=1, b=12))
+    assert rows(written, 3, 11, 12) == {11: (1, 11), 12: (1, 12)}
+    written.publish(replace(old, version=2, state=State.WRITE_ONLY))
+    written.publish(replace(new, version=2, state=State.PUBLIC))
+    before = [update("c", 1, id=1)._replace(schema_version=1)] if own else []
+    decided = written.send(*before, delete("p", 1))
+    gone = [(c.table_id, c.key) for c in decided.changes if c.kind is ChangeKind.DELETE]
+    assert sorted(gone) == [(1, (1,)), (2, (1,)), (2, (2,)), (3, (11,)), (3, (12,))]
+    assert not rows(written, 2, 1, 2)
+    assert not rows(written, 3, 11, 12)
