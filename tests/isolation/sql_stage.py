@@ -3,7 +3,7 @@ as real ones do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from leasehold.client.cluster_view import ClusterView
 from leasehold.client.moment import moment_of
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
-from leasehold.client.serving_node import names_in
 from leasehold.client.sql_sessions import Sessions
 from leasehold.lease.held_leases import Use
 from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
 from leasehold.replication.node import Node
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job
 from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
@@ -91,8 +91,11 @@ class StageNode:
         agent = self._running.agent
         return [] if agent is None else agent.leases.named_uses()
 
-    def table_names(self) -> Mapping[int, str]:
-        return names_in(self._node.store)  # type: ignore[arg-type]
+    def tables(self) -> Sequence[Descriptor]:
+        store = self._node.store
+        assert isinstance(store, SqliteStore)
+        with store.open_snapshot() as snapshot:
+            return snapshot.tables()
 
     def described(self) -> Mapping[str, str]:
         return {"LEASEHOLD_NODE": self.name}

@@ -11,14 +11,24 @@ from leasehold.client.cluster_view import ClusterView
 from leasehold.model.errors import BusUnavailable
 
 FIRST_LOOK_S: Final = 15.0
+CAUGHT_UP_S: Final = 1.0
+"""For what this node has applied to come on the topics: milliseconds, as a rule."""
 KEPT_S: Final = 60.0
 """After the last question: a watch reads the log's headers all the time, which not all need."""
+
+
+Wanted = Callable[[ClusterView], bool]
 
 
 class Watch(Protocol):
     """`ClusterWatch` in practice."""
 
+    @property
+    def view(self) -> ClusterView: ...
+
     def first_look(self, timeout_s: float) -> ClusterView: ...
+
+    def wait_for(self, wanted: Wanted, timeout_s: float) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -36,11 +46,15 @@ class ClusterLooks:
         self._asked_ns = 0
         self._closed = False
 
-    def view(self) -> ClusterView:
-        """The newest. Raises BusUnavailable when Kafka can't be reached."""
+    def view(self, wanted: Wanted = lambda _: True) -> ClusterView:
+        """The newest, which is `wanted` unless that takes too long: a caller should find what it
+        has just done. Raises BusUnavailable when Kafka can't be reached."""
         watch = self._begin()
         try:
             view = watch.first_look(FIRST_LOOK_S)
+            if not wanted(view) and not view.unreachable:
+                watch.wait_for(wanted, CAUGHT_UP_S)
+                view = watch.view
         finally:
             with self._changed:
                 self._asking -= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from leasehold.adapters.clock import boottime_ns, now
@@ -12,12 +12,12 @@ from leasehold.client.cluster_view import ClusterView
 from leasehold.client.moment import moment_of
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
-from leasehold.client.serving_node import names_in
 from leasehold.client.sql_sessions import Sessions
 from leasehold.lease.held_leases import Use
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
 from leasehold.replication.node import Node
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job
 from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
@@ -56,8 +56,9 @@ class DevNode:
         agent = self._running.agent
         return [] if agent is None else agent.leases.named_uses()
 
-    def table_names(self) -> Mapping[int, str]:
-        return names_in(self._store)
+    def tables(self) -> Sequence[Descriptor]:
+        with self._store.open_snapshot() as snapshot:
+            return snapshot.tables()
 
     def described(self) -> Mapping[str, str]:
         return {"LEASEHOLD_DATABASE": self.database, "LEASEHOLD_NODE": self.name}

@@ -68,7 +68,8 @@ class NodeTelling:
     def _transactions(self) -> Iterator[Row]:
         """Of SQL sessions, and of programs that embed this node. A single statement pins nothing,
         as its descriptors and rows are of one snapshot (D3)."""
-        pinned, names = self._pinned(), self._node.table_names()
+        pinned = self._pinned()
+        names = {table.table_id: table.name for table in self._node.tables()}
 
         def as_json(versions: Mapping[int, int]) -> str:
             return json_value.text_of(

@@ -4,7 +4,7 @@ master. An embedded replica and the sessions of a replicant stand on it."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
@@ -28,6 +28,7 @@ from leasehold.client.sql_sessions import Sessions
 from leasehold.lease.held_leases import Use
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job
 from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
@@ -50,8 +51,8 @@ class SqlNode(Protocol):
         ...
 
     def cluster(self) -> ClusterView:
-        """The whole database as the command and the dashboard see it. Raises BusUnavailable,
-        LedgerUnavailable."""
+        """The whole database as the command and the dashboard see it, with the jobs and versions
+        that are applied here. Raises BusUnavailable, LedgerUnavailable."""
         ...
 
     def dead_letters(self) -> list[tuple[int, DeadLetter]]:
@@ -62,7 +63,7 @@ class SqlNode(Protocol):
         """Who has pinned which version of which table on this node."""
         ...
 
-    def table_names(self) -> Mapping[int, str]: ...
+    def tables(self) -> Sequence[Descriptor]: ...
 
     def described(self) -> Mapping[str, str]:
         """Its settings, secrets masked."""
@@ -145,7 +146,16 @@ class ServingNode:
     # ------------------------------------------------------------ what it tells
 
     def cluster(self) -> ClusterView:
-        return self._looks.view()
+        jobs = {number for number, job in list(self.jobs().items()) if not job.status.ended}
+        versions = {table.table_id: table.version for table in self.tables()}
+
+        def has_all(view: ClusterView) -> bool:
+            return jobs <= view.jobs.keys() and all(
+                table in view.tables and view.tables[table].event.version >= version
+                for table, version in versions.items()
+            )
+
+        return self._looks.view(has_all)
 
     def dead_letters(self) -> list[tuple[int, DeadLetter]]:
         return DeadLetters(self._settings).read()
@@ -154,8 +164,9 @@ class ServingNode:
         agent = self.node.node.agent
         return [] if agent is None else agent.leases.named_uses()
 
-    def table_names(self) -> Mapping[int, str]:
-        return names_in(self.store)
+    def tables(self) -> Sequence[Descriptor]:
+        with self.store.open_snapshot() as snapshot:
+            return snapshot.tables()
 
     def described(self) -> Mapping[str, str]:
         given = self._settings
@@ -248,9 +259,3 @@ class ServingNode:
         with suppress(BusUnavailable):
             return self._producer.submit(request, timeout_s=0.0, together=True)
         return None
-
-
-def names_in(store: SqliteStore) -> Mapping[int, str]:
-    """Names of tables by their ids."""
-    with store.open_snapshot() as snapshot:
-        return {descriptor.table_id: descriptor.name for descriptor in snapshot.tables()}

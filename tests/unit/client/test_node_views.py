@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,11 @@ class FakeWatch:
         assert not self.closed.is_set(), "closed while it is asked"
         return self.view
 
+    def wait_for(self, wanted: Callable[[ClusterView], bool], timeout_s: float) -> bool:
+        """What comes on the topics meanwhile."""
+        self.view = replace(self.view, committed=self.view.committed + 1)
+        return wanted(self.view)
+
     def close(self) -> None:
         self.closed.set()
 
@@ -282,6 +288,15 @@ def test_many_ask_one_watch() -> None:
         thread.join()
     looks.close()
     assert len(made) == 1
+
+
+def test_a_look_waits_for_what_this_node_has_applied() -> None:
+    looks = ClusterLooks(lambda: FakeWatch(ClusterView()))
+    assert looks.view().committed == 0
+    assert looks.view(lambda view: view.committed > 0).committed == 1
+    assert looks.view(lambda view: view.committed > 0).committed == 1  # there at once
+    assert looks.view(lambda view: False).committed == 2  # too late: what there is
+    looks.close()
 
 
 def test_a_broker_that_is_away_is_raised() -> None:
