@@ -30,6 +30,7 @@ class RequestGroup:
         self._gathered: list[Pending] = []
         self._under_way: set[bytes] = set()
         self._users = 1  # of the last group
+        self._wanted = 0  # those users again, and who had come when they had their answers
         self._stopping = False
         self._thread: Thread | None = None
 
@@ -46,7 +47,10 @@ class RequestGroup:
         return True
 
     def settled(self, request_id: bytes) -> None:
-        self._under_way.discard(request_id)
+        if request_id in self._under_way:
+            self._under_way.remove(request_id)
+            if not self._under_way:
+                self._wanted = len(self._gathered) + (self._users if self._users > 1 else 0)
 
     def close(self) -> None:
         """What has gathered is sent before."""
@@ -66,7 +70,7 @@ class RequestGroup:
         with self._changed:
             self._changed.wait_for(lambda: self._gathered or self._stopping)
             self._changed.wait_for(lambda: not self._under_way or self._stopping, UNDER_WAY_S)
-            wanted = len(self._gathered) + (self._users if self._users > 1 else 0)
+            wanted = 0 if self._under_way else self._wanted
             self._changed.wait_for(
                 lambda: len(self._gathered) >= wanted or self._stopping, COME_AGAIN_S
             )
