@@ -177,3 +177,24 @@ def test_unique_values_go_along(table: WrittenTable) -> None:
         table.send(update("t", 7, id=8, a=11))
     table.send(update("t", 7, id=2, a=11), update("t", 2, id=7, a=10))
     assert keys(table) == {2: 11, 3: 30, 7: 10}
+
+
+def test_rows_move_in_both_tables_while_the_primary_key_changes(store: Any) -> None:
+    """The other table has another key: what moves in one is an update in the other."""
+    columns = (*COLUMNS[:2], replace(COLUMNS[2], nullable=False))
+    old = replace(TABLE, columns=columns, indexes=(), twin=2)
+    new = replace(old, table_id=2, primary_key=(B,), twin=1, former=1, state=State.WRITE_ONLY)
+    made = WrittenTable(store, old, new)
+
+    def ids(table_id: int, *keys: int) -> list[tuple[Any, Any]]:
+        found = [made.row(table_id, key) for key in keys]
+        return [(row[ID], row[B]) for row in found if row is not None]
+
+    made.send(insert("t", 1, b=11), insert("t", 2, b=12))
+    made.send(update("t", 1, id=2, b=13), update("t", 2, id=5))
+    assert ids(1, 1, 2, 5) == ids(2, 11, 13, 12) == [(2, 13), (5, 12)]
+    made.publish(replace(old, version=2, state=State.WRITE_ONLY))
+    made.publish(replace(new, version=2, state=State.PUBLIC))
+    by_b = [update("t", 0, b=to)._replace(key={"b": b}) for b, to in ((13, 12), (12, 13))]
+    made.send(*by_b)
+    assert ids(1, 2, 5) == ids(2, 12, 13) == [(2, 12), (5, 13)]
