@@ -12,7 +12,7 @@ from leasehold.model.errors import Refused
 from leasehold.transaction.isolation import ISOLATION, Level
 from tests.isolation.hermitage import committed
 from tests.isolation.said import added, id_is, is_, within
-from tests.isolation.sql_stage import SqlScene
+from tests.isolation.sql_stage import SQL_NODES, SqlScene
 from tests.isolation.sql_told import SqlTold
 
 Make = Callable[..., SqlScene]
@@ -420,3 +420,32 @@ def test_what_a_statement_reads_is_verified(
     one.put(1, 11)
     stands.ask("r2", write)
     assert committed(one) == ends
+
+
+# ------------------------------------------------------------------ and schema changes
+
+
+def test_50_old_txn_reads_old_shape(scene: Make) -> None:
+    """As of an LSN before a change of the table rows are shown as they were, and who also writes is
+    refused (40001) once the version of then is fenced."""
+    stands = scene(Level.SNAPSHOT)
+    lsn = stands.stage.reference.position.lsn
+    stands.ask("r1", "alter table test add column b bigint default 7")
+    stands.ask("r1", "update test set value = 11, b = 8 where id = 1")
+    stands.ask("r1", "alter table test drop column b")
+    for node in SQL_NODES:
+        past = stands.session(node)
+        past.ask(f"begin as of lsn {lsn}")
+        assert past.ask("select * from test order by id").rows == [(1, 10), (2, 20)]
+        assert code_of(lambda: past.ask("select b from test")) == "42703"  # noqa: B023
+        past.abort()
+        past.ask(f"begin as of lsn {lsn}")
+        past.put(2, 21)
+        assert not committed(past)
+
+
+def test_a_truncated_table_is_refused_to_who_reads_it_as_of_before(scene: Make) -> None:
+    stands = scene(Level.SNAPSHOT)
+    one = stands.session("r2").begin()
+    stands.ask("r1", "truncate test")
+    assert code_of(one.select) == "72000"
