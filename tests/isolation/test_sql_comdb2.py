@@ -444,6 +444,19 @@ def test_50_old_txn_reads_old_shape(scene: Make) -> None:
         assert not committed(past)
 
 
+@pytest.mark.parametrize("level", [Level.SNAPSHOT, Level.LINEARIZABLE])
+def test_a_chained_transaction_reads_a_moment_of_its_own(level: Level, scene: Make) -> None:
+    stands = scene(level)
+    one = stands.session("r1").begin()
+    assert one.get(1) == 10
+    stands.ask("r2", "update test set value = 11 where id = 1")
+    assert one.get(1) == 10
+    one.ask("commit and chain")
+    assert one.get(1) == 11
+    stands.ask("r2", "update test set value = 12 where id = 1")
+    assert one.get(1) == 11
+
+
 def test_a_truncated_table_is_refused_to_who_reads_it_as_of_before(scene: Make) -> None:
     stands = scene(Level.SNAPSHOT)
     one = stands.session("r2").begin()

@@ -94,7 +94,9 @@ class SessionBlock:
             isolation, as_of = self._block.isolation, self._block.as_of
             if isolation is None:
                 isolation, as_of = self._chosen(None, None)
-            lsn = self._lsn if in_block else self._moment(isolation, as_of)
+            lsn = self._lsn if in_block else None
+            if lsn is None:
+                lsn = self._moment(isolation, as_of)
             settings.begin()
             moment = CallersMoment.of(unix_us(), fresh_seed(), settings.caller)
             self._transaction = self._made(isolation, moment, lsn, block=in_block)
@@ -245,6 +247,9 @@ class SessionBlock:
 
     def _begun(self, isolation: Isolation, as_of: AsOf | None, *, read_only: bool) -> None:
         self._lsn = self._moment(isolation, as_of)
+        self._open(isolation, as_of, read_only=read_only)
+
+    def _open(self, isolation: Isolation, as_of: AsOf | None, *, read_only: bool) -> None:
         self._block.begin(isolation, as_of, read_only=read_only)
         self._settings.begin()
         self._show_modes()
@@ -282,7 +287,9 @@ class SessionBlock:
         finally:
             self._block.end()
         if chain and before.isolation is not None:
-            self._begun(before.isolation, before.as_of, read_only=before.read_only)
+            # Its moment is its first statement's: what ended here has ended, whatever that raises.
+            self._lsn = None
+            self._open(before.isolation, before.as_of, read_only=before.read_only)
 
     def _savepoint(self, said: Savepoint) -> Answer:
         self._block.savepoint(said.name, self.transaction().savepoint())
