@@ -6,6 +6,7 @@ PostgreSQL's usual value: NULL where that may stand, else zero, false or an empt
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -221,7 +222,24 @@ class SystemCatalog:
                 )
 
     def indexes_of(self, table: Descriptor) -> list[IndexEntry]:
-        return [entry for entry in self.indexes if entry.table is table]
+        return self._indexes_by_table.get(table.table_id, [])
+
+    @cached_property
+    def _indexes_by_table(self) -> dict[int, list[IndexEntry]]:
+        found: dict[int, list[IndexEntry]] = defaultdict(list)
+        for entry in self.indexes:
+            found[entry.table.table_id].append(entry)
+        return found
+
+    @cached_property
+    def _concerned(self) -> dict[int, list[ConstraintEntry]]:
+        """By table: the constraints that it has, and those that refer to it."""
+        found: dict[int, list[ConstraintEntry]] = defaultdict(list)
+        for entry in self.constraints:
+            tables = {entry.table.table_id, (entry.parent or entry.table).table_id}
+            for table_id in tables:
+                found[table_id].append(entry)
+        return found
 
     # --- rows --------------------------------------------------------------------------------
 
@@ -253,7 +271,7 @@ class SystemCatalog:
         common |= {"relpersistence": "p", "relispopulated": 1, "reltuples": -1.0}
         for table in self.tables:
             oid = oids.table_oid(table.table_id)
-            concerned = [c for c in self.constraints if c.table is table or c.parent is table]
+            concerned = self._concerned.get(table.table_id, [])
             yield {
                 **common,
                 "oid": oid,
@@ -282,7 +300,7 @@ class SystemCatalog:
     def _tables(self) -> Iterator[Row]:
         common = {"tableowner": self.user, "hastriggers": 0, "rowsecurity": 0}
         for table in self.tables:
-            keys = any(c.kind == "f" and table in (c.table, c.parent) for c in self.constraints)
+            keys = any(c.kind == "f" for c in self._concerned.get(table.table_id, []))
             indexed = int(any(True for _ in self.indexes_of(table)))
             named = {"schemaname": "public", "tablename": table.name}
             yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
