@@ -12,6 +12,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -225,10 +226,14 @@ def test_what_a_node_tells_in_sql_and_does(cluster: LocalCluster) -> None:
             ("pg_terminate_backend", "57P01"),
         ):
             with connect(cluster, 1) as other, ThreadPoolExecutor(1) as pool:
+                pid = other.info.backend_pid
                 running = pool.submit(sqlstate_of, other, LONG)
-                steer = f"SELECT {function}({other.info.backend_pid})"
+                # A session that is ended before it has heard the statement gives no SQLSTATE.
+                active = f"SELECT sql FROM leasehold.transactions WHERE pid = {pid}"
+                until(partial(shows, client, active, LONG), "the statement to run")
+                steer = f"SELECT {function}({pid})"
                 assert ask(steer) == [(True,)]
-                while not running.done():  # again, as it may not have begun
+                while not running.done():  # again, as it may have been heard and not begun
                     ask(steer)
                 assert running.result() == sqlstate
         with ChangeProducer(settings_of(cluster, "producer")) as changes:
@@ -238,6 +243,10 @@ def test_what_a_node_tells_in_sql_and_does(cluster: LocalCluster) -> None:
         until(lambda: ask(letters) == [("42P01", "nope")], "the dead letter")
         named = "SELECT value FROM leasehold.settings WHERE name = 'LEASEHOLD_NODE'"
         assert ask(named) == [("r2",)]
+
+
+def shows(connection: psycopg.Connection[tuple[object, ...]], text: str, value: str) -> bool:
+    return connection.execute(text).fetchall() == [(value,)]
 
 
 def sqlstate_of(connection: psycopg.Connection[tuple[object, ...]], text: str) -> str | None:
