@@ -142,11 +142,11 @@ class SessionBlock:
             return
         self._running.may_wait()
         wait_s = self._wait_s
-        self._node.wait(lambda: self._running.stopped() or self._node.coherent, wait_s)
+        met = self._node.wait(lambda: self._running.stopped() or self._node.coherent, wait_s)
         why = self._running.why_stopped()
         if why is not None:
             raise why
-        if not self._node.coherent:
+        if not met:
             raise NotCoherent(
                 "this node is not coherent: it has had no lease from the master for"
                 f" {wait_s:g} s; read on another one, or SET leasehold.coherent_timeout"

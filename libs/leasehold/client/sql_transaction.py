@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows, run
 from leasehold.adapters.sqlite_write import Writing, Written, own_rows
@@ -15,7 +15,7 @@ from leasehold.client.sql_running import SessionPlans
 from leasehold.client.sql_steps import Asked, Shown, Step, Types
 from leasehold.client.sql_writes import apply, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
-from leasehold.model.errors import RequestTooLarge, StaleVersion
+from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.records import ChangeRequest, Image, Key, OnConflict
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
@@ -28,6 +28,7 @@ from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
 from leasehold.transaction.replayed import Told
 
+T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
 STEPS_MAX: Final = 10_000
 CoherentWait = Callable[[], None]
@@ -88,20 +89,32 @@ class SqlTransaction:
 
     def descriptor(self, table: str) -> Descriptor:
         """As this transaction sees it. Raises UnknownTable."""
-        self._wait()
-        if self._block:
-            return self._reads.pin(table)
-        with self._reads.snapshot() as snapshot:
-            newest: Descriptor = snapshot.newest(table)
-            return newest
+
+        def newest() -> Descriptor:
+            if self._block:
+                return self._reads.pin(table)
+            with self._reads.snapshot() as snapshot:
+                found: Descriptor = snapshot.newest(table)
+                return found
+
+        return self._coherently(newest)
 
     def planned(self, text: str, types: Types) -> tuple[Seen, Prepared]:
         """The snapshot is the caller's to close. Of a block versions are pinned; whether what is
         newest is too new for them `read` finds out."""
-        self._wait()
         own = self._own_tables()
         pin = self._reads.pin if self._block else None
-        return planned(self._plans, text, types, own, self._reads, pin)
+        return self._coherently(lambda: planned(self._plans, text, types, own, self._reads, pin))
+
+    def _coherently(self, take: Callable[[], T]) -> T:
+        """Coherence may end between the wait for it and a snapshot: it is waited for again."""
+        while True:
+            self._wait()
+            try:
+                return take()
+            except NotCoherent:
+                if self._lsn is not None:
+                    raise
 
     def _wait(self) -> None:
         """What was there at an LSN does not change: there is nothing to wait for."""
@@ -198,9 +211,8 @@ class SqlTransaction:
 
     def empty(self, names: Sequence[str]) -> None:
         """TRUNCATE. Raises UnknownTable, FeatureNotSupported where that can't be."""
-        self._wait()
-        tables = [self._reads.pin(name) for name in names]
-        with self._reads.snapshot() as snapshot:
+        tables = self._coherently(lambda: [self._reads.pin(name) for name in names])
+        with self._coherently(self._reads.snapshot) as snapshot:
             refuse_referred(tables, snapshot.tables())
         self._writes.empty(tables)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.client.dev import DevDatabase
+from leasehold.client.dev_node import DevNode
 from leasehold.model.errors import LeaseholdError, Refused
 from leasehold.pgwire.session import (
     Column,
@@ -369,3 +370,18 @@ def test_no_read_without_coherence(database: DevDatabase, client: SqlClient) -> 
             )
         node.lease.until_ns = until
     assert caught.value.sqlstate == "57P03"
+
+
+def test_coherence_that_ends_after_the_wait_is_waited_for_again(
+    client: SqlClient, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C2: between the wait and each statement's snapshot the lease ends once."""
+    looks = iter(range(100))
+
+    def every_other(node: DevNode) -> bool:
+        return next(looks) % 2 == 1
+
+    monkeypatch.setattr(DevNode, "_holds", every_other)
+    for text in ("select * from t", "begin", "select * from t", "truncate t", "rollback"):
+        client.ask(text)
+    assert next(looks) > 6
