@@ -495,16 +495,71 @@ class Route(Base):
 
 @pytest.fixture
 def engine(server: Server) -> Iterator[sa.Engine]:
-    """Each schema change is a commit of its own here: the tables are made outside of blocks."""
+    """Tables with a foreign key between them go one after the other: outside of blocks."""
     engine = sa.create_engine(server.url("psycopg"))
     outside = engine.execution_options(isolation_level="AUTOCOMMIT")
     try:
         Base.metadata.drop_all(outside)
-        Base.metadata.create_all(outside)
+        Base.metadata.create_all(engine)
         yield engine
         Base.metadata.drop_all(outside)
     finally:
         engine.dispose()
+
+
+def test_schema_changes_in_a_transaction(server: Server) -> None:
+    with server.psycopg() as client, server.psycopg(autocommit=True) as other:
+        client.execute("CREATE TABLE made (id int PRIMARY KEY, t text)")
+        client.execute("CREATE INDEX ON made (t)")
+        client.cursor().executemany("INSERT INTO made VALUES (%s, %s)", [(1, "a"), (2, "b")])
+        assert client.execute("SELECT t FROM made ORDER BY id DESC").fetchall() == [("b",), ("a",)]
+        assert other.execute("SELECT to_regclass('made')").fetchone() == (None,)
+        client.rollback()
+        client.execute("CREATE TABLE made (id int, x numeric(5, 2))")
+        with client.cursor().copy("COPY made FROM STDIN") as copy:
+            copy.write_row((7, Decimal("1.5")))
+        with pytest.raises(psycopg.errors.DuplicateTable), client.transaction():
+            client.execute("CREATE TABLE made (a int)")
+        client.commit()
+        assert other.execute("SELECT * FROM made").fetchall() == [(7, Decimal("1.50"))]
+        client.execute("DROP TABLE made")
+        client.commit()
+        assert other.execute("SELECT to_regclass('made')").fetchone() == (None,)
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_sqlalchemy_makes_and_drops_tables(server: Server, driver: str) -> None:
+    tables = sa.MetaData()
+    sa.Table("thing", tables, sa.Column("id", sa.Uuid, primary_key=True))
+    sa.Table(
+        "part",
+        tables,
+        sa.Column("n", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.Text, nullable=False, unique=True),
+        sa.Column("kind", sa.String(5), index=True),
+    )
+
+    def names(connection: sa.Connection) -> set[str]:
+        return set(sa.inspect(connection).get_table_names()) & {"thing", "part"}
+
+    async def work() -> None:
+        engine = sa_asyncio.create_async_engine(server.url(driver))
+        try:
+            async with engine.begin() as connection:
+                await connection.run_sync(tables.create_all)
+                assert await connection.run_sync(names) == {"thing", "part"}
+                await connection.execute(sa.insert(tables.tables["part"]), {"n": 1, "name": "a"})
+                await connection.run_sync(tables.create_all)
+            async with engine.begin() as connection:
+                found = await connection.execute(sa.select(tables.tables["part"]))
+                assert found.all() == [(1, "a", None)]
+                await connection.run_sync(tables.drop_all)
+            async with engine.connect() as connection:
+                assert await connection.run_sync(names) == set()
+        finally:
+            await engine.dispose()
+
+    asyncio.run(work())
 
 
 def fill(session: orm.Session) -> None:
@@ -687,7 +742,6 @@ def test_sqlalchemy_over_asyncpg_meets_a_schema_change(server: Server, engine: s
 
 def test_pandas(server: Server) -> None:
     engine = sa.create_engine(server.url("psycopg"))
-    outside = engine.execution_options(isolation_level="AUTOCOMMIT")
     frame = pd.DataFrame(
         {
             "n": [1, 2, 3],
@@ -698,7 +752,7 @@ def test_pandas(server: Server) -> None:
         }
     )
     try:
-        frame.to_sql("frame", outside, index=False, if_exists="replace")
+        frame.to_sql("frame", engine, index=False, if_exists="replace")
         found = pd.read_sql("SELECT * FROM frame ORDER BY n", engine)
         pd.testing.assert_frame_equal(found, frame, check_dtype=False, check_column_type=False)
         frame.to_sql("frame", engine, index=False, if_exists="append", method="multi")
@@ -714,6 +768,7 @@ def test_pandas(server: Server) -> None:
             parts = list(pd.read_sql("SELECT n FROM frame", connection, chunksize=4))
             assert [len(part) for part in parts] == [4, 2]
     finally:
-        with outside.connect() as connection:
+        with engine.begin() as connection:
             connection.execute(sa.text("DROP TABLE IF EXISTS frame"))
+        assert not sa.inspect(engine).has_table("frame")
         engine.dispose()

@@ -46,6 +46,19 @@ def read_min_versions(connection: apsw.Connection) -> dict[int, int]:
     return dict(found)
 
 
+def read_catalog(connection: apsw.Connection) -> StoredCatalog:
+    jobs = [
+        msgpack.unpackb(body, strict_map_key=False)
+        for (body,) in connection.execute("SELECT body FROM jobs ORDER BY job_id")
+    ]
+    return StoredCatalog(
+        read_descriptors(connection),
+        read_min_versions(connection),
+        jobs,
+        connection.execute("SELECT ledger_run FROM position").get,
+    )
+
+
 class StoredTables:
     """Reads and writes of the writer's connection."""
 
@@ -61,16 +74,7 @@ class StoredTables:
         self._execute(_PUT_POSITION, (*position[:7], through, *position[8:]))
 
     def catalog(self) -> StoredCatalog:
-        jobs = [
-            msgpack.unpackb(body, strict_map_key=False)
-            for (body,) in self._connection.execute("SELECT body FROM jobs ORDER BY job_id")
-        ]
-        return StoredCatalog(
-            read_descriptors(self._connection),
-            read_min_versions(self._connection),
-            jobs,
-            self._connection.execute("SELECT ledger_run FROM position").get,
-        )
+        return read_catalog(self._connection)
 
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
         self._execute(

@@ -11,14 +11,19 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from leasehold.adapters.sqlite_catalog import read_descriptors, read_min_versions, read_position
+from leasehold.adapters.sqlite_catalog import (
+    read_catalog,
+    read_descriptors,
+    read_min_versions,
+    read_position,
+)
 from leasehold.adapters.sqlite_history import collected_elements, history_floor
 from leasehold.adapters.sqlite_layout import connect
 from leasehold.adapters.sqlite_past import SqlitePast, match_of, range_of
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite_row_history import kept_from, lsn_at
 from leasehold.model.errors import UnknownTable
-from leasehold.model.ports import Row
+from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.history import History, check_kept
@@ -153,6 +158,10 @@ class SqliteSnapshot:
 
     def _catalog(self) -> ReadCatalog:
         return self._readers.catalog(self._count, self.connection)
+
+    def stored_catalog(self) -> StoredCatalog:
+        """With the jobs, to plan schema changes on."""
+        return read_catalog(self.connection)
 
     def min_version(self, table_id: int) -> int:
         return self._catalog().min_versions.get(table_id, 1)

@@ -270,7 +270,7 @@ def own_rows(
     try:
         for table_id, (descriptor, rows) in tables.items():
             _make_own(connection, table_id, descriptor, rows)
-            if table_id in emptied:
+            if table_id in emptied and not descriptor.provisional:
                 _hide_others(connection, table_id, descriptor)
         yield
     finally:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
-from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn
+from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
 from leasehold.model.ports import Row, Snapshots, StoreSnapshot
 from leasehold.model.records import Key
 from leasehold.schema.descriptor import Descriptor, Index
@@ -46,11 +46,18 @@ class Reads:
         self._use = None if leases is None else Use(label, "", boottime_ns())
         self._open: StoreSnapshot | None = None
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
+        self._made: Mapping[str, Descriptor] = {}
+        self._gone: Container[str] = ()
 
     def says(self, sql: str) -> None:
         """What its user does now, for those who wait for it."""
         if self._use is not None:
             self._use.sql = sql
+
+    def sees(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
+        """Tables that this transaction makes, which no store has, and names of those that it
+        drops."""
+        self._made, self._gone = made, gone
 
     def snapshot(self) -> StoreSnapshot:
         """Raises NotCoherent: this replica may have missed a write that was answered; as of a
@@ -78,6 +85,11 @@ class Reads:
 
     def pin(self, table: str) -> Descriptor:
         """The version this transaction uses of `table`. Raises UnknownTable, StaleVersion."""
+        made = self._made.get(table)
+        if made is not None:
+            return made
+        if table in self._gone:
+            raise UnknownTable(f"table {table!r} does not exist", table=table)
         found = self._pinned.get(table)
         if found is not None:
             return found[0]

@@ -14,10 +14,12 @@ from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead
 from leasehold.client.sql_portals import Answer
 from leasehold.client.sql_running import Running, SessionPlans
+from leasehold.client.sql_schema import ends_unlike
 from leasehold.client.sql_set import SettingCommands
 from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction
 from leasehold.model.errors import LeaseholdError, NotCoherent
+from leasehold.model.records import Outcome
 from leasehold.schema.elements import Moment
 from leasehold.schema.moments import AsOf
 from leasehold.sql.as_of import as_of_text
@@ -185,10 +187,11 @@ class SessionBlock:
         if committed:
             self._send_ahead()
         transaction, self._transaction = self._transaction, None
+        outcome: Outcome | None = None
         if transaction is not None:
             try:
                 if committed:
-                    self._commit_writes(transaction)
+                    outcome = self._commit_writes(transaction)
             except BaseException:
                 self._settings.end(committed=False)
                 raise
@@ -196,12 +199,17 @@ class SessionBlock:
                 self._sent = None
                 transaction.close()
         self._settings.end(committed=committed)
+        if outcome is not None and self._settings.values.on("leasehold.wait_for_jobs"):
+            for words in ends_unlike(self._node, outcome, self._running.stopped):
+                self._settings.warn("01000", f"the transaction is committed; {words}")
 
     def _send_ahead(self) -> None:
         """In a hurry an answer is not waited for: nothing has ended until it is there."""
         transaction = self._transaction
         if transaction is None or not transaction.has_written or not self._running.hurried:
             return
+        if transaction.begins_jobs:
+            self._running.may_wait()
         self._sent = send_ahead(transaction, self._node, self._sent, replays_max=self._replays_max)
         if self._sent is None:
             self._running.may_wait()
@@ -213,7 +221,7 @@ class SessionBlock:
         settings = self._settings.values
         return int(settings["leasehold.replays_max"]) if settings.on("leasehold.verifyretry") else 0
 
-    def _commit_writes(self, transaction: SqlTransaction) -> None:
+    def _commit_writes(self, transaction: SqlTransaction) -> Outcome | None:
         in_block = not self._idle
         isolation = transaction.isolation
 
@@ -221,7 +229,7 @@ class SessionBlock:
             lsn = self._moment(isolation, None)
             return self._made(isolation, transaction.moment, lsn, block=in_block)
 
-        commit(
+        return commit(
             transaction,
             self._node,
             fresh,

@@ -76,15 +76,16 @@ def commit(
     replays_max: int,
     limits: Limits,
     sent: Sent | None = None,
-) -> None:
-    """Returns when it is committed on every coherent node. `fresh` gives a transaction of the same
+) -> Outcome | None:
+    """Returns when it is committed on every coherent node, with its outcome if it has written
+    something. `fresh` gives a transaction of the same
     level and moment that has done nothing yet; `replays_max` 0: a verify error is the answer;
     `sent`: its first request, if that is on its way.
 
     Raises what the master refused with, GaveUp (40001), OutcomeUnknown (08007), BusUnavailable.
     """
     if not transaction.has_written:
-        return
+        return None
     if not transaction.isolation.replays:
         replays_max = 0
     request = sent.request if sent else _first(transaction, replays_max)
@@ -94,7 +95,7 @@ def commit(
             outcome = sent.result() if sent else node.submit(request, COMMIT_TIMEOUT_S)
             sent = None
             if outcome.lsn:
-                return
+                return outcome
             if outcome.final:
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted = outcome.attempt
@@ -158,6 +159,9 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     try:
         if asked.emptied:
             running.empty(asked.emptied)
+            return Step(asked)
+        if asked.changes:
+            running.change(asked.text)
             return Step(asked)
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if plan.write is not None and not plan.explain:

@@ -15,12 +15,11 @@ from leasehold.pgwire.session import Column, CopyTarget, Fetched, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
+from leasehold.sql.catalog_oids import table_oid
 from leasehold.sql.query_plan import Prepared as Plan
 from leasehold.sql.session_statements import SessionStatement
 
 T = TypeVar("T")
-FIRST_TABLE_OID = 16_384
-"""Oids below are PostgreSQL's own objects'."""
 
 
 class Answer(NamedTuple):
@@ -82,7 +81,7 @@ def columns_of(plan: Plan) -> tuple[Column, ...] | None:
         table = position = 0
         origin = column.origin
         if origin is not None:
-            table = FIRST_TABLE_OID + origin.table_id
+            table = table_oid(origin.table_id)
             position = places.get(origin.table_id, {}).get(origin.element_id, 0)
         found.append(Column(column.name, column.kind, table, position))
     return tuple(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from leasehold.adapters.clock import new_request_id
@@ -98,6 +98,19 @@ def follow_jobs(
             return False
         _check(node.jobs()[job_id], statement)
     return True
+
+
+def ends_unlike(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> Iterator[str]:
+    """Words for each job of a COMMIT that has not ended as it should when this returns: what was
+    committed is, whatever becomes of it."""
+    for job_id in jobs_in(outcome.answer):
+        if not _await_end(node, job_id, stop):
+            yield f"job {job_id} goes on: `leasehold jobs` shows it"
+            continue
+        job = node.jobs()[job_id]
+        if job.status is not Status.SUCCEEDED:
+            words = job.error or f"it was {job.status.value}"
+            yield f"job {job_id} on table {job.table!r}: {words}"
 
 
 def _await_end(node: SqlNode, job_id: int, stop: Callable[[], bool]) -> bool:

@@ -272,6 +272,11 @@ class SqlSession:
             return CommandPortal(
                 lambda: self.run(statement, lambda: self._empty(asked, said), asked)
             )
+        if not self._idle and not meaning.explains:
+            asked = Asked(statement.text, (), (), changes=True)
+            return CommandPortal(
+                lambda: self.run(statement, lambda: self._change_in_block(asked, meaning), asked)
+            )
         return CommandPortal(lambda: self.run(statement, lambda: self._change(statement)))
 
     def _change(self, statement: SessionStatement) -> Answer:
@@ -280,12 +285,6 @@ class SqlSession:
         assert isinstance(meaning, SchemaStatement)
         if meaning.explains:
             return Answer("EXPLAIN", plan_lines(submit_change(self._node, statement)))
-        if not self._idle:
-            raise FeatureNotSupported(
-                "schema changes inside a transaction block are not supported: each is a commit of"
-                " its own, which other sessions see step by step; send it outside of BEGIN",
-                hint="Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT.",
-            )
         outcome = submit_change(self._node, statement)
         self._settings.reports += notices_of(outcome)
         if self._settings.values.on("leasehold.wait_for_jobs") and not follow_jobs(
@@ -296,16 +295,31 @@ class SqlSession:
             )
         return Answer(tag_of(meaning))
 
-    def _empty(self, asked: Asked, said: Truncate) -> Answer:
-        """TRUNCATE in a block is a write like others: committed and rolled back with them."""
+    def _change_in_block(self, asked: Asked, said: SchemaStatement) -> Answer:
+        """Committed with the rest, in one request, or forgotten with it."""
+        self._running.may_wait()
+        transaction = self._transaction_for(asked, "a schema change", "")
+        notices = transaction.change(asked.text)
+        transaction.did(Step(asked))
+        self._settings.reports += [Notice("NOTICE", "00000", words) for words in notices]
+        return Answer(tag_of(said))
+
+    def _transaction_for(self, asked: Asked, what: str, instead: str) -> SqlTransaction:
+        """Raises ReadOnlyTransaction; FeatureNotSupported at levels that read one moment, of which
+        a table that is made or emptied is none, or none of their own writes."""
         self.check_may_write()
         transaction = self.transaction()
         if transaction.isolation.one_moment or not transaction.isolation.own_writes:
             raise FeatureNotSupported(
-                "TRUNCATE inside a transaction block at isolation level"
-                f" {transaction.isolation.spoken} is not supported: use READ COMMITTED, or DELETE"
+                f"{what} inside a transaction block at isolation level"
+                f" {transaction.isolation.spoken} is not supported: use READ COMMITTED{instead}"
             )
         transaction.says(asked.text)
+        return transaction
+
+    def _empty(self, asked: Asked, said: Truncate) -> Answer:
+        """TRUNCATE in a block is a write like others: committed and rolled back with them."""
+        transaction = self._transaction_for(asked, "TRUNCATE", ", or DELETE")
         transaction.empty(asked.emptied)
         transaction.did(Step(asked))
         if said.restart:

@@ -18,13 +18,15 @@ _DIGEST_BYTES = 16
 
 class Asked(NamedTuple):
     """A statement as it was run. `many`: it was run for each of these values in turn (COPY).
-    `emptied`: the tables of a TRUNCATE, which is no statement of the plan's."""
+    `emptied`: the tables of a TRUNCATE, `changes`: it is a schema change; no statements of the
+    plan's."""
 
     text: str
     types: Types
     values: tuple[Any, ...]
     many: tuple[tuple[Any, ...], ...] = ()
     emptied: tuple[str, ...] = ()
+    changes: bool = False
 
 
 @dataclass(slots=True)

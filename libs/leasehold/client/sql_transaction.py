@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows, run
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_write import Writing, Written, own_rows
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_reads import Seen, gather, gather_sought, planned
@@ -16,6 +17,7 @@ from leasehold.client.sql_steps import Asked, Shown, Step, Types
 from leasehold.client.sql_writes import apply, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
+from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records import ChangeRequest, Image, Key, OnConflict
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
@@ -154,7 +156,15 @@ class SqlTransaction:
         return shown
 
     def _moment_of(self, plan: Prepared, snapshot: Seen) -> Moment:
-        return with_system(self.moment, snapshot.tables) if plan.asks_system else self.moment
+        if not plan.asks_system:
+            return self.moment
+        return with_system(self.moment, lambda: self._tables(snapshot))
+
+    def _tables(self, snapshot: StoreSnapshot) -> list[Descriptor]:
+        """Those that this transaction sees: without what it drops, with what it makes."""
+        schema = self._writes.schema
+        gone = {table.table_id for table in schema.dropped.values()}
+        return [t for t in snapshot.tables() if t.table_id not in gone] + [*schema.made.values()]
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         if self._block and self._lsn is None:
@@ -213,8 +223,23 @@ class SqlTransaction:
         """TRUNCATE. Raises UnknownTable, FeatureNotSupported where that can't be."""
         tables = self._coherently(lambda: [self._reads.pin(name) for name in names])
         with self._coherently(self._reads.snapshot) as snapshot:
-            refuse_referred(tables, snapshot.tables())
+            refuse_referred(tables, self._tables(snapshot))
         self._writes.empty(tables)
+
+    def change(self, text: str) -> list[str]:
+        """A schema change, which is committed with the rows; its notices. Raises what
+        `BlockSchema.taking` and `WriteSet.change` raise."""
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
+            schema = self._writes.schema
+            schema, notices = schema.taking(text, snapshot.stored_catalog, self.moment)
+        self._writes.change(schema)
+        return notices
+
+    @property
+    def begins_jobs(self) -> bool:
+        """Does something go on after its commit?"""
+        return bool(self._writes.schema.dropped)
 
     @property
     def has_written(self) -> bool:

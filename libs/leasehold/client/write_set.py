@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.clock import new_request_id
+from leasehold.client.block_schema import BlockSchema
 from leasehold.model.errors import (
     DuplicateKey,
     FeatureNotSupported,
@@ -53,6 +54,7 @@ class Mark(NamedTuple):
     kept: int
     own: Mapping[tuple[int, Key], dict[str, Any] | None]
     emptied: Mapping[int, Descriptor]
+    schema: BlockSchema
 
 
 class _Updated(NamedTuple):
@@ -89,6 +91,7 @@ class WriteSet:
         self._written: dict[int, Descriptor] = {}
         self._emptied: dict[int, Descriptor] = {}
         self.operations: list[Operation] = []
+        self.schema = BlockSchema()
 
     # ------------------------------------------------------------ reading
 
@@ -324,7 +327,8 @@ class WriteSet:
 
     def mark(self) -> Mark:
         """How far it is, for `back_to`."""
-        return Mark(self.operations, len(self.operations), dict(self._own), dict(self._emptied))
+        own, emptied = dict(self._own), dict(self._emptied)
+        return Mark(self.operations, len(self.operations), own, emptied, self.schema)
 
     def back_to(self, mark: Mark) -> None:
         """What was written since the mark is forgotten; what was read since stays verified."""
@@ -332,15 +336,44 @@ class WriteSet:
         del self.operations[mark.kept :]
         self._own = dict(mark.own)
         self._emptied = dict(mark.emptied)
+        if mark.schema is not self.schema:
+            self._shape(mark.schema)
+
+    def change(self, schema: BlockSchema) -> None:
+        """The tables are as `schema` says from here on, which goes out with the rows. Raises
+        FeatureNotSupported where rows that were written would have to follow."""
+        before = self.schema.made
+        for name, table in schema.made.items():
+            same = name in before and before[name].columns == table.columns
+            if not same and any(table_id == table.table_id for table_id, _ in self._own):
+                raise FeatureNotSupported(
+                    f"columns of table {name!r} change after this very transaction has written rows"
+                    " of it: change the table first",
+                    table=name,
+                )
+        gone = [t for name, t in schema.dropped.items() if name not in self.schema.dropped]
+        self._forget(gone)
+        self._emptied = {k: t for k, t in self._emptied.items() if t not in gone}
+        self._shape(schema)
+
+    def _shape(self, schema: BlockSchema) -> None:
+        self.schema = schema
+        self._reads.sees(schema.made, schema.dropped)
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
         """All rows of these tables are to go at COMMIT, before any that is written from here on."""
         self._emptied |= {table.table_id: table for table in tables}
         self._written |= self._emptied
-        names = {table.name for table in tables}
+        self._forget(tables)
+
+    def _forget(self, tables: Collection[Descriptor]) -> None:
+        """What was written to these tables."""
+        if not tables:
+            return
+        names, ids = {t.name for t in tables}, {t.table_id for t in tables}
         # Another list: a savepoint may keep this one.
         self.operations = [one for one in self.operations if one.table not in names]
-        self._own = {k: v for k, v in self._own.items() if k[0] not in self._emptied}
+        self._own = {k: v for k, v in self._own.items() if k[0] not in ids}
 
     @property
     def emptied(self) -> Collection[int]:
@@ -349,26 +382,28 @@ class WriteSet:
 
     @property
     def has_written(self) -> bool:
-        return bool(self.operations or self._emptied)
+        return bool(self.operations or self._emptied or self.schema.texts)
 
     @property
     def own_tables(self) -> frozenset[int]:
         """Ids of the tables that this transaction sees otherwise than others do, and perhaps of
         some of which it has taken back all."""
-        return frozenset(self._written)
+        made = (table.table_id for table in self.schema.made.values())
+        return frozenset((*self._written, *made))
 
     def own_images(
         self, tables: Collection[int]
     ) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
         """Rows that this transaction has written, by table id, of each of `tables`; None: deleted.
         Raises FeatureNotSupported for a value that there is only once the row is committed."""
+        known = self._written | {table.table_id: table for table in self.schema.made.values()}
         found: dict[int, tuple[Descriptor, dict[Key, Image | None]]] = {
-            table_id: (self._written[table_id], {}) for table_id in tables
+            table_id: (known[table_id], {}) for table_id in tables
         }
         for (table_id, key), values in self._own.items() if tables else ():
             if table_id not in found:
                 continue
-            descriptor = self._written[table_id]
+            descriptor = known[table_id]
             image: Image | None = None
             if values is not None:
                 image = _image(descriptor, _decided(descriptor, values))
@@ -384,10 +419,11 @@ class WriteSet:
         if not self.has_written:
             return None
         names = ", ".join(quoted(table.name) for table in self._emptied.values())
+        texts = (*self.schema.texts, *([f"TRUNCATE TABLE {names}"] if names else ()))
         return ChangeRequest(
             request_id,
             tuple(self.operations),
-            sql=f"TRUNCATE TABLE {names}" if names else None,
+            sql=";\n".join(texts) or None,
             on_conflict=on_conflict,
             attempt=attempt,
             used=self._reads.used(),
@@ -411,7 +447,7 @@ class WriteSet:
         stored = self._reads.key(descriptor, key)
         if self.isolation.verifies_reads:
             self.so_far.key(descriptor, stored)
-        if descriptor.table_id in self._emptied:
+        if descriptor.provisional or descriptor.table_id in self._emptied:
             return descriptor, stored, None
         return descriptor, stored, self._reads.row(descriptor, stored)
 

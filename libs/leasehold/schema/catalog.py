@@ -22,7 +22,7 @@ from leasehold.model.records import (
     MinVersion,
     TableTruncated,
 )
-from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.descriptor import PROVISIONAL_FROM, Descriptor, from_wire
 from leasehold.schema.elements import ForeignKey
 from leasehold.schema.history import Ended, ended_before
 from leasehold.schema.job import Job, job_from_wire
@@ -48,6 +48,7 @@ class Catalog:
         self.ledger_run = ""
         self._references: dict[int, tuple[Reference, ...]] | None = None
         self._has_actions = False
+        self._ids_from = 1
         self._current: dict[str, Descriptor] = {}  # what a request without a version resolves
 
     @classmethod
@@ -67,8 +68,9 @@ class Catalog:
         catalog.ledger_run = ledger_run
         return catalog
 
-    def copy(self) -> Catalog:
-        """A catalog of its own, to be ahead of the log."""
+    def copy(self, *, provisional: bool = False) -> Catalog:
+        """A catalog of its own, to be ahead of the log; `provisional`: of what others decide later,
+        so that tables which are made in it have ids that no log gives."""
         catalog = Catalog()
         catalog._versions = {table: dict(kept) for table, kept in self._versions.items()}
         catalog._newest = dict(self._newest)
@@ -76,6 +78,7 @@ class Catalog:
         catalog._min_versions = dict(self._min_versions)
         catalog.jobs = dict(self.jobs)
         catalog.ledger_run = self.ledger_run
+        catalog._ids_from = PROVISIONAL_FROM if provisional else self._ids_from
         return catalog
 
     def make(self, descriptor: Descriptor) -> None:
@@ -193,7 +196,7 @@ class Catalog:
     def next_table_id(self) -> int:
         """Above those of all tables, also of those that a job has yet to make."""
         planned = (max(job.tables) for job in self.jobs.values())
-        return max((*self._versions, *planned), default=0) + 1
+        return max(max((*self._versions, *planned), default=0) + 1, self._ids_from)
 
     def has(self, table_id: int) -> bool:
         """Is a version of the table kept?"""

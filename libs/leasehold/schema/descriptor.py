@@ -56,6 +56,8 @@ __all__ = [
     "index_to_wire",
 ]
 
+PROVISIONAL_FROM: Final = 1 << 40
+"""Ids of tables that a transaction makes and that no log has given a number yet."""
 COLUMNS_MAX: Final = 1_000
 INDEXES_MAX: Final = 64
 CHECKS_MAX: Final = 64
@@ -153,6 +155,11 @@ class Descriptor:
     @cached_property
     def public_ids(self) -> frozenset[int]:
         return frozenset(c.element_id for c in self.by_name.values())
+
+    @property
+    def provisional(self) -> bool:
+        """Is it made by a transaction that has not committed, so that no store has it?"""
+        return self.table_id >= PROVISIONAL_FROM
 
     @cached_property
     def hidden_key(self) -> bool:

@@ -47,6 +47,11 @@ class Script:
     def on(cls, catalog: Catalog) -> Script:
         return cls(catalog.copy())
 
+    def copy(self) -> Script:
+        """To go on from here without this one."""
+        kept = dict(self.made), dict(self.truncated), dict(self.jobs), set(self.dropped)
+        return Script(self.catalog.copy(), *kept)
+
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
         made = (DescriptorWrite(t, 1, table.to_wire()) for t, table in self.made.items())

@@ -43,7 +43,7 @@ KNOWN_STATEMENTS: Final = (
     " ALTER INDEX … RENAME, and EXPLAIN of these"
 )
 
-STATEMENTS_MAX: Final = 32
+STATEMENTS_MAX: Final = 128
 """Of one request: about 4 ms each, during which the master decides nothing else."""
 
 _TEMPORARY: Final = "temporary and unlogged tables are not supported: every table is replicated"

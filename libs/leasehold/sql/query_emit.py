@@ -459,7 +459,8 @@ class Emitter:
     def _versions(self, source: TableSource) -> str:
         """The version of each row that is to be seen: what is committed now; as of an LSN what has
         been there since, and the images that were replaced later; for rows that this transaction
-        has changed its own. Of a row at most one of these holds."""
+        has changed its own. Of a row at most one of these holds. A provisional table has own rows
+        alone."""
         descriptor, table = source.descriptor, source.descriptor.table_id
         columns = [column_name(c.element_id) for c in descriptor.row_columns]
         locks = [lock_name(lock) for lock in descriptor.locks]
@@ -481,7 +482,8 @@ class Emitter:
             terms = " AND ".join([f"m.id >= {later}", f"m.lsn <= {lsn}", *not_own])
             parts.append(f"SELECT {shown} FROM {history_name(table)} AS m WHERE {terms}")
         terms = " AND ".join([*now, *not_own])
-        parts.insert(0, f"SELECT {shown} FROM {table_name(table)} AS m WHERE {terms}")
+        if not descriptor.provisional:
+            parts.insert(0, f"SELECT {shown} FROM {table_name(table)} AS m WHERE {terms}")
         if not_own:
             mine = ", ".join([*columns, *(f"NULL AS {lock}" for lock in locks)])
             parts.append(f"SELECT {mine} FROM {own} WHERE gone = 0")
