@@ -22,7 +22,7 @@ from leasehold.model.errors import (
 )
 from leasehold.schema.elements import OnChange
 from leasehold.schema.types import Type, parse_type
-from leasehold.sql.ddl import parse_ddl, parse_statements
+from leasehold.sql.ddl import STATEMENTS_MAX, parse_ddl, parse_statements
 from leasehold.sql.statements import (
     CheckDefinition,
     ColumnDefinition,
@@ -81,7 +81,7 @@ def test_several_tables_are_dropped_by_as_many_statements() -> None:
     assert all(one.if_exists for one in dropped if isinstance(one, DropTable))
     assert {each.sql for each in said[:3]} == {"drop table if exists a, public.b, c restrict"}
     with pytest.raises(OutOfRange):
-        parse_statements(f"drop table {', '.join(f't{n}' for n in range(33))}")
+        parse_statements(f"drop table {', '.join(f't{n}' for n in range(STATEMENTS_MAX + 1))}")
 
 
 def test_a_table_may_have_no_primary_key() -> None:
