@@ -13,6 +13,7 @@ from tests.schema_change import test_rules as schema_change
 from tests.simulation import test_rules as simulation
 from tests.unit.lease import test_rules as stories
 from tests.unit.schema import test_coordinator, test_verification_walk
+from tests.unit.transaction import test_moves
 
 SET_BY_MODEL: Final = {"acts_early": Switch("transaction", "actions_when_enforced")}
 """What a switch of the model of schema changes turns off in the library's own code."""
@@ -51,6 +52,8 @@ def found() -> Iterator[Mutation]:
     yield Mutation(off(simulation.FORGETS), "simulation")
     for case in isolation.OFF:
         yield Mutation(off(case.rules) | off(case.replay_rules), "stories of transactions")
+    for name in test_moves.OFF:
+        yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
     for test in (

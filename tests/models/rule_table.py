@@ -112,7 +112,7 @@ SCHEMA_CHANGE: Final = (
     Rule(
         "move",
         "an update of primary-key columns carries every pair along",
-        unbuilt="an update can't change a key yet (binding refuses it)",
+        of("transaction", "move_carries_all"),
     ),
     Rule(
         "drop required",

@@ -126,6 +126,8 @@ def landed(bound: Binding, image: Image, rules: VerifyRules, before: Image | Non
     columns raise."""
     descriptor = bound.descriptor
     bound.check_key(image)
+    if not rules.move_carries_all:
+        image = {e: value for e, value in image.items() if e in descriptor.by_id}
     if rules.moved_is_new:
         before, image = None, _derived_anew(descriptor, image)
     bound.check(before, image)

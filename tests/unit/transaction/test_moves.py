@@ -7,6 +7,7 @@ of the row; the rows, their genids and what the commit says, in memory and in SQ
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from leasehold.schema.elements import Derived
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 from leasehold.transaction.deciding import RowRefused
+from leasehold.transaction.rules import RULES
+from tests.models.summary import AddLine, ModelLine
 from tests.unit.transaction.written_table import (
     STORES,
     WrittenTable,
@@ -41,6 +44,7 @@ INTEGER = Type("integer")
 ID, A, B = 1, 2, 3
 COLUMNS = (Column(ID, "id", INTEGER, False), Column(A, "a", INTEGER), Column(B, "b", INTEGER))
 TABLE = Descriptor(1, "t", 1, COLUMNS, (ID,), (Index(4, "u", (A,), unique=True),), 9)
+ROWS = tuple(insert("t", n, a=n * 10, b=n) for n in (1, 2, 3))
 
 
 @pytest.fixture(params=STORES)
@@ -52,7 +56,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 @pytest.fixture
 def table(store: Any) -> WrittenTable:
     made = WrittenTable(store, TABLE)
-    made.send(*(insert("t", n, a=n * 10, b=n) for n in (1, 2, 3)))
+    made.send(*ROWS)
     return made
 
 
@@ -143,13 +147,18 @@ def test_who_expects_a_row_that_he_has_moved_himself(table: WrittenTable) -> Non
         table.send(moves, update("t", 1, a=5)._replace(expect=genid(1, 0)))
 
 
-def test_it_takes_along_what_its_writer_can_not_see(table: WrittenTable) -> None:
+def moved_unseen(table: WrittenTable) -> Any:
+    """What a row has that was moved by a writer who does not know of one of its columns."""
     hidden = Column(6, "h", INTEGER, default=5, nullable=False)
     wider = replace(TABLE, version=2, columns=(*COLUMNS, hidden), next_element_id=10)
     table.publish(wider)
     table.send(update("t", 1, h=8))
     table.send(update("t", 1, id=7)._replace(schema_version=1))
-    assert table.row(1, 7) == {ID: 7, A: 10, B: 1, 6: 8}
+    return table.row(1, 7)
+
+
+def test_it_takes_along_what_its_writer_can_not_see(table: WrittenTable) -> None:
+    assert moved_unseen(table) == {ID: 7, A: 10, B: 1, 6: 8}
 
 
 def test_what_it_broke_before_is_looked_at_again(table: WrittenTable) -> None:
@@ -160,6 +169,43 @@ def test_what_it_broke_before_is_looked_at_again(table: WrittenTable) -> None:
     with pytest.raises(CheckViolation):
         table.send(update("t", 1, id=7))
     table.send(update("t", 2, id=7))
+
+
+def broken(table: WrittenTable, keys: range) -> set[int]:
+    rows = {key: table.row(1, key) for key in keys}
+    return {key for key, row in rows.items() if row is not None and not row[B] > 1}
+
+
+def missed(table: WrittenTable) -> set[int]:
+    """Rows that break a constraint and that no slice has found: between two slices one goes from
+    the second one's part to the first one's."""
+    table.send(insert("t", 9, b=1))
+    check = Check(5, "k", "b > 1", (B,), State.WRITE_ONLY)
+    table.publish(replace(TABLE, version=2, checks=(check,)))
+    found = broken(table, range(5))
+    with suppress(CheckViolation):
+        table.send(update("t", 9, id=0))
+    found |= broken(table, range(5, 10))
+    return broken(table, range(10)) - found
+
+
+def test_no_slice_misses_a_row(table: WrittenTable) -> None:
+    assert missed(table) == set()
+
+
+OFF = {
+    "moved_is_new": (missed, {0}, "a row that breaks the check was seen by no slice"),
+    "move_carries_all": (moved_unseen, {ID: 7, A: 10, B: 1}, "a pair is lost"),
+}
+
+
+@pytest.mark.parametrize("rule", OFF)
+def test_rule_turned_off_does_harm(store: Any, rule: str, model_line: AddLine) -> None:
+    table = WrittenTable(store, TABLE, rules=replace(RULES, **{rule: False}))
+    table.send(*ROWS)
+    story, harm, words = OFF[rule]
+    assert story(table) == harm
+    model_line(ModelLine("move", f"{rule} off", 1, 1, False, f"story: harm shown, {words}"))
 
 
 def test_what_follows_is_computed_anew(table: WrittenTable) -> None:

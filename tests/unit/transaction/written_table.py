@@ -18,6 +18,7 @@ from leasehold.model.records import (
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
+from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.verify import Decided, verify
 
 Store: TypeAlias = MemoryStore | SqliteStore
@@ -55,8 +56,9 @@ def delete(table: str, key: int) -> Operation:
 class WrittenTable:
     """`send` decides and applies a request; rows refused leave nothing behind."""
 
-    def __init__(self, store: Store, *versions: Descriptor) -> None:
+    def __init__(self, store: Store, *versions: Descriptor, rules: VerifyRules = RULES) -> None:
         self.store = store
+        self.rules = rules
         self.catalog = Catalog()
         self.lsn = 0
         for version in versions:
@@ -82,6 +84,7 @@ class WrittenTable:
                 self.store.row,
                 self.lsn + 1,
                 holders=self.store.holders,
+                rules=self.rules,
             )
             self.lsn += 1
             for place, (change, row) in enumerate(
