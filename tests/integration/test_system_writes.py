@@ -420,15 +420,20 @@ def test_l8_a_request_that_can_never_fit_is_refused_with_54000(
 ) -> None:
     """The broker takes larger messages than a request may be."""
     bad = new_request_id()
+    head = {"table": "stock", "op": "insert", "columns": ["id"]}
+    many = [
+        {**head, "rows": [[key] for key in range(first, first + 10_000)]}
+        for first in range(1_000, 251_000, 10_000)
+    ]
     whole = {
         "id": format_request_id(bad),
         "reply_to": Asker.REPLY_TO,
-        **insert(800, name="x" * 950_000),
+        "transaction": [*many, insert(800)],
     }
     asker.send(json.dumps(whole).encode())
     (outcome,) = asker.answers(bad)
     assert (outcome.code, outcome.final, outcome.dead_lettered) == ("54000", True, True)
-    assert "bytes" in outcome.message
+    assert "expected 1 to 250000" in outcome.message
     assert producer.submit({**insert(0), "op": "upsert"}).result().lsn
     assert letter_of(cluster, bad).code == "54000"
 

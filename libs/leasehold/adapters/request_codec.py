@@ -347,15 +347,16 @@ def _transaction(value: Any) -> tuple[Operation, ...]:
         if not fields.keys() <= _OPERATION_FIELDS:
             _refuse_unknown(fields, _OPERATION_FIELDS, f"{where}.")
         operations.append(_operation(fields, f"{where}."))
+    _check_count(len(operations))
     return tuple(operations)
 
 
 def _check_count(count: int) -> None:
-    if not 1 <= count <= OPERATIONS_MAX:
-        raise MalformedRequest(
-            f"'transaction' holds {count} operations; expected 1 to {OPERATIONS_MAX}",
-            field="transaction",
-        )
+    if 1 <= count <= OPERATIONS_MAX:
+        return
+    words = f"'transaction' holds {count} operations; expected 1 to {OPERATIONS_MAX}"
+    kind = RequestTooLarge if count else MalformedRequest
+    raise kind(words, field="transaction")
 
 
 def _many(fields: dict[str, Any], where: str) -> Iterator[Operation]:

@@ -20,6 +20,7 @@ import re2
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidArgument,
+    InvalidEscapeSequence,
     InvalidRegularExpression,
     TooComplex,
 )
@@ -470,7 +471,7 @@ _in_class = _quoted
 def similar_pattern(pattern: str, escape: str = "\\") -> str:
     """The regular expression of a pattern of SIMILAR TO; escape "": there is none."""
     if len(escape) > 1:
-        raise InvalidArgument("invalid escape string: it must be empty or one character")
+        raise InvalidEscapeSequence("invalid escape string: it must be empty or one character")
     made = ["^(?:"]
     brackets = escaped = False
     for character in pattern:

@@ -343,10 +343,15 @@ def test_the_number_of_operations_is_bounded() -> None:
     for content_type, data in both(fields):
         assert len(decode_request(content_type, data).operations) == OPERATIONS_MAX
     fields["transaction"] = [delete] * (OPERATIONS_MAX + 1)
-    with pytest.raises(MalformedRequest, match=f"{OPERATIONS_MAX + 1} operations"):
+    with pytest.raises(RequestTooLarge, match=f"{OPERATIONS_MAX + 1} operations"):
         decode_request(JSON, json.dumps(fields).encode())
     with pytest.raises(MalformedRequest, match=str(OPERATIONS_MAX)):
         decode_request(MESSAGE_PACK, msgpack.packb(fields))
+    head = {"table": "t", "op": "insert", "columns": ["a"]}
+    many = [{**head, "rows": [[1]] * 10_000}] * (OPERATIONS_MAX // 10_000)
+    fields["transaction"] = [*many, delete]
+    with pytest.raises(RequestTooLarge, match=f"{OPERATIONS_MAX + 1} operations"):
+        decode_request(JSON, json.dumps(fields).encode())
 
 
 VALUE = st.recursive(

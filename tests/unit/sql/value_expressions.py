@@ -347,7 +347,9 @@ def functions() -> list[tuple[Function, bool]]:
         (function, is_operator)
         for table, is_operator in tables
         for function in table
-        if function.volatility == "immutable" and function.name not in SKIPPED
+        if function.volatility == "immutable"
+        and function.name not in SKIPPED
+        and all(kind.name in POOLS for kind in function.arguments)
     ]
 
 
