@@ -92,13 +92,12 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
     Raises MalformedRequest or RequestTooLarge; both carry `field` in their detail where one field
     is at fault, and `request_id` and `reply_to` where the bytes still show who asked.
     """
+    fields: dict[str, Any] = {}
     try:
-        return _request(_fields(content_type, data))
+        fields = _fields(content_type, data)
+        return _request(fields)
     except (MalformedRequest, RequestTooLarge) as error:
-        request_id = peek_id(content_type, data)
-        if request_id is not None:
-            asker = {"request_id": request_id, "reply_to": peek_reply_to(content_type, data)}
-            error.detail = {**error.detail, **asker}
+        error.detail = {**error.detail, **_asker(fields)}
         raise
 
 
@@ -144,36 +143,33 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
     return MESSAGE_PACK_ZLIB, zipped
 
 
-def peek_id(content_type: str, data: bytes) -> bytes | None:
-    """The id of a request that may be malformed otherwise; None when it can't be found."""
+def _asker(fields: dict[str, Any]) -> dict[str, Any]:
+    """The id of a request that is malformed otherwise, and where its sender listens (-1: that can't
+    be found); {} without an id."""
     try:
-        return _request_id(_fields(content_type, data, MESSAGE_BYTES_MAX).get("id"))
+        request_id = _request_id(fields.get("id"))
     except (MalformedRequest, RequestTooLarge):
-        return None
-
-
-def peek_reply_to(content_type: str, data: bytes) -> int:
-    """Where the asker of a malformed request listens; -1 when that can't be found."""
+        return {}
     try:
-        fields = _fields(content_type, data, MESSAGE_BYTES_MAX)
-        return _whole(fields.get("reply_to"), "reply_to", -1, PARTITION_MAX)
+        reply_to = _whole(fields.get("reply_to"), "reply_to", -1, PARTITION_MAX)
     except (MalformedRequest, RequestTooLarge):
-        return -1
+        reply_to = -1
+    return {"request_id": request_id, "reply_to": reply_to}
 
 
 # ---------------------------------------------------------------- bytes → fields
 
 
-def _fields(content_type: str, data: bytes, bytes_max: int = REQUEST_BYTES_MAX) -> dict[str, Any]:
-    if len(data) > bytes_max:
+def _fields(content_type: str, data: bytes) -> dict[str, Any]:
+    if len(data) > REQUEST_BYTES_MAX:
         raise RequestTooLarge(
-            f"the request has {len(data)} bytes; at most {bytes_max} are taken. "
+            f"the request has {len(data)} bytes; at most {REQUEST_BYTES_MAX} are taken. "
             "Send fewer operations in one transaction."
         )
     if content_type == MESSAGE_PACK:
         fields = _from_message_pack(data)
     elif content_type == MESSAGE_PACK_ZLIB:
-        fields = _from_message_pack(_unzipped(data, bytes_max))
+        fields = _from_message_pack(_unzipped(data))
     else:
         name = content_type.partition(";")[0].strip().lower()
         if name in ("", JSON):
@@ -191,15 +187,15 @@ def _fields(content_type: str, data: bytes, bytes_max: int = REQUEST_BYTES_MAX) 
     return fields
 
 
-def _unzipped(data: bytes, bytes_max: int) -> bytes:
+def _unzipped(data: bytes) -> bytes:
     reader = zlib.decompressobj()
     try:
-        found = reader.decompress(data, bytes_max)
+        found = reader.decompress(data, REQUEST_BYTES_MAX)
     except zlib.error as error:
         raise MalformedRequest(f"the {len(data)} bytes are not zlib's: {error}") from error
     if reader.unconsumed_tail:
         raise RequestTooLarge(
-            f"the request has more than {bytes_max} bytes when it is unpacked. Send fewer"
+            f"the request has more than {REQUEST_BYTES_MAX} bytes when it is unpacked. Send fewer"
             " operations in one transaction."
         )
     if not reader.eof:
@@ -677,6 +673,4 @@ __all__ = [
     "decode_request",
     "encode_request",
     "format_request_id",
-    "peek_id",
-    "peek_reply_to",
 ]
