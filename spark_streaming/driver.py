@@ -91,6 +91,7 @@ class Driver:
     def start_retries(self) -> None:
         """Raises PySparkException if the retry stream can't be started."""
         self._retries.start()
+        self._board.alive()
 
     def catch_up(self, stop: threading.Event) -> None:
         """Read the jobs topic to its end: older states must not start anything."""
@@ -101,6 +102,7 @@ class Driver:
         """One turn of the loop: what has come from the jobs topic, then what follows from it."""
         self._reader.poll(POLL_S)
         self._retries.turn()
+        self._board.alive(self._retries.trouble)
         for run in [run for run, thread in self._running.items() if not thread.alive]:
             if self._running.pop(run).finished:
                 self._finished.add(run)

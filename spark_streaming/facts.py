@@ -115,8 +115,12 @@ def say_of(descriptor: Descriptor, side: Side) -> Say:
             entry = entry_of(descriptor, index)
             return lambda image: _value(key_of(index, entry(image)))
         case ForeignKey() as key:
-            columns = key.parent_columns if side.parent else key.columns
-            return lambda image: _value(values_of(image, columns))
+            if side.parent:
+                return lambda image: _value(values_of(image, key.parent_columns))
+            # What is broken is no parent's value.
+            return lambda image: (
+                BROKEN if key.is_mixed(image) else _value(values_of(image, key.columns))
+            )
         case Check() as check:
             holds = condition_of(descriptor, check)
             return lambda image: BROKEN if breaks(holds, image) else None

@@ -1,4 +1,5 @@
-"""Progress of backfill runs: rows, rate and phase, to the jobs topic under `progress/<job>/<run>`.
+"""Progress of backfill runs: rows, rate and phase, to the jobs topic under `progress/<job>/<run>`;
+and under `spark`, that the driver is at work.
 
 Rows are counted, not derived from offsets: compacted topics have gaps, and so have transactional
 ones. A paced micro-batch may last long, so the sender reports as it goes; Spark's listener reports
@@ -23,7 +24,7 @@ from pyspark.sql.streaming.listener import (
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import JobProgress
+from leasehold.model.records import JobProgress, SparkReport
 from leasehold.model.topics import Topics
 from spark_streaming.lane import Lane
 from spark_streaming.rate_window import RateWindow
@@ -31,6 +32,7 @@ from spark_streaming.run_folder import Totals
 from spark_streaming.schedule import RunId
 
 REPORT_MS: Final = 500
+ALIVE_MS: Final = 5_000
 QUERY_PREFIX: Final = "backfill-"
 
 
@@ -47,6 +49,7 @@ class ProgressBoard:
         self._phases: dict[RunId, str] = {}
         self._rates: dict[RunId, RateWindow] = {}
         self._sent_ns: dict[RunId, int] = {}
+        self._alive: tuple[int, str] | None = None
 
     def count(self, run: RunId, totals: Totals) -> None:
         """The run's totals so far. A replayed micro-batch starts again from lower ones."""
@@ -71,6 +74,17 @@ class ProgressBoard:
             if run in self._totals:
                 self._send(run, time.monotonic_ns())
 
+    def alive(self, trouble: str = "") -> None:
+        """Say that the driver is at work, now and then, and what troubles it at once."""
+        with self._lock:
+            now_ns = time.monotonic_ns()
+            if self._alive is not None:
+                sent_ns, told = self._alive
+                if told == trouble and now_ns - sent_ns < ALIVE_MS * 1_000_000:
+                    return
+            self._alive = now_ns, trouble
+            self._tell(b"spark", SparkReport(time.time_ns() // 1000, trouble))
+
     def drop(self, run: RunId) -> None:
         """The run is over here; its last progress stays on the topic."""
         with self._lock:
@@ -92,11 +106,13 @@ class ProgressBoard:
             run.job_id, run.run, totals.rows, totals.chunks, rate, phase, time.time_ns() // 1000
         )
         self._sent_ns[run] = now_ns
+        self._tell(f"progress/{run.job_id}/{run.run}".encode(), progress)
+
+    def _tell(self, key: bytes, report: JobProgress | SparkReport) -> None:
         try:
             if self._lane is None:
                 self._lane = Lane(self._kafka, self._topic)
-            key = f"progress/{run.job_id}/{run.run}".encode()
-            self._lane.send(self._codec.encode(progress), key)
+            self._lane.send(self._codec.encode(report), key)
         except BusUnavailable:
             # Progress is for people; the next report says it again, with a new producer.
             self._lane = None

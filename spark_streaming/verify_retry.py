@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 
 from leasehold.adapters.codec import UNREADABLE, MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.model.errors import Refused
 from leasehold.model.records import ChangeRequest, Conflict
 from leasehold.model.topics import Topics
@@ -108,7 +108,9 @@ def _encoded(
 
 
 class RetryStream:
-    """Keeps the query running while there is something to retry. Used by the driver's thread."""
+    """Keeps the query running while there is something to retry. Used by the driver's thread.
+
+    `trouble`: why it does not, in a line; empty when it does."""
 
     def __init__(
         self,
@@ -128,6 +130,7 @@ class RetryStream:
         self._trigger_ms = trigger_ms
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
         self._query: StreamingQuery | None = None
+        self.trouble = ""
         self._ends: dict[int, int] = {}  # partition → offset read through
         self._busy_ns = self._looked_ns = time.monotonic_ns()
         self._start_ns = 0  # not to be started before
@@ -143,6 +146,7 @@ class RetryStream:
         """Raises PySparkException if the query can't be started."""
         self._busy_ns = time.monotonic_ns()
         self._query = self._started()
+        self.trouble = ""
 
     def turn(self) -> None:
         """Start what ended with an error, wake up for new conflicts, sleep when there are none."""
@@ -152,8 +156,8 @@ class RetryStream:
                 if now_ns >= self._start_ns and self._has_come():
                     self.start()
             elif not self._query.isActive:
-                words = str(self._query.exception()).splitlines()[0][:300]
-                log.error("the retry stream ended and starts again: %s", words)
+                self.trouble = str(self._query.exception()).splitlines()[0][:300]
+                log.error("the retry stream ended and starts again: %s", self.trouble)
                 self._query = None
                 self._ends = {}
                 self._start_ns = now_ns + RESTART_MS * _NS
@@ -161,7 +165,8 @@ class RetryStream:
                 self._looked_ns = now_ns
                 self._sleep_if_idle(now_ns)
         except (PySparkException, Py4JError, KafkaException) as error:
-            log.error("the retry stream waits: %s", str(error).splitlines()[0][:300])
+            self.trouble = str(error).splitlines()[0][:300]
+            log.error("the retry stream waits: %s", self.trouble)
             self._start_ns = now_ns + RESTART_MS * _NS
 
     def close(self) -> None:

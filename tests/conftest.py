@@ -1,14 +1,21 @@
-"""Shared by all tests: the summary of model runs at the end."""
+"""Shared by all tests: what they tell, and the summary of model runs, at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from hypothesis import settings
 
-from tests.models.summary import AddLine, ModelLine, table
+from tests.models.summary import AddLine, ModelLine, Tell, table
+
+# How long an example takes says what else the machine does.
+settings.register_profile("leasehold", deadline=None)
+settings.load_profile("leasehold")
 
 PROPERTY = "model_line"
+TOLD = "told"
 
 
 @pytest.fixture
@@ -22,15 +29,32 @@ def model_line(record_property: Callable[[str, object], None]) -> AddLine:
     return add
 
 
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Tell:
+    """Puts lines into the section "told": tables, numbers of cases, seeds. What is printed in a
+    worker process nobody sees."""
+
+    def add(lines: str) -> None:
+        record_property(TOLD, lines)
+
+    return add
+
+
+def _recorded(reporter: pytest.TerminalReporter, wanted: str) -> Iterator[Any]:
+    """By all tests, in whatever process they ran."""
+    for reports in reporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "call":
+                yield from (value for name, value in report.user_properties if name == wanted)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    lines = [
-        ModelLine(*value)
-        for reports in terminalreporter.stats.values()
-        for report in reports
-        if getattr(report, "when", "") == "call"
-        for name, value in report.user_properties
-        if name == PROPERTY
-    ]
+    told = list(_recorded(terminalreporter, TOLD))
+    if told:
+        terminalreporter.write_sep("=", "told")
+        for text in told:
+            terminalreporter.write_line(text)
+    lines = [ModelLine(*value) for value in _recorded(terminalreporter, PROPERTY)]
     if lines:
         terminalreporter.write_sep("=", "models")
         for text in table(lines):

@@ -21,6 +21,7 @@ from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
 from leasehold.client.public_schema import CONTENT_TYPE, encode_event
+from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import Ack, DeadLetter, JobEvent, LogPosition, VersionEvent
 from leasehold.model.topics import Topics
@@ -54,7 +55,7 @@ class Message(NamedTuple):
     partition: int = BY_KEY
 
 
-class Publisher:
+class Publisher(Closing):
     """`open`, then `run` until `stop()`. Both raise LeaseholdError (BusUnavailable also when
     `stop()` while a broker is waited for); then `close` and begin with a new one."""
 
@@ -91,12 +92,6 @@ class Publisher:
             Feed.JOBS: (topics.jobs.name,),
             Feed.DEAD_LETTER: (topics.dead_letter.name,),
         }
-
-    def __enter__(self) -> Publisher:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
     def open(self) -> None:
         """Take over, and read back where to go on."""

@@ -1,7 +1,9 @@
 """Follows one table with Faust: `python -m services.examples.faust_follower TABLE`.
 
 Prints the same as plain_follower.py. Instances share the table's partitions, go on where their
-group has committed, and each of them hears of every version.
+group has committed, and each of them hears of every version. When the primary key changes, another
+table takes the name, whose topic tells of every row: that one is an application of its own, and the
+process begins anew with it.
 """
 
 from __future__ import annotations
@@ -9,15 +11,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from threading import Event
 from typing import Any, Final
 
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from services.examples.decoding import Event, RowRecord, VersionBook
+from services.examples.decoding import Event as VersionEvent
+from services.examples.decoding import RowRecord, VersionBook
 
 HISTORY_END_WAIT_S: Final = 30.0
 
@@ -37,7 +42,7 @@ class Versions:
         async for _event in self._events(to_the_end=True):
             pass
 
-    async def follow(self) -> AsyncIterator[Event]:
+    async def follow(self) -> AsyncIterator[VersionEvent]:
         """From the beginning, for ever."""
         async for event in self._events(to_the_end=False):
             async with self._learned:
@@ -51,7 +56,7 @@ class Versions:
                 await self._learned.wait()
         return row
 
-    async def _events(self, *, to_the_end: bool) -> AsyncIterator[Event]:
+    async def _events(self, *, to_the_end: bool) -> AsyncIterator[VersionEvent]:
         async with AIOKafkaConsumer(
             bootstrap_servers=self._bootstrap,
             group_id=None,
@@ -68,9 +73,12 @@ class Versions:
 
 
 def follower(
-    bootstrap: str, database: str, table_id: int, versions: Versions, folder: str
+    bootstrap: str, database: str, table: str, versions: Versions, folder: str, moved: Event
 ) -> faust.App:
-    """The application; Faust wants a `folder`, but keeps nothing in it for one without tables."""
+    """The application. Sets `moved` and ends the process's loop when the name is another table's.
+    Faust wants a `folder`, but keeps nothing in it for one without tables."""
+    table_id = versions.book.table_id(table)
+    assert table_id is not None, "the caller has looked"
     app = faust.App(
         f"faust-follower-{database}-{table_id}",
         broker=f"kafka://{bootstrap}",
@@ -100,6 +108,9 @@ def follower(
             if event["table_id"] == table_id:
                 changed = event["diff"]["words"] if event["diff"] else []
                 tell({"table": event["table"], "version": event["version"], "changed": changed})
+            if versions.book.table_id(table) not in (None, table_id) and not moved.is_set():
+                moved.set()
+                signal.raise_signal(signal.SIGTERM)  # Faust ends well on it, and on little else
 
     return app
 
@@ -117,12 +128,12 @@ def main() -> int:
     database = os.environ.get("LEASEHOLD_DATABASE", "demo")
     versions = Versions(bootstrap, database)
     asyncio.run(asyncio.wait_for(versions.catch_up(), HISTORY_END_WAIT_S))
-    table_id = versions.book.table_id(table)
-    if table_id is None:
+    if versions.book.table_id(table) is None:
         print(f"faust_follower: table {table!r} does not exist", file=sys.stderr)
         return 1
+    moved = Event()
     with tempfile.TemporaryDirectory(prefix="faust-follower-") as folder:
-        app = follower(bootstrap, database, table_id, versions, folder)
+        app = follower(bootstrap, database, table, versions, folder, moved)
         # Standard output is for rows: Faust would draw there too.
         worker = faust.Worker(
             app, loglevel="WARNING", quiet=True, redirect_stdouts=False, stdout=sys.stderr
@@ -131,6 +142,9 @@ def main() -> int:
             worker.execute_from_commandline()
         except SystemExit as ended:
             code = ended.code
+    if moved.is_set():
+        again = [sys.executable, "-m", "services.examples.faust_follower", table]
+        os.execv(sys.executable, again)  # noqa: S606 no shell is wanted
     return int(code or 0)
 
 

@@ -39,6 +39,7 @@ TARGETS: Final = {
     "backfill_rate": Target(60_000, at_most=False),
     "held_lease": Target(1_000, at_most=True),
     "point_read": Target(15, at_most=True),
+    "embedded_point_read": Target(15, at_most=True),
     "wire_read_p50": Target(300, at_most=True),
     "wire_read_rate": Target(8_000, at_most=False),
     "wire_update_rate": Target(3_000, at_most=False),

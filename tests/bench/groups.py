@@ -61,6 +61,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "row_history_off",
         "row_history_on",
         *(f"level_p50_{name}" for name in levels.SHORT.values()),
+        *(f"wire_level_p50_{name}" for name in levels.SHORT.values()),
     ),
     "lock": ("lock_rate_shared", "lock_collisions_shared", "lock_rate_own", "lock_collisions_own"),
     "wire": tuple(
@@ -75,7 +76,10 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         for of in ("", "_pg")
         for each in many
     ),
-    "read": ("held_lease", "point_read", "range_read", "sql_read"),
+    "read": (
+        *("held_lease", "point_read", "range_read", "sql_read"),
+        *("embedded_point_read", "embedded_range_read"),
+    ),
     "takeover": ("takeover",),
 }
 """Group → its metrics, in the order in which they are printed."""

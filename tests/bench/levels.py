@@ -1,16 +1,21 @@
 """Group levels: what each isolation level costs against default, and what rows of the past cost.
 
-One replica in this process, one transaction at a time: it reads a row, and five more by a range,
-and changes one. What a node pays for old images is measured on a store alone.
+One transaction at a time: it reads a row, and five more by a range, and changes one. It runs on a
+replica in this process, and then over the wire of a replicant. What a node pays for old images is
+measured on a store alone.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
+
+import psycopg
 
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.replica import Replica, open_replica
@@ -22,13 +27,15 @@ from leasehold.schema.types import Type
 from leasehold.transaction.isolation import Level
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
-from tests.bench.stand import say, stand
+from tests.bench.stand import Stand, say, stand
 
 TRANSACTIONS: Final = 300
 ROUNDS: Final = 3
 ROWS: Final = 1_000
 CHANGES: Final = 50_000
 CHANGES_A_COMMIT: Final = 500
+Transaction = Callable[[int], None]
+"""Of the row with that key."""
 SHORT: Final = {level: level.value.replace(" ", "_") for level in Level}
 T: Final = Descriptor(
     1, "t", 1, (Column(1, "id", Type("bigint")), Column(2, "n", Type("bigint"))), (1,)
@@ -45,32 +52,68 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
             where.producer.submit(row)
         where.producer.wait(60)
         with open_replica(where.named("bench-replica")) as replica:
-            say(f"{ROUNDS} × {TRANSACTIONS} transactions at each of {len(Level)} levels")
-            took: dict[Level, list[float]] = {level: [] for level in Level}
-            for _ in range(ROUNDS + 1):  # in turn, so that what else runs here hits all alike
-                for level in Level:
-                    took[level] += _round(replica, level)
-            for level, found in took.items():
-                measured = found[TRANSACTIONS:]  # the first round is the warm-up
-                yield Figure(f"level_p50_{SHORT[level]}", percentile(measured, 0.5), "ms")
+            yield from _levels("level_p50", lambda level: partial(_embedded, replica, level))
+        with ExitStack() as stack:
+            yield from _levels("wire_level_p50", lambda level: _over_the_wire(where, stack, level))
 
 
-def _round(replica: Replica, level: Level) -> list[float]:
+def _levels(name: str, transaction: Callable[[Level], Transaction]) -> Iterator[Figure]:
+    say(f"{name}: {ROUNDS} × {TRANSACTIONS} transactions at each of {len(Level)} levels")
+    runs = {level: transaction(level) for level in Level}
+    took: dict[Level, list[float]] = {level: [] for level in Level}
+    for _ in range(ROUNDS + 1):  # in turn, so that what else runs here hits all alike
+        for level, run in runs.items():
+            took[level] += _round(run)
+    for level, found in took.items():
+        measured = found[TRANSACTIONS:]  # the first round is the warm-up
+        yield Figure(f"{name}_{SHORT[level]}", percentile(measured, 0.5), "ms")
+
+
+def _round(run: Transaction) -> list[float]:
     """Each transaction's time in ms."""
     took = []
     for number in range(TRANSACTIONS):
-        key = number % (ROWS - 10)
-
-        def work(tx: WriteSet, key: int = key) -> None:
-            row = tx.get("t", key)
-            beside = list(tx.scan("t", key + 1, key + 6))
-            assert row is not None
-            tx.update("t", key, {"n": row["n"] + len(beside)})
-
         begin = time.perf_counter()
-        replica.transact(work, isolation=level)
+        run(number % (ROWS - 10))
         took.append((time.perf_counter() - begin) * 1_000)
     return took
+
+
+def _embedded(replica: Replica, level: Level, key: int) -> None:
+    def work(tx: WriteSet) -> None:
+        row = tx.get("t", key)
+        beside = list(tx.scan("t", key + 1, key + 6))
+        assert row is not None
+        tx.update("t", key, {"n": row["n"] + len(beside)})
+
+    replica.transact(work, isolation=level)
+
+
+def _over_the_wire(where: Stand, stack: ExitStack, level: Level) -> Transaction:
+    """psycopg's time is in it: five statements there and back."""
+    connection = stack.enter_context(
+        psycopg.connect(
+            host="127.0.0.1",
+            port=where.cluster.ports.sql[0],
+            dbname=where.settings.cluster.database,
+            user="leasehold",
+            autocommit=True,
+        )
+    )
+    connection.prepare_threshold = 0
+    connection.execute(f"SET leasehold.isolation = '{level.value}'")
+
+    def run(key: int) -> None:
+        with connection.transaction():
+            row = connection.execute("SELECT n FROM t WHERE id = %s", (key,)).fetchone()
+            beside = connection.execute(
+                "SELECT n FROM t WHERE id >= %s AND id < %s", (key + 1, key + 6)
+            ).fetchall()
+            assert row is not None
+            changed = (row[0] + len(beside), key)
+            connection.execute("UPDATE t SET n = %s WHERE id = %s", changed)
+
+    return run
 
 
 def _history() -> Iterator[Figure]:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import leasehold
 from leasehold.client.replica import open_replica
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
-from tests.bench.stand import say, stand
+from tests.bench.stand import Stand, say, stand
 
 ROUNDS: Final = 9
 LEASE_CALLS: Final = 50_000
@@ -62,6 +63,30 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
                 ("sql_read", queries),
             ):
                 yield Figure(name, _each_s(work, READ_CALLS) * 1e6, "µs")
+        yield from _by_sql(where)
+
+
+def _by_sql(where: Stand) -> Iterator[Figure]:
+    """As a program that embeds a replica asks: a DB-API connection, outside of transactions."""
+    connected = leasehold.connect(where.named("bench-connection"), autocommit=True)
+    with connected as connection, connection.cursor() as cursor:
+
+        def points() -> None:
+            for number in range(READ_CALLS):
+                cursor.execute("SELECT name, n FROM t WHERE id = %s", (number % ROWS,))
+                cursor.fetchone()
+
+        def ranges() -> None:
+            for number in range(READ_CALLS):
+                group = number % (ROWS // ROWS_A_GROUP)
+                cursor.execute("SELECT id, name FROM t WHERE n = %s", (group,))
+                cursor.fetchall()
+
+        cursor.execute("SELECT id, name FROM t WHERE n = 7")
+        assert len(cursor.fetchall()) == ROWS_A_GROUP
+        say(f"{ROUNDS} × {READ_CALLS} queries of each kind by SQL")
+        for name, work in (("embedded_point_read", points), ("embedded_range_read", ranges)):
+            yield Figure(name, _each_s(work, READ_CALLS) * 1e6, "µs")
 
 
 def _each_s(work: Callable[[], None], calls: int) -> float:

@@ -16,7 +16,7 @@ from leasehold.sql.catalog_rows import SystemCatalog
 from leasehold.sql.catalog_shape import RELATIONS
 from leasehold.sql.catalog_text import format_type
 from tests.integration.postgres_server import postgres_server
-from tests.unit.sql.described_tables import DDL, FOREIGN_KEY_INDEX, QUERIES, described, ours
+from tests.unit.sql.described_tables import DDL, QUERIES, described, ours
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +29,7 @@ def client() -> Iterator[Client]:
         postgres_server() as port,
         psycopg.connect(host="127.0.0.1", port=port, user="postgres", autocommit=True) as client,
     ):
-        client.execute(f"{DDL} {FOREIGN_KEY_INDEX}".encode())
+        client.execute(DDL.encode())
         yield client
 
 

@@ -16,6 +16,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from tests.integration.system_cluster import SPARK, running
 from tests.integration.test_system_sql import environment, psql
+from tests.models.summary import Tell
 
 NODES = ("m1", "r1", "r2", "changefeed", SPARK)
 SECONDS = 4
@@ -75,18 +76,15 @@ def test_it_sets_up_again(cluster: LocalCluster) -> None:
 
 @pytest.mark.parametrize("script", [("-N",), ("-S",), ()], ids=["-N", "-S", "tpcb-like"])
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
-def test_it_runs(
-    cluster: LocalCluster, mode: str, script: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_runs(cluster: LocalCluster, mode: str, script: tuple[str, ...], tell: Tell) -> None:
     options = ("-c", "8", "-j", "2", "-T", str(SECONDS), "-M", mode, "--max-tries", "1000")
     told = pgbench(cluster, *options, *script)
     processed = found(PROCESSED, told)
     assert processed, told
     assert found(FAILED, told) == 0, told
-    with capsys.disabled():
-        name = script[0] if script else "tpcb-like"
-        retried = found(RETRIED, told) / processed
-        print(f"\npgbench {name} {mode}: {found(RATE, told):,.0f} tps, {retried:.1%} tried again")
+    name = script[0] if script else "tpcb-like"
+    retried = found(RETRIED, told) / processed
+    tell(f"pgbench {name} {mode}: {found(RATE, told):,.0f} tps, {retried:.1%} tried again")
 
 
 def test_all_sums_agree(cluster: LocalCluster) -> None:

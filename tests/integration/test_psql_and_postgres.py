@@ -24,7 +24,7 @@ from leasehold.client.dev import DevDatabase
 from leasehold.client.sql_listener import SqlListener
 from tests.integration.postgres_server import postgres_server
 from tests.unit.client.sql_client import SqlClient
-from tests.unit.sql.described_tables import DDL, FOREIGN_KEY_INDEX
+from tests.unit.sql.described_tables import DDL
 
 pytestmark = pytest.mark.integration
 
@@ -93,7 +93,7 @@ def environment(port: int, database: str) -> dict[str, str]:
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with postgres_server() as port:
         with psycopg.connect(host="127.0.0.1", port=port, user=USER, autocommit=True) as client:
-            client.execute(f"{DDL} {FOREIGN_KEY_INDEX}".encode())
+            client.execute(DDL.encode())
         dev = DevDatabase(Path(tmp_path_factory.mktemp("psql")))
         dev.wait_ready()
         made = SqlClient(dev)

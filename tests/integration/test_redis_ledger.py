@@ -20,6 +20,7 @@ from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.redis_ledger import RedisLedger
 from leasehold.lease.commands import (
+    HOLDERS_MAX,
     Acquire,
     Change,
     Holders,
@@ -41,7 +42,6 @@ from leasehold.lease.holder import Holder
 from leasehold.lease.holder_events import Answered, Event, Idle, Send, VersionKnown, Wake, Want
 from leasehold.lease.ledger import LedgerState, apply, check
 from leasehold.lease.replies import (
-    HOLDERS_MAX,
     HolderList,
     LedgerRefused,
     LivenessReport,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.model.ids import request_id
 from leasehold.model.records import (
     ANY_GENID,

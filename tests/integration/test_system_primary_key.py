@@ -1,26 +1,31 @@
 """Another primary key on real Kafka, Redis and Spark, while writers write.
 
-Nobody's write is lost or refused, whichever key it names; a subscriber goes over with the name; the
-table that had it is gone in the end.
+Nobody's write is lost or refused, whichever key it names; a subscriber and both example services go
+over with the name; the table that had it is gone in the end.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, Subscriber
+from leasehold.adapters.clock import unix_us
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.cluster_report import report
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.row_decode import RowEvent
 from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import MalformedRequest
 from leasehold.schema.job import Status
 from tests.integration.system_cluster import assert_consistent, named, running, settings_of, until
+from tests.integration.system_followers import EXAMPLES, Follower, following
 from tests.integration.system_jobs import begin, ended
 from tests.integration.system_load import settled
 
@@ -91,14 +96,26 @@ class Writer(threading.Thread):
         assert self.error is None, self.error
 
 
+def has_told(service: Follower, expected: dict[int, int]) -> bool:
+    """`expected`: id → n, of the newest image of each id."""
+    told = {each["row"]["id"]: each["row"]["n"] for each in service.rows}
+    return expected.items() <= told.items()
+
+
 def test_the_rows_go_over_and_everybody_with_them(
     cluster: LocalCluster,
     settings: ClientSettings,
     watch: ClusterWatch,
     producer: ChangeProducer,
     replica: Replica,
+    tmp_path: Path,
 ) -> None:
-    with Subscriber(named(settings, "follower"), ["t"]) as subscriber:
+    with ExitStack() as stack:
+        subscriber = stack.enter_context(Subscriber(named(settings, "follower"), ["t"]))
+        services = [
+            stack.enter_context(following(cluster, example, "t", tmp_path / example))
+            for example in EXAMPLES
+        ]
         seen: dict[int, int] = {}
 
         def polled() -> bool:
@@ -108,6 +125,8 @@ def test_the_rows_go_over_and_everybody_with_them(
             return len(seen) == ROWS
 
         until(polled, "all rows of the table of before")
+        for each in services:
+            until(partial(has_told, each, dict.fromkeys(range(ROWS), 0)), "rows told by an example")
         writer = Writer(replica)
         writer.start()
         try:
@@ -140,4 +159,12 @@ def test_the_rows_go_over_and_everybody_with_them(
             return seen.get(2_000) == 77 and all(seen[k] == n for k, n in writer.counts.items())
 
         until(caught_up, "the rows of the table that has the name now")
+        expected = {row["id"]: row["n"] for row in replica.scan("t")}
+        for each in services:
+            until(partial(has_told, each, expected), "the same rows told by an example")
+            versions = [told["version"] for told in each.told if "changed" in told]
+            assert versions[-1] == table.version
+        # The driver says that it is at work, whether or not a job needs it.
+        until(lambda: report(watch.view, unix_us())["spark"] is not None, "Spark's own word")
+        assert not report(watch.view, unix_us())["spark"]["silent"]
     assert_consistent(cluster, NODES)

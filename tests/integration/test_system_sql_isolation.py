@@ -28,6 +28,7 @@ from tests.isolation.sql_list_append import items_of
 from tests.isolation.sql_told import BEGIN, Answered, SqlTold
 from tests.isolation.test_hermitage import ALLOWED, table
 from tests.isolation.test_list_append import MAY
+from tests.models.summary import Tell
 
 SEED = 1
 LISTS = 3
@@ -93,7 +94,7 @@ class WireScene:
             connection.close()
 
 
-def test_levels_and_anomalies(cluster: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_levels_and_anomalies(cluster: LocalCluster, tell: Tell) -> None:
     with connect(cluster, 0) as connection:
         said(connection, "create table test (id bigint primary key, value bigint)")
     found: dict[Level, set[str]] = {level: set() for level in Level}
@@ -105,8 +106,7 @@ def test_levels_and_anomalies(cluster: LocalCluster, capsys: pytest.CaptureFixtu
                     found[level].add(name)
             finally:
                 scene.close()
-    with capsys.disabled():
-        print("\nover the wire, on real parts\n" + "\n".join(table(found)))
+    tell("over the wire, on real parts\n" + "\n".join(table(found)))
     assert found == ALLOWED
 
 
@@ -187,18 +187,15 @@ class Appends:
 
 
 @pytest.mark.parametrize("level", list(Level))
-def test_list_append(
-    level: Level, cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_append(level: Level, cluster: LocalCluster, tell: Tell) -> None:
     run = Appends(cluster, level)
     run.run()
     found = run.anomalies()
     committed = sum(t.committed for t in run.history)
-    with capsys.disabled():
-        print(
-            f"\nlist-append over the wire, {level.value}: seed {SEED}, {committed} commits of"
-            f" {len(run.history)}, refused {dict(run.refusals)}; seen: {sorted(found) or 'none'}"
-        )
+    tell(
+        f"list-append over the wire, {level.value}: seed {SEED}, {committed} commits of"
+        f" {len(run.history)}, refused {dict(run.refusals)}; seen: {sorted(found) or 'none'}"
+    )
     assert found <= MAY[level]
     assert set(run.refusals) <= ENDINGS
     assert committed

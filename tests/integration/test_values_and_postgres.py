@@ -18,6 +18,7 @@ import pytest
 
 from tests.integration.postgres_server import postgres_server
 from tests.integration.value_oracle import Oracle
+from tests.unit.query import zone_expressions
 from tests.unit.sql.value_expressions import (
     POOLS,
     Case,
@@ -34,6 +35,7 @@ CASES_PER_FUNCTION = int(os.environ.get("CASES", "12"))
 RECORD = "RECORD" in os.environ
 RECORDED = Path(__file__).parents[1] / "unit" / "sql" / "value_cases.jsonl"
 RECORDED_CHARACTERS_MAX = 200
+IN_ZONES = Path(__file__).parents[1] / "unit" / "query" / "zone_cases.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +123,26 @@ def test_casts(oracle: Oracle) -> None:
 def test_aggregates(oracle: Oracle) -> None:
     random = Random(SEED)
     compared(oracle, [random_aggregate(random) for _ in range(60 * CASES_PER_FUNCTION)])
+
+
+def test_the_sessions_time_zone(oracle: Oracle) -> None:
+    """Literals, casts, functions and operators that depend on it, as whole queries."""
+    random = Random(SEED)
+    recorded, differing, refused = [], [], 0
+    for zone in zone_expressions.ZONES:
+        given = [zone_expressions.random_expression(random) for _ in range(5 * CASES_PER_FUNCTION)]
+        for expression, theirs in zip(given, oracle.answers(given, zone), strict=True):
+            mine = zone_expressions.ours(zone, expression)
+            both_refuse = mine.startswith("error:") and mine[:11] == theirs[:11]
+            if mine.startswith("error:0A000:"):
+                refused += 1
+            elif mine == theirs or both_refuse:
+                answer = theirs[:11] if both_refuse else theirs
+                recorded.append(json.dumps([zone, expression, answer], ensure_ascii=False) + "\n")
+            else:
+                differing.append(f"{zone}: {expression}\n   {theirs[:200]}\n   {mine[:200]}")
+    if RECORD:
+        IN_ZONES.write_text("".join(recorded))
+    print(f"seed {SEED}: {len(recorded)} expressions in time zones agree, {refused} not built")
+    assert not differing, "\n".join([f"{len(differing)} differ", *differing[:20]])
+    assert refused * 20 < len(recorded)

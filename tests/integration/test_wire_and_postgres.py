@@ -14,6 +14,9 @@ from tests.integration.postgres_server import postgres_server
 from tests.unit.pgwire.copy_cases import CASES as COPIED
 from tests.unit.pgwire.copy_cases import REFUSED as NOT_COPIED
 from tests.unit.pgwire.copy_cases import CopyCase
+from tests.unit.pgwire.copy_out_cases import COLUMNS, OPTIONS, ZONE, data_of
+from tests.unit.pgwire.copy_out_cases import ours as copied_out
+from tests.unit.pgwire.copy_out_cases import query as out_query
 from tests.unit.pgwire.talk import Talk
 from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
 from tests.unit.pgwire.value_cases import INPUTS, REFUSED
@@ -104,3 +107,11 @@ def test_copy_reads_the_same_rows(port: int, case: CopyCase) -> None:
     else:
         found = [tuple(None if v is None else v.decode() for v in row) for row in rows(answer)]
         assert found == list(case.rows)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_copy_writes_the_same_bytes(port: int, options: str) -> None:
+    text = out_query(len(COLUMNS))
+    setting = query(f"set timezone = '{ZONE}'")
+    answer = talk(port, setting, query(f"copy ({text}) to stdout with ({options})"))
+    assert data_of(answer).hex() == copied_out(OPTIONS[options], len(COLUMNS)).hex()

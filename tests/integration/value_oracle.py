@@ -38,12 +38,12 @@ class Oracle:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def answers(self, expressions: Sequence[str]) -> list[str]:
+    def answers(self, expressions: Sequence[str], zone: str = "UTC") -> list[str]:
         """Of each expression `value:<type>|<text>` or `error:<SQLSTATE>:<words>`."""
         found: list[str] = []
         for start in range(0, len(expressions), BATCH):
             lines = [_line(each) for each in expressions[start : start + BATCH]]
-            shown = self.run("set timezone = 'UTC';\n" + "\n".join(lines)).splitlines()
+            shown = self.run(f"set timezone = '{zone}';\n" + "\n".join(lines)).splitlines()
             found += (bytes.fromhex(line).decode() for line in shown)
         assert len(found) == len(expressions)
         return found

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Final
 
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.client.moment import moment_of
 from leasehold.client.replica_reads import Reads
 from leasehold.client.write_set import WriteSet
@@ -40,7 +40,9 @@ class Running:
 
 
 class ListAppend:
-    """`run()`, then `anomalies()`."""
+    """`run()`, then `anomalies()`. `faults`: how many to a step."""
+
+    faults = 0.004
 
     def __init__(self, seed: int, level: str, rules: ReplicationRules = RULES) -> None:
         self._rng = random.Random(f"{seed}/{level}")
@@ -66,7 +68,7 @@ class ListAppend:
             self._step(rng.choice(self._running))
             if rng.random() < 0.5:
                 self.stage.passing(rng.choice((1, 1, 2, 5)))
-            if rng.random() < 0.004:
+            if rng.random() < self.faults:
                 self._fault()
 
     def _new(self) -> Running:

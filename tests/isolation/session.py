@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.client.moment import moment_of
 from leasehold.client.replica_reads import Reads
 from leasehold.client.write_set import WriteSet

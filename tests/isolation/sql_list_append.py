@@ -11,6 +11,7 @@ from leasehold.replication.rules import RULES, ReplicationRules
 from tests.isolation.list_append import LISTS, ListAppend, Running, Step
 from tests.isolation.sql_stage import SQL_NODES, SqlStage
 from tests.isolation.sql_told import BEGIN
+from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 from tests.unit.client.sql_client import SqlClient
 
@@ -19,12 +20,16 @@ class SqlListAppend(ListAppend):
     """`run()`, then `anomalies()`, then `close()`. `ended`: SQLSTATEs of transactions that did not
     commit."""
 
+    faults = 0.012
+
     def __init__(
         self, folder: Path, seed: int, level: str, rules: ReplicationRules = RULES
     ) -> None:
         self._folder = folder
         super().__init__(seed, level, rules)
         self.ended: list[str] = []
+        self.crashes = 0
+        self.sql_stage.repeats = 0.25
         rows = ", ".join(f"({number}, '')" for number in range(LISTS))
         self._once("r1", f"insert into lists values {rows}")
 
@@ -38,6 +43,18 @@ class SqlListAppend(ListAppend):
             return client.ask(text)
         finally:
             client.session.close()
+
+    def _fault(self) -> None:
+        """The master crashes, too, with what it has not told yet."""
+        master = self.stage.master
+        if master is None or self._rng.random() < 0.5:
+            super()._fault()
+            return
+        name = master.settings.name
+        master.crash()
+        self.crashes += 1
+        back_ms = self._rng.choice((30, 300, 1_500))
+        self.stage.scheduler.later(back_ms * MS, lambda: self.stage.restart(name))
 
     def _step(self, client: Running) -> None:
         tx: Any = client.tx

@@ -3,13 +3,14 @@ as real ones do."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from leasehold.adapters.memory_cluster import MemoryStores
 from leasehold.adapters.memory_node import MemoryNode
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.moment import moment_of
@@ -19,11 +20,13 @@ from leasehold.client.sql_sessions import Sessions
 from leasehold.lease.held_leases import Use
 from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
 from leasehold.replication.node import Node
+from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job
 from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
 from tests.isolation.sql_told import Answered, SqlTold
+from tests.simulation.simulation import MS
 from tests.simulation.stage import ASKER, Stage
 from tests.unit.client.sql_client import SqlClient
 
@@ -47,10 +50,14 @@ class _Stores(MemoryStores):
 
 
 class SqlStage(Stage):
-    """`close` it: its stores are files in `folder`."""
+    """`close` it: its stores are files in `folder`. `repeats`: how many of the requests of its
+    sessions arrive twice."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self._folder = folder
+        self.repeats = 0.0
+        self.repeated = 0
+        self._chance = random.Random(0)
         super().__init__(**options)
 
     def _made_stores(self) -> MemoryStores:
@@ -59,6 +66,17 @@ class SqlStage(Stage):
 
     def _committed(self, name: str) -> int:
         return self._stores.sqlite[name].position().offset
+
+    def put(self, kind: str, body: bytes) -> None:
+        """A request, and perhaps once more while it is decided, or when it has been answered."""
+        self.cluster.put(kind, body)
+        if self._chance.random() < self.repeats:
+            self.repeated += 1
+
+            def again() -> None:
+                self.cluster.put(kind, body)
+
+            self.scheduler.later(self._chance.choice((1, 5, 400)) * MS, again)
 
     def sql_node(self, name: str = "r1") -> StageNode:
         return StageNode(self, self.node(name))
@@ -134,7 +152,7 @@ class StageNode:
         stage = self._stage
         # Ids are of the system's time, which is not that of this process.
         known = self._ids.setdefault(request.id, stage.cluster.fresh_id())
-        stage.cluster.put(*encode_request(request._replace(id=known, reply_to=ASKER)))
+        stage.put(*encode_request(request._replace(id=known, reply_to=ASKER)))
 
         def found() -> Outcome | None:
             given = stage.results.get(known, [])
@@ -151,6 +169,9 @@ class StageNode:
 
     def jobs(self) -> Mapping[int, Job]:
         return self._running.catalog.jobs
+
+    def has_newer(self, descriptor: Descriptor) -> bool:
+        return self._running.catalog.has_newer(descriptor)
 
     def is_settled(self) -> bool:
         return bool(self._node.store.position().lsn >= self._running.position.lsn)
@@ -170,9 +191,16 @@ class SqlScene:
     """`Stands`: table test with (1, 10) and (2, 20); sessions at one level, on r1 and r2 in turn.
     `sessions_opened`: for those who look inside."""
 
-    def __init__(self, folder: Path, level: str, *, verify_retry: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        level: str,
+        *,
+        verify_retry: bool = True,
+        rules: ReplicationRules = RULES,
+    ) -> None:
         self.level = level
-        self.stage = SqlStage(folder)
+        self.stage = SqlStage(folder, rules=rules)
         self._verify_retry = verify_retry
         self.clients: list[SqlClient] = []
         make = "create table test (id bigint primary key, value bigint)"

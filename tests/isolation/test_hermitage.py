@@ -12,6 +12,7 @@ import pytest
 
 from leasehold.transaction.isolation import Level
 from tests.isolation.hermitage import CASES, Scene
+from tests.models.summary import Tell
 
 ALLOWED: Final = {
     Level.DEFAULT: {
@@ -31,13 +32,12 @@ ALLOWED: Final = {
 ALLOWED[Level.READ_COMMITTED] = ALLOWED[Level.DEFAULT]
 
 
-def test_levels_and_anomalies(capsys: pytest.CaptureFixture[str]) -> None:
+def test_levels_and_anomalies(tell: Tell) -> None:
     found = {
         level: {name for name, story in CASES.items() if not story(Scene(level.value))}
         for level in Level
     }
-    with capsys.disabled():
-        print("\n" + "\n".join(table(found)))
+    tell("\n".join(table(found)))
     assert found == ALLOWED
 
 

@@ -17,6 +17,7 @@ from leasehold.transaction.isolation import Level
 from leasehold.transaction.verify import VerifyRules
 from tests.isolation.cycles import Transaction, anomalies
 from tests.isolation.list_append import ListAppend
+from tests.models.summary import Tell
 
 GIVEN: Final = os.environ.get("LEASEHOLD_SEED")
 SEEDS: Final = (int(GIVEN),) if GIVEN else tuple(range(1, 7))
@@ -30,9 +31,7 @@ MAY: Final = {
 
 
 @pytest.mark.parametrize("level", list(Level))
-def test_no_anomaly_that_the_level_prevents(
-    level: Level, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_anomaly_that_the_level_prevents(level: Level, tell: Tell) -> None:
     seen: set[str] = set()
     committed = 0
     for seed in SEEDS:
@@ -42,9 +41,8 @@ def test_no_anomaly_that_the_level_prevents(
         assert found <= MAY[level], f"seed {seed}: {found} at {level.value}"
         seen |= found
         committed += sum(t.committed for t in run.history)
-    with capsys.disabled():
-        told = ", ".join(sorted(seen)) or "none"
-        print(f"\nlist-append, {level.value}: seeds {SEEDS}, {committed} commits; seen: {told}")
+    told = ", ".join(sorted(seen)) or "none"
+    tell(f"list-append, {level.value}: seeds {SEEDS}, {committed} commits; seen: {told}")
     if not GIVEN:
         assert bool(seen) == bool(MAY[level]), "what is allowed does happen in such histories"
 

@@ -14,6 +14,7 @@ from leasehold.transaction.isolation import Level
 from tests.isolation.hermitage import CASES
 from tests.isolation.sql_stage import SqlScene
 from tests.isolation.test_hermitage import ALLOWED, table
+from tests.models.summary import Tell
 
 
 def allowed(folder: Path, level: Level, *, verify_retry: bool = True) -> set[str]:
@@ -27,10 +28,9 @@ def allowed(folder: Path, level: Level, *, verify_retry: bool = True) -> set[str
     return found
 
 
-def test_sql_levels_and_anomalies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sql_levels_and_anomalies(tmp_path: Path, tell: Tell) -> None:
     found = {level: allowed(tmp_path, level) for level in Level}
-    with capsys.disabled():
-        print("\nSQL sessions\n" + "\n".join(table(found)))
+    tell("SQL sessions\n" + "\n".join(table(found)))
     assert found == ALLOWED
 
 

@@ -14,33 +14,34 @@ from leasehold.transaction.isolation import Level
 from leasehold.transaction.verify import VerifyRules
 from tests.isolation.sql_list_append import SqlListAppend
 from tests.isolation.test_list_append import GIVEN, MAY
+from tests.models.summary import Tell
 
 SEEDS = (int(GIVEN),) if GIVEN else (1, 2, 3, 4)
 ENDINGS = {"40001", "57P03", "72000"}
 
 
 @pytest.mark.parametrize("level", list(Level))
-def test_no_anomaly_that_the_level_prevents(
-    level: Level, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_anomaly_that_the_level_prevents(level: Level, tmp_path: Path, tell: Tell) -> None:
     seen: set[str] = set()
     ended: Counter[str] = Counter()
-    committed = 0
+    committed = crashes = repeated = 0
     for seed in SEEDS:
         run = SqlListAppend(tmp_path / str(seed), seed, level)
         run.run()
+        crashes += run.crashes
+        repeated += run.sql_stage.repeated
         found = run.anomalies(real_time=level is Level.LINEARIZABLE)
         run.close()
         assert found <= MAY[level], f"seed {seed}: {found} at {level.value}"
         seen |= found
         ended.update(run.ended)
         committed += sum(t.committed for t in run.history)
-    with capsys.disabled():
-        told = ", ".join(sorted(seen)) or "none"
-        print(
-            f"\nSQL list-append, {level.value}: seeds {SEEDS}, {committed} commits,"
-            f" refused {dict(ended)}; seen: {told}"
-        )
+    told = ", ".join(sorted(seen)) or "none"
+    tell(
+        f"SQL list-append, {level.value}: seeds {SEEDS}, {committed} commits,"
+        f" refused {dict(ended)}, {repeated} requests twice, {crashes} crashes of a master;"
+        f" seen: {told}"
+    )
     assert set(ended) <= ENDINGS
     if not GIVEN:
         assert bool(seen) == bool(MAY[level]), "what is allowed does happen in such histories"

@@ -77,7 +77,7 @@ def _like(found: Any, given: Any) -> Any:
 def _accepted(world: World) -> Iterator[Accepted]:
     """In the order of the log; a delete of nothing is one too."""
     used = _Used(world)
-    for _lsn, commit in world.reference.in_order:
+    for _lsn, commit in world.reference.every:
         used.take(commit.catalog)
         asked = world.asked.get(commit.request_id)
         if asked is not None and asked.write is not None and commit.versions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
 from tests.models import test_model_lease, test_model_log, test_model_whole
 from tests.models.switches import Switch, off
@@ -52,6 +53,8 @@ def found() -> Iterator[Mutation]:
     yield Mutation(off(simulation.FORGETS), "simulation")
     for case in isolation.OFF:
         yield Mutation(off(case.rules) | off(case.replay_rules), "stories of transactions")
+    for computed in at_commit.OFF:
+        yield Mutation(off(computed.rules) | off(computed.master), "stories of transactions")
     for name in test_moves.OFF:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:

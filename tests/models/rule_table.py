@@ -143,6 +143,24 @@ SCHEMA_CHANGE: Final = (
 
 CODE: Final = (
     Rule(
+        "at commit",
+        "what is computed at commit is of a row that nothing else of its transaction rests on, and"
+        " that is there",
+        of(
+            "transaction",
+            "read_rows_stay",
+            "unseen_updates_stay",
+            "row_has_to_be_there",
+            "nothing_after_an_error",
+        ),
+    ),
+    Rule(
+        "at commit",
+        "what can't be computed on the row as it is now runs again, for its client was told that it"
+        " could",
+        of("transaction", "uncomputable_runs_again"),
+    ),
+    Rule(
         "Claim 8",
         "columns that move between locks are covered by both, and take along what the old one knew",
         of("locks", "dual", "takes_along", "carries"),

@@ -28,6 +28,7 @@ class ModelLine(NamedTuple):
 
 
 AddLine = Callable[[ModelLine], None]
+Tell = Callable[[str], None]
 HEADERS = ("rule or claim", "mutation", "states", "transitions", "exhausted", "result")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from leasehold.adapters.request_codec import MESSAGE_PACK
+from leasehold.adapters.request_bytes import MESSAGE_PACK
 from leasehold.model.records import Outcome, Result
 from tests.simulation.harm import demand
 

@@ -50,7 +50,8 @@ class Reference:
         self.catalog = Catalog()
         self.commits: dict[bytes, tuple[int, Commit]] = {}  # by request id
         self.decided_at: dict[tuple[bytes, int], int] = {}  # (request id, attempt) → offset
-        self.in_order: list[tuple[int, Commit]] = []
+        self.in_order: list[tuple[int, Commit]] = []  # those of requests
+        self.every: list[tuple[int, Commit]] = []  # and those of the master's own, as jobs'
         self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the lane
         self.dead_letters = 0
         self.refusals = 0
@@ -119,6 +120,7 @@ class Reference:
         )
 
     def _judge_commit(self, commit: Commit, lsn: int) -> None:
+        self.every.append((lsn, commit))
         if commit.request_id:
             known = self.commits.get(commit.request_id)
             demand(known is None, "R1", f"request {commit.request_id.hex()} committed twice")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.adapters.memory_snapshot import MemorySnapshot
 from leasehold.adapters.memory_store import MemoryStore
-from leasehold.model.records import Outcome
+from leasehold.model.records import ANY_GENID, Outcome
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.script import jobs_in
 from tests.simulation.client import Client
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
 
 MS = 1_000_000
+AT_COMMIT = "at commit"
+"""As a SQL session asks for an update that the master is to compute (`transaction/at_commit.py`).
+"""
+
+
+def computed(column: str, change: int) -> dict[str, Any]:
+    return {"expr": f'("{column}" + $1)', "args": [change], "types": ["bigint"]}
 
 
 class Workload:
@@ -115,12 +122,12 @@ class Bank(Workload):
     def act(self) -> None:
         giver, taker = self.rng.sample(range(self.accounts), 2)
         amount = self.rng.randrange(1, 20)
-        way = self.rng.choice(("retry", "fail", "replay"))
+        way = self.rng.choice(("retry", "fail", "replay", AT_COMMIT))
         fields = self._transfer(giver, taker, amount, way)
         if fields is None:
             return
         again = None
-        if way == "replay":
+        if way in ("replay", AT_COMMIT):
             again = lambda: self._transfer(giver, taker, amount, way)  # noqa: E731
         self.client.ask(fields, again=again)
 
@@ -136,6 +143,8 @@ class Bank(Workload):
                 # Recomputed by the pipeline: it must follow from whatever row is there then.
                 sign = "-" if change < 0 else "+"
                 value = {"expr": f"balance {sign} {amount}"}
+            elif way == AT_COMMIT:
+                value, genid = computed("balance", change), ANY_GENID
             operation = {
                 "table": "accounts",
                 "op": "update",
@@ -151,7 +160,7 @@ class Bank(Workload):
         versions = {o.get("schema_version") for o in operations}
         if len(versions) > 1:
             operations = [{k: v for k, v in o.items() if k != "schema_version"} for o in operations]
-        return {"transaction": operations, "on_conflict": way}
+        return {"transaction": operations, "on_conflict": "replay" if way == AT_COMMIT else way}
 
     def check(self, snapshot: MemorySnapshot, where: str) -> None:
         rows = self.rows(snapshot, "accounts")
@@ -182,9 +191,9 @@ class Increments(Workload):
 
     def act(self) -> None:
         key = self.rng.randrange(self.counters)
-        way = self.rng.choice(("blind", "retry", "replay", "fail"))
+        way = self.rng.choice(("blind", "retry", "replay", "fail", AT_COMMIT))
         again = None
-        if way == "replay":
+        if way in ("replay", AT_COMMIT):
             again = lambda: self._fields(key, way)  # noqa: E731
         fields = self._fields(key, way)
         if fields is not None:
@@ -204,6 +213,12 @@ class Increments(Workload):
         if seen is None:
             return None
         columns, genid, version = seen
+        if way == AT_COMMIT:
+            fields |= {"expect": ANY_GENID, "on_conflict": "replay"}
+            fields["values"] = {"n": computed("n", 1)}
+            if self.rng.random() < 0.5:
+                fields["schema_version"] = version
+            return fields
         fields |= {"expect": genid, "on_conflict": way}
         if way in ("replay", "fail"):
             fields["values"] = {"n": columns["n"] + 1}

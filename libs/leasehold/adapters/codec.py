@@ -27,7 +27,7 @@ from leasehold.adapters.record_shape import (
     record_restorer,
     restorer,
 )
-from leasehold.adapters.request_codec import decode_request
+from leasehold.adapters.request_decoding import decode_request
 from leasehold.client.public_schema import decode_event
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES

@@ -26,6 +26,7 @@ from leasehold.model.records import (
     HoldingReport,
     JobEvent,
     JobProgress,
+    SparkReport,
     VersionEvent,
 )
 from leasehold.model.topics import Topics
@@ -40,7 +41,7 @@ ENDS_EVERY_NS: Final = 1_000_000_000
 ENDS_TIMEOUT_S: Final = 2.0
 
 _SHOWN: Final = (
-    Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress
+    Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress, SparkReport
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.memory_pipeline import MemoryBackfill, MemoryRetry, PipelineHops
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.adapters.memory_subscriber import MemorySubscriber
-from leasehold.adapters.request_codec import MESSAGE_PACK
+from leasehold.adapters.request_bytes import MESSAGE_PACK
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules

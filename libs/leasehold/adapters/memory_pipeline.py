@@ -13,7 +13,7 @@ from typing import Final
 
 from leasehold.adapters.codec import UNREADABLE, MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.model.errors import Refused
 from leasehold.model.records import Chunk, ChunksEnd, Conflict, Findings, JobEvent, VersionEvent
 from leasehold.model.topics import Topics

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leasehold.adapters.memory_contents import Contents, sortable
+from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
@@ -14,7 +15,7 @@ from leasehold.schema.history import History, check_kept, tables_at
 from leasehold.schema.states import READABLE, State
 
 
-class MemorySnapshot:
+class MemorySnapshot(Closing):
     """StoreSnapshot on a copy of what was committed; `then` with its rows as of an earlier LSN."""
 
     def __init__(self, contents: Contents, then: int | None = None) -> None:
@@ -22,12 +23,6 @@ class MemorySnapshot:
         self._contents = contents if then is None else contents.at(then)
         self._then = then
         self.lsn = contents.position.lsn if then is None else then
-
-    def __enter__(self) -> MemorySnapshot:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def position(self) -> LogPosition:
         return self._contents.position

@@ -94,6 +94,7 @@ class PgwireClient(asyncio.Protocol):
         self._closing_s: float | None = None
         self._turn_due: asyncio.TimerHandle | None = None
         self._in_turn = False
+        self._said: list[bytes] = []  # in this turn
 
     # --- on the loop -------------------------------------------------------------------------
 
@@ -236,6 +237,12 @@ class PgwireClient(asyncio.Protocol):
             self._inbox = [effect.rest] if effect.rest else []
             self._busy = True
         self._server.workers.submit(self._open)
+
+    def write_said(self) -> None:
+        assert self._transport is not None
+        said, self._said = self._said, []
+        if not (self._gone or self._transport.is_closing()):
+            self._transport.write(b"".join(said))
 
     def _write(self, data: bytes) -> None:
         assert self._transport is not None
@@ -402,8 +409,8 @@ class PgwireClient(asyncio.Protocol):
         if self._in_turn and not self._handed_bytes:  # what was handed over comes first
             if self._gone:
                 raise ClientGone
-            assert self._transport is not None
-            self._transport.write(data)
+            self._said.append(data)
+            self._server.has_said(self, more=len(self._said) > 1)
             return
         with self._state:
             if not self._in_turn and not self._may_say():

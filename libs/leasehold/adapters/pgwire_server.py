@@ -62,6 +62,7 @@ class PgwireServer:
         self.port = 0
         self._mock_secret = secrets.token_bytes(SECRET_BYTES)
         self._clients: dict[int, PgwireClient] = {}
+        self._have_said: list[PgwireClient] = []
         self._last_process = 0
         self._stopping = False
         self._empty = Event()
@@ -153,6 +154,22 @@ class PgwireServer:
         self._clients.pop(client.process, None)
         if self._stopping and not self._clients:
             self._empty.set()
+
+    def has_said(self, client: PgwireClient, *, more: bool) -> None:
+        """What clients are told is sent when all whose messages were there have had their turn: a
+        client that is woken takes the processor, often from this very thread. `more`: it has said
+        something before, and still goes on; nobody waits for that."""
+        if more:
+            self._send()
+            return
+        if not self._have_said:
+            self.loop.call_soon(self._send)
+        self._have_said.append(client)
+
+    def _send(self) -> None:
+        clients, self._have_said = self._have_said, []
+        for client in clients:
+            client.write_said()
 
     def cancel(self, process: int, key: bytes) -> None:
         client = self._clients.get(process)

@@ -38,6 +38,7 @@ from leasehold.model.records import (
     ResultBatch,
     RowImage,
     RowsTruncated,
+    SparkReport,
     TableTruncated,
     VersionEvent,
 )
@@ -61,6 +62,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     33: JobProgress,
     34: DeadLetter,
     35: RowsTruncated,
+    36: SparkReport,
     40: Chunk,
     41: ChunksEnd,
     42: Findings,

@@ -108,15 +108,15 @@ local function sweep(id, doomed)
   return swept
 end
 
-local function holders(id, below)
+local function holders(id, below, most)
   local total, named = 0, {}
   local upper = below == 0 and '+inf' or '(' .. text(below)
   local key = p .. ':versions:' .. text(id)
   for _, version in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', upper)) do
     local on = p .. ':on:' .. text(id) .. ':' .. version
     total = total + redis.call('ZCARD', on)
-    if #named < HOLDERS_MAX then
-      for _, session in ipairs(redis.call('ZRANGE', on, 0, HOLDERS_MAX - #named - 1)) do
+    if #named < most then
+      for _, session in ipairs(redis.call('ZRANGE', on, 0, most - #named - 1)) do
         named[#named + 1] = {text(id), version, session, session_row(session).agent}
       end
     end
@@ -151,7 +151,7 @@ local function no_session(session)
 end
 
 local function blocked(row, below)
-  local total, named = holders(row.table, below)
+  local total, named = holders(row.table, below, HOLDERS_MAX)
   if total > 0 then
     row.total, row.holders = total, named
     return refuse('holders', row)
@@ -293,7 +293,7 @@ function commands.set_min_version(command_epoch, id, version)
   if version > row.current then return refuse('future', row) end
   local min = math.max(row.min, version)
   put_table(id, row.current, min, row.intent)
-  local total, named = holders(id, min)
+  local total, named = holders(id, min, HOLDERS_MAX)
   return {'min version set', run, text(min), text(total), named}
 end
 
@@ -387,8 +387,9 @@ end
 
 -- questions
 
-function commands.holders(id, below)
-  local total, named = holders(tonumber(id), tonumber(below))
+function commands.holders(id, below, names_max)
+  local most = math.min(tonumber(names_max), HOLDERS_MAX)
+  local total, named = holders(tonumber(id), tonumber(below), most)
   return {'holders', run, meta('ready') == run and '1' or '0', text(total), named}
 end
 

@@ -1,23 +1,28 @@
-"""Which statements surely end soon: those that may run where others wait for the same thread."""
+"""Which statements surely end soon: those that may run where others wait for the same thread, and
+how a query of them is run there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import apsw
 
-from leasehold.adapters.sqlite_query import query_plan
+from leasehold.adapters.sqlite_query import install, query_plan, said
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.schema.types import Type
 from leasehold.sql.function import Function
-from leasehold.sql.query_emit import Emitted
+from leasehold.sql.query_emit import OWN_ROWS, Emitted
 from leasehold.sql.query_plan import Prepared
 
 _FIXED_SIZE: Final = frozenset(
     {"smallint", "integer", "bigint", "double precision", "boolean", "date", "timestamp"}
     | {"timestamptz", "uuid"}
 )
+_MAKES: Final = ("CO-ROUTINE ", "MATERIALIZE ")
+LOOKS_MAX: Final = 1
+"""How often a statement may be found still running: some thousand steps of SQLite."""
 _KNOWN: Final[WeakKeyDictionary[Emitted, bool]] = WeakKeyDictionary()
 
 
@@ -27,10 +32,47 @@ def is_brief(connection: apsw.Connection, prepared: Prepared) -> bool:
     runs. Looked up once for each plan."""
     known = _KNOWN.get(prepared.emitted)
     if known is None:
-        known = _KNOWN[prepared.emitted] = not (prepared.explain or prepared.asks_system) and all(
-            _is_brief(connection, emitted) for emitted in _parts(prepared)
-        )
+        try:
+            known = not (prepared.explain or prepared.asks_system) and all(
+                _is_brief(connection, emitted) for emitted in _parts(prepared)
+            )
+        except apsw.SQLError:  # it names own rows, of which this connection has no table yet
+            return False
+        _KNOWN[prepared.emitted] = known
     return known
+
+
+def needs_nothing(prepared: Prepared) -> bool:
+    """Is it a query of what is newest that asks for nothing but rows, and notes nothing?"""
+    emitted = prepared.emitted
+    return not (
+        prepared.explain
+        or prepared.write is not None
+        or prepared.visits is not None
+        or prepared.beside.tables
+        or emitted.asks_system
+        or emitted.depends_on_moment
+    )
+
+
+def brief_rows(
+    snapshot: SqliteSnapshot, prepared: Prepared, parameters: Sequence[Any], rows_max: int
+) -> list[tuple[Any, ...]] | None:
+    """All rows of a brief query that `needs_nothing`; None: they are more, or it took longer than
+    such a query does. Raises what functions raise."""
+    emitted, reader = prepared.emitted, snapshot.reader
+    install(reader.connection, emitted)
+    reader.watch.looks_left = LOOKS_MAX
+    try:
+        bindings = (*parameters, *emitted.constants)[: emitted.highest]
+        rows: list[Any] = reader.execute(emitted.text, bindings).fetchall()
+    except apsw.InterruptError:
+        return None
+    except apsw.Error as error:
+        raise said(error) from error
+    finally:
+        reader.watch.looks_left = None
+    return rows if len(rows) <= rows_max else None
 
 
 def _parts(prepared: Prepared) -> Iterator[Emitted]:
@@ -44,11 +86,13 @@ def _parts(prepared: Prepared) -> Iterator[Emitted]:
 def _is_brief(connection: apsw.Connection, emitted: Emitted) -> bool:
     if not all(map(_is_small, emitted.functions.values())):
         return False
-    try:
-        steps = query_plan(connection, emitted)
-    except apsw.SQLError:  # it names own rows, of which there is no table now
-        return False
-    return not any(text.startswith("SCAN") and text != "SCAN CONSTANT ROW" for _, _, text in steps)
+    steps = [text for _, _, text in query_plan(connection, emitted)]
+    # Gone through are also a transaction's own rows, and what steps of their own have found.
+    passed = {"CONSTANT ROW", OWN_ROWS}
+    passed |= {text.partition(" ")[2] for text in steps if text.startswith(_MAKES)}
+    return "RECURSIVE STEP" not in steps and all(
+        text.removeprefix("SCAN ") in passed for text in steps if text.startswith("SCAN ")
+    )
 
 
 def _is_small(function: Function) -> bool:

@@ -378,12 +378,16 @@ class TableCheck:
             theirs = [f"p.{column_name(column)}" for column in key.parent_columns]
         given = " AND ".join(f"{column} IS NOT NULL" for column in own)
         same = " AND ".join(f"{a} = {b}" for a, b in zip(theirs, own, strict=True))
+        mixed = ""
+        if key.full:
+            mixed = f" OR NOT ({' AND '.join(f'{c} IS NULL' for c in own)} OR {given})"
         clause = (
-            f"FROM {self._table} AS t WHERE {given}"
-            f" AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE {same})"
+            f"FROM {self._table} AS t WHERE ({given}"
+            f" AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE {same})){mixed}"
         )
         shown = tuple(f"t.{column}" for column in self._keys)
         words = f"foreign key {key.name!r}: the row that it refers to is not there"
+        words += ", or it is NULL in parts" if key.full else ""
         self._report(6, key.element_id, clause, shown, words)
 
     # ------------------------------------------------------------ row by row (2 and 6)

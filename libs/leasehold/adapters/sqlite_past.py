@@ -17,6 +17,7 @@ import apsw
 from leasehold.adapters.sqlite_layout import column_name
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite_row_history import last_write, lsn_at, table_kept_from
+from leasehold.model.closing import Closing
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
@@ -31,7 +32,7 @@ FEW_CHANGES: Final = 1_000
 """Up to so many old images since an LSN are looked through; beyond, they are found by key."""
 
 
-class SqlitePast:
+class SqlitePast(Closing):
     """StoreSnapshot of an earlier LSN, inside a snapshot that stays open as long as this is used.
 
     A column that was filled by key since is no exception although a fill has no image: in the
@@ -91,12 +92,6 @@ class SqlitePast:
 
     def close(self) -> None:
         self._snapshot.close()
-
-    def __enter__(self) -> SqlitePast:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------ rows
 

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from leasehold.adapters import sqlite_series, sqlite_system
+from leasehold.adapters.sqlite_snapshot import STEPS_BETWEEN_LOOKS
 from leasehold.model.errors import (
     InvalidFrame,
     InvalidLimit,
@@ -27,16 +28,15 @@ from leasehold.model.errors import (
 )
 from leasehold.model.ids import genid
 from leasehold.schema.elements import Moment
-from leasehold.schema.moments import DAY_US
 from leasehold.schema.numeric import sort_key
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
 from leasehold.sql.functions_session import reseeded, system_of
 from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared
+from leasehold.sql.query_reads import told
 from leasehold.sql.query_visits import Visit
 
-STEPS_BETWEEN_LOOKS: Final = 2_000
 BATCH_ROWS: Final = 256
 _VALUE_BYTES: Final = 16  # of a row's value beside its text or bytes
 
@@ -65,20 +65,31 @@ NO_LIMITS: Final = Limits()
 
 
 class _Functions:
-    """What one connection has registered. `moment`: of the statement that runs on it."""
+    """What one connection has registered. `moment`: of the statement that runs on it; what is drawn
+    at random follows from its seed and from how many have been drawn before in that statement, so
+    that who runs it again draws the same."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.moment = Moment(0, b"")
         self._calls = count(1)
 
+    def begin(self, moment: Moment) -> None:
+        """One of the queries of a statement, all of which have that very moment."""
+        if moment is not self.moment:
+            self.moment = moment
+            self._calls = count(1)
+
     def install(self, connection: apsw.Connection, emitted: Emitted) -> None:
         if "lh_limit" not in self.names:
             _install_own(connection)
             self.names.add("lh_limit")
+        if not (emitted.functions or emitted.aggregates or emitted.systems):
+            return
         for name, function in emitted.functions.items():
             if name not in self.names:
-                immutable = function.volatility == "immutable"
+                # While a statement runs its session's zone is one.
+                immutable = function.zoned or function.volatility == "immutable"
                 connection.create_scalar_function(
                     name, self._callable(function), deterministic=immutable
                 )
@@ -137,7 +148,7 @@ def run(
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
     if prepared.explain:
-        return Rows(connection, "", (), ready=explained(connection, prepared))
+        return Rows(connection, "", (), ready=explained(connection, prepared, parameters))
     assert prepared.write is None, "its rows are found and written by Writing"
     rows = emitted_rows(
         connection, prepared.emitted, parameters, moment=moment, limits=limits, as_of=as_of
@@ -159,7 +170,7 @@ def emitted_rows(
     """As `run`, of one of a statement's queries."""
     functions = _functions_of(connection)
     functions.install(connection, emitted)
-    functions.moment = moment
+    functions.begin(moment)
     bindings = (*parameters, *emitted.constants)
     if emitted.now_at is not None:
         at = len(parameters) + emitted.now_at
@@ -168,6 +179,11 @@ def emitted_rows(
         at = len(parameters) + emitted.as_of_at
         bindings = (*bindings[:at], as_of, genid(as_of + 1, 0), *bindings[at + 2 :])
     return Rows(connection, emitted.text, bindings[: emitted.highest], limits)
+
+
+def install(connection: apsw.Connection, emitted: Emitted) -> None:
+    """What it calls, for one who runs it by himself."""
+    _functions_of(connection).install(connection, emitted)
 
 
 def _functions_of(connection: apsw.Connection) -> _Functions:
@@ -207,7 +223,7 @@ class Rows:
         except BaseException as error:
             self.close()
             if isinstance(error, apsw.Error):
-                raise _said(error) from error
+                raise said(error) from error
             raise
 
     def _looker(self) -> Callable[[], bool]:
@@ -233,7 +249,7 @@ class Rows:
         except BaseException as error:
             self.close()
             if isinstance(error, apsw.Error):
-                raise _said(error) from error
+                raise said(error) from error
             raise
         if len(rows) < rows_max:
             self.close()
@@ -272,7 +288,7 @@ class Rows:
             cursor.close(force=True)
 
 
-def _said(error: apsw.Error) -> Exception:
+def said(error: apsw.Error) -> Exception:
     """SQLite's error as this project's; itself where it is a defect."""
     if isinstance(error, apsw.InterruptError):
         return QueryCanceled("the statement was ended: it took too long, or was cancelled")
@@ -301,7 +317,6 @@ def _install_own(connection: apsw.Connection) -> None:
         "lh_least": partial(_extreme, min, None),
         "lh_greatest_by_key": partial(_extreme, max, sort_key),
         "lh_least_by_key": partial(_extreme, min, sort_key),
-        "lh_day": lambda now: now // DAY_US,
     }
     for name, function in functions.items():
         connection.create_scalar_function(name, function, deterministic=True)
@@ -384,8 +399,14 @@ class _Window:
 # -------------------------------------------------------------- EXPLAIN
 
 
-def explained(connection: apsw.Connection, prepared: Prepared) -> list[tuple[Any, ...]]:
-    """SQLite's plan, with the names of tables and indexes in the place of its own."""
+def explained(
+    connection: apsw.Connection, prepared: Prepared, parameters: Sequence[Any] = ()
+) -> list[tuple[Any, ...]]:
+    """SQLite's plan, with the names of tables and indexes in the place of its own; or what would be
+    read."""
+    if prepared.tells_reads:
+        tables = prepared.tables.values()
+        return [(line,) for line in told(prepared.reads, tables, parameters)]
     names = {}
     for chosen in prepared.chosen:
         names[f"r{chosen.relation}"] = (chosen.table, "")
@@ -400,7 +421,7 @@ def explained(connection: apsw.Connection, prepared: Prepared) -> list[tuple[Any
 
 def query_plan(connection: apsw.Connection, emitted: Emitted) -> list[tuple[int, int, str]]:
     """SQLite's own steps: number, number of the one above, words."""
-    _functions_of(connection).install(connection, emitted)
+    install(connection, emitted)
     found = connection.execute(f"EXPLAIN QUERY PLAN {emitted.text}", [None] * emitted.highest)
     return [(number, parent, str(text)) for number, parent, _, text in found]
 

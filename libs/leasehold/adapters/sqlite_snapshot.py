@@ -22,6 +22,7 @@ from leasehold.adapters.sqlite_layout import connect
 from leasehold.adapters.sqlite_past import SqlitePast, match_of, range_of
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite_row_history import kept_from, lsn_at
+from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import Key, LogPosition
@@ -31,6 +32,7 @@ from leasehold.schema.states import READABLE, State
 
 CONNECTIONS_KEPT_MAX: Final = 16
 PLANS_KEPT_MAX: Final = 1_000
+STEPS_BETWEEN_LOOKS: Final = 2_000
 
 
 class ReadCatalog(NamedTuple):
@@ -41,11 +43,30 @@ class ReadCatalog(NamedTuple):
     min_versions: dict[int, int]
 
 
+class Watch:
+    """Looks at what runs on a connection every `STEPS_BETWEEN_LOOKS`. `looks_left`: how often it
+    may find it still running; None: as often as it likes."""
+
+    __slots__ = ("looks_left",)
+
+    def __init__(self) -> None:
+        self.looks_left: int | None = None
+
+    def __call__(self) -> bool:
+        """True: it is ended."""
+        if self.looks_left is None:
+            return False
+        self.looks_left -= 1
+        return self.looks_left < 0
+
+
 class Reader:
     """One read connection with its plans; one thread at a time."""
 
     def __init__(self, path: Path, cache_mb: int) -> None:
         self.connection = connect(path, cache_mb=cache_mb, read_only=True)
+        self.watch = Watch()
+        self.connection.set_progress_handler(self.watch, STEPS_BETWEEN_LOOKS, id=self.watch)
         self.execute = self.connection.cursor().execute
         self.alone = False
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
@@ -127,7 +148,7 @@ class Readers:
             self._idle.pop().connection.close()
 
 
-class SqliteSnapshot:
+class SqliteSnapshot(Closing):
     """StoreSnapshot: everything it answers is of the one commit it was opened at."""
 
     def __init__(self, readers: Readers, reader: Reader) -> None:
@@ -141,22 +162,22 @@ class SqliteSnapshot:
         self.lsn: int = found[0]
         self._count: int = found[1]
 
-    def __enter__(self) -> SqliteSnapshot:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def reader(self) -> Reader:
+        assert self._reader is not None, "the snapshot is closed"
+        return self._reader
 
     @property
     def connection(self) -> apsw.Connection:
         """For set-wise reading of this snapshot (checks, exports)."""
-        assert self._reader is not None, "the snapshot is closed"
-        return self._reader.connection
+        return self.reader.connection
 
     def position(self) -> LogPosition:
         return read_position(self.connection)
 
-    def _catalog(self) -> ReadCatalog:
+    @property
+    def catalog(self) -> ReadCatalog:
+        """The same object as long as nothing of it has changed."""
         return self._readers.catalog(self._count, self.connection)
 
     def stored_catalog(self) -> StoredCatalog:
@@ -164,24 +185,24 @@ class SqliteSnapshot:
         return read_catalog(self.connection)
 
     def min_version(self, table_id: int) -> int:
-        return self._catalog().min_versions.get(table_id, 1)
+        return self.catalog.min_versions.get(table_id, 1)
 
     def newest(self, table: str) -> Descriptor:
         """The newest descriptor of a name. Raises UnknownTable."""
-        found = self._catalog().newest.get(table)
+        found = self.catalog.newest.get(table)
         if found is None:
             raise UnknownTable(f"table {table!r} does not exist", table=table)
         return found
 
     def tables(self) -> tuple[Descriptor, ...]:
         """The newest version of every table that is not absent, by table id."""
-        versions = self._catalog().versions
+        versions = self.catalog.versions
         newest = (versions[table_id][-1] for table_id in sorted(versions))
         return tuple(table for table in newest if table.state is not State.ABSENT)
 
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
         """Kept versions of a table, oldest first; () when there is none."""
-        return self._catalog().versions.get(table_id, ())
+        return self.catalog.versions.get(table_id, ())
 
     def collected(self, table_id: int) -> frozenset[int]:
         """Ids of columns and indexes that only versions no longer kept have named."""
@@ -194,7 +215,7 @@ class SqliteSnapshot:
 
     def all_versions(self) -> list[tuple[Descriptor, ...]]:
         """Kept ones of each table, oldest first."""
-        kept = self._catalog().versions
+        kept = self.catalog.versions
         return [kept[table_id] for table_id in sorted(kept)]
 
     def as_of(self, lsn: int) -> SqlitePast | SqliteSnapshot:
@@ -214,8 +235,7 @@ class SqliteSnapshot:
         return lsn_at(self.connection, time_us, self.lsn)
 
     def plan(self, descriptor: Descriptor) -> ReadPlan:
-        assert self._reader is not None, "the snapshot is closed"
-        return self._reader.plan(descriptor)
+        return self.reader.plan(descriptor)
 
     def get(self, descriptor: Descriptor, key: Key) -> Row | None:
         plan = self.plan(descriptor)

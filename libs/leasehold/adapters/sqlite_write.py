@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -31,6 +32,10 @@ from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared, Write
 
 WRITES_MAX: Final = 250_000
+OWN_TABLES_KEPT_MAX: Final = 100
+_OWN_TABLES: Final[WeakKeyDictionary[apsw.Connection, dict[int, Descriptor]]] = WeakKeyDictionary()
+"""Of each connection, by table id, with their shapes: a table that comes or goes would have all
+that was prepared on the connection prepared anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,20 +267,29 @@ def own_rows(
     emptied: Collection[int] = (),
 ) -> Iterator[None]:
     """Temporary tables of a transaction's own rows (None: deleted), by table id, for statements
-    that were prepared with these tables shadowed. Of those `emptied` all other rows are gone."""
+    that were prepared with these tables shadowed; empty they stay for the next transaction. Of
+    those `emptied` all other rows are gone."""
     if not tables:
         yield
         return
     connection.execute("PRAGMA query_only = 0")  # what is written is of this connection alone
+    known = _OWN_TABLES.setdefault(connection, {})
+    if len(known) > OWN_TABLES_KEPT_MAX:
+        for table_id in known:
+            connection.execute(f"DROP TABLE IF EXISTS temp.{shadow_name(table_id)}")
+        known.clear()
     try:
         for table_id, (descriptor, rows) in tables.items():
+            if known.get(table_id) is not descriptor:
+                connection.execute(f"DROP TABLE IF EXISTS temp.{shadow_name(table_id)}")
+                known[table_id] = descriptor
             _make_own(connection, table_id, descriptor, rows)
             if table_id in emptied and not descriptor.provisional:
                 _hide_others(connection, table_id, descriptor)
         yield
     finally:
         for table_id in tables:
-            connection.execute(f"DROP TABLE IF EXISTS temp.{shadow_name(table_id)}")
+            connection.execute(f"DELETE FROM temp.{shadow_name(table_id)}")
         connection.execute("PRAGMA query_only = 1")
 
 
@@ -298,7 +312,8 @@ def _make_own(
     key = ", ".join(map(column_name, descriptor.primary_key))
     name = shadow_name(table_id)
     connection.execute(
-        f"CREATE TEMP TABLE {name} ({names}, gone INTEGER, PRIMARY KEY ({key})) WITHOUT ROWID"
+        f"CREATE TEMP TABLE IF NOT EXISTS {name}"
+        f" ({names}, gone INTEGER, PRIMARY KEY ({key})) WITHOUT ROWID"
     )
     holes = ", ".join("?" * (len(ids) + 1))
     made = []

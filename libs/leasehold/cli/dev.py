@@ -7,8 +7,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from leasehold.adapters.json_form import json_text, parse_json
 from leasehold.cli.command import Subparsers, add
@@ -19,6 +20,9 @@ from leasehold.client.dev import Answer, DevDatabase
 from leasehold.client.version_diff import column_words, element_name, index_words
 from leasehold.model.errors import ConfigurationError, LeaseholdError, OutcomeUnknown
 from leasehold.schema.script import answers_in, jobs_in
+
+_KEPT: Final = "surrogateescape"
+"""Bytes that are no UTF-8 come through, so that their line is told and the next one is read."""
 
 HELP = """\
 Each line is one of
@@ -32,7 +36,8 @@ Each line is one of
   .help  .quit
 
 The database lives as long as the command. Before it ends it checks every node.
-Exit code 1 if a check has found anything or a job has failed."""
+Exit code 1 if a line was refused or could not be read, a job has failed, or a check has found
+anything."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -46,7 +51,7 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with ExitStack() as stack:
-        sources = [_open(name, stack) for name in args.file] or [sys.stdin]
+        sources = [_open(name, stack) for name in args.file] or [_standard_input()]
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-dev-")))
         database = DevDatabase(folder, output.note)
         stack.callback(database.close)
@@ -64,9 +69,15 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 
 def _open(name: str, stack: ExitStack) -> TextIO:
     try:
-        return stack.enter_context(Path(name).open(encoding="utf-8"))
+        return stack.enter_context(Path(name).open(encoding="utf-8", errors=_KEPT))
     except OSError as error:
         raise ConfigurationError(f"{name} can't be read: {error.strerror}") from error
+
+
+def _standard_input() -> TextIO:
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors=_KEPT)
+    return sys.stdin
 
 
 def _prompted(source: Iterable[str], output: Output) -> Iterator[str]:
@@ -75,6 +86,14 @@ def _prompted(source: Iterable[str], output: Output) -> Iterator[str]:
     for line in source:
         yield line
         output.err.print("leasehold> ", end="")
+
+
+def _is_text(line: str) -> bool:
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class DevConsole:
@@ -100,7 +119,7 @@ class DevConsole:
             try:
                 self.take(line.strip())
             except LeaseholdError as error:
-                self._output.error(error.message, error.sqlstate)
+                self._wrong(error.message, error.sqlstate)
             if self.quits:
                 return
 
@@ -108,11 +127,14 @@ class DevConsole:
         """One line. Raises LeaseholdError."""
         if not line or line.startswith(("#", "--")):
             return
+        if not _is_text(line):
+            self._wrong("this line is no UTF-8 text")
+            return
         if line.startswith("."):
             name, _, rest = line.partition(" ")
             command = self._commands.get(name)
             if command is None:
-                self._output.error(f"{name} is not known; .help tells what is")
+                self._wrong(f"{name} is not known; .help tells what is")
                 return
             command(rest.strip())
         elif line.startswith("{"):
@@ -126,12 +148,18 @@ class DevConsole:
         try:
             fields = parse_json(line)
         except (ValueError, RecursionError) as error:
-            self._output.error(f"this line is no JSON: {error}")
+            self._wrong(f"this line is no JSON: {error}")
             return None
         return fields if isinstance(fields, dict) else None
 
+    def _wrong(self, words: str, sqlstate: str = "") -> None:
+        self._output.error(words, sqlstate)
+        self.exit_code = ExitCode.NOT_RIGHT
+
     def _told(self, answer: Answer) -> None:
         outcome = answer.outcome
+        if not answer.committed:
+            self.exit_code = ExitCode.NOT_RIGHT
         if self._output.as_json:
             self._output.json(
                 {
@@ -159,8 +187,7 @@ class DevConsole:
             state = "not begun" if job is None else str(job.status)
             self._output.note(f"job {job_id} is {state}; it goes on")
         elif job.error:
-            self._output.error(f"job {job_id} failed: {job.error}")
-            self.exit_code = ExitCode.NOT_RIGHT
+            self._wrong(f"job {job_id} failed: {job.error}")
 
     def _tables(self, _: str) -> None:
         for table in self._database.tables():
@@ -210,18 +237,15 @@ class DevConsole:
         try:
             found = self._database.check()
         except OutcomeUnknown as error:
-            self._output.error(error.message)
-            self.exit_code = ExitCode.NOT_RIGHT
+            self._wrong(error.message)
             return
         if self._output.as_json:
             self._output.json(found._asdict())
         elif not found.differences:
             words = f"{found.nodes} nodes hold the same {found.rows} rows of {found.tables} tables"
             self._output.note(words)
-        if found.differences:
-            self.exit_code = ExitCode.NOT_RIGHT
-            for words in found.differences:
-                self._output.error(words)
+        for words in found.differences:
+            self._wrong(words)
 
     def _quit(self, _: str) -> None:
         self.quits = True

@@ -37,6 +37,12 @@ class Output:
         sys.stdout.write(json_text(value) + "\n")
         sys.stdout.flush()
 
+    def data(self, data: bytes) -> None:
+        """As it is, for programs and files."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
     def line(self, words: str = "", style: str = "") -> None:
         self.out.print(Text(words, style))
 

@@ -10,6 +10,7 @@ import msgpack
 from leasehold.adapters.json_form import parse_json
 
 LINE_BYTES_MAX: Final = 8 * 1024 * 1024
+_THE_REST: Final = "; nothing behind it was read"
 _JSON_STARTS: Final = b"{[ \t\r\n\xef"  # 0xEF: a byte-order mark
 
 
@@ -43,8 +44,10 @@ def _json_lines(source: BinaryIO) -> Iterator[FileRequest]:
             continue
         place = f"line {number}"
         if len(line) > LINE_BYTES_MAX:
+            while not line.endswith(b"\n") and (line := source.readline(LINE_BYTES_MAX)):
+                read += len(line)
             yield FileRequest(place, None, f"is longer than {LINE_BYTES_MAX} bytes", read)
-            return
+            continue
         try:
             fields = parse_json(line.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
@@ -53,21 +56,44 @@ def _json_lines(source: BinaryIO) -> Iterator[FileRequest]:
         yield _checked(place, fields, read)
 
 
+class _Counted:
+    """A source that knows how much of it was read."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self.bytes_read = 0
+
+    def read(self, size: int) -> bytes:
+        found = self._source.read(size)
+        self.bytes_read += len(found)
+        return found
+
+
 def _message_pack(source: BinaryIO) -> Iterator[FileRequest]:
-    unpacker = msgpack.Unpacker(source, max_buffer_size=2 * LINE_BYTES_MAX)
+    counted = _Counted(source)
+    # Whatever is a map is one object, so that one with other keys does not hide those behind it.
+    unpacker = msgpack.Unpacker(counted, max_buffer_size=2 * LINE_BYTES_MAX, strict_map_key=False)
     number = 0
+    ended_at = 0
     while True:
         number += 1
         place = f"object {number}"
         try:
             fields = unpacker.unpack()
         except msgpack.OutOfData:
+            if counted.bytes_read > ended_at:  # else the file ends with an object
+                yield FileRequest(place, None, "is cut short: the file ends in it", ended_at)
+            return
+        except msgpack.BufferFull:
+            words = f"is longer than {2 * LINE_BYTES_MAX} bytes{_THE_REST}"
+            yield FileRequest(place, None, words, counted.bytes_read)
             return
         except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
-            words = str(error) or type(error).__name__
-            yield FileRequest(place, None, f"is no MessagePack: {words}", unpacker.tell())
+            words = f"is no MessagePack: {str(error) or type(error).__name__}{_THE_REST}"
+            yield FileRequest(place, None, words, unpacker.tell())
             return
-        yield _checked(place, fields, unpacker.tell())
+        ended_at = unpacker.tell()
+        yield _checked(place, fields, ended_at)
 
 
 def _checked(place: str, fields: Any, read: int) -> FileRequest:

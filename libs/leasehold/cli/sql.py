@@ -23,7 +23,7 @@ from leasehold.cli.sql_rows import FORMATS, Rows, rows_as
 from leasehold.cli.sql_script import Statement, error_words, split, whole
 from leasehold.client.client_settings import ClientSettings
 from leasehold.model.errors import ConfigurationError
-from leasehold.pgwire.server_said import Columns, Complete, Row, Told
+from leasehold.pgwire.server_said import Columns, Complete, Copied, Row, Told
 
 COPIED_BYTES: Final = 1 << 16
 CODES: Final = {"08007": ExitCode.UNKNOWN, "58030": ExitCode.UNREACHABLE}
@@ -31,7 +31,7 @@ HELP: Final = """\
 Statements come from -c, a FILE, standard input, or a person who types them. What -c gives is one
 text: a transaction, unless it says BEGIN itself; of a file each statement is one. The first that
 fails ends it. Rows to be copied come from standard input:
-leasehold sql -c "COPY t FROM STDIN CSV" < FILE
+leasehold sql -c "COPY t FROM STDIN CSV" < FILE; COPY t TO STDOUT writes them.
 
 Whom it asks: LEASEHOLD_SQL_HOST, _PORT, _USER, _PASSWORD_FILE, _TLS (verify, encrypt, off) and
 _TLS_CA, or the options below."""
@@ -151,6 +151,8 @@ class SqlClient:
                         in_rows = True
                     case Row():
                         self.rows.row(said.values)
+                    case Copied(data=data):
+                        self._output.data(data)
                     case Complete():
                         if in_rows:
                             self.rows.end()

@@ -26,7 +26,7 @@ def register(subparsers: Subparsers) -> None:
         run,
         "show log, master, nodes, ledger, jobs and lanes",
         "Exit code 1 when something is not right: no master, a node that is silent or not "
-        "coherent, a ledger that is away or not ready, a failed job.",
+        "coherent, a ledger that is away or not ready, Spark that is silent, a failed job.",
     )
 
 
@@ -65,6 +65,14 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
     ledger = told["ledger"]["state"]
     if ledger != "ready":
         found.append(f"the lease ledger is {ledger}: schema changes wait, reads and writes go on")
+    spark = told["spark"]
+    if spark is not None and spark["silent"]:
+        found.append(
+            f"Spark is silent for {span(spark['heard_ms'])}: changes that fill or look through "
+            "rows wait, and so do requests that are to be retried"
+        )
+    elif spark is not None and spark["trouble"]:
+        found.append(f"Spark does not retry requests just now: {spark['trouble']}")
     found += [
         f"job {job['job']} on {job['table']} failed: {job['error']}"
         for job in told["jobs"]
@@ -85,6 +93,10 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         f"ledger   {ledger['state']} · {len(ledger['sessions'])} sessions",
         STYLES.get(ledger["state"], ""),
     )
+    spark = told["spark"]
+    if spark is not None:
+        words = "silent" if spark["silent"] else "at work"
+        output.line(f"spark    {words} · heard {span(spark['heard_ms'])} ago")
     for lane in told["lanes"]:
         decided, waiting = lane["decided_through"], lane["waiting"]
         words = "idle for a while" if decided is None else f"{waiting:,} waiting"

@@ -18,7 +18,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol
 
 from leasehold.adapters.clock import boottime_ns, random_bytes, unix_us
@@ -44,6 +43,7 @@ from leasehold.lease.holder_events import (
 )
 from leasehold.lease.old_leases import OldLeases
 from leasehold.lease.replies import NewestVersions, RefusalReason, Reply
+from leasehold.model.closing import Closing
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
 from leasehold.model.ports import Now
 from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
@@ -126,7 +126,7 @@ class LeaseUse(NamedTuple):
     named: Use | None = None
 
 
-class Agent:
+class Agent(Closing):
     """Raises BusUnavailable or LedgerUnavailable only where a call needs them: an agent starts
     and stays up while they are away, and goes on when they are back."""
 
@@ -259,17 +259,6 @@ class Agent:
         self._wake_rest()
         self._road.close()
         self._ledger.close()
-
-    def __enter__(self) -> Agent:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- waiting -------------------------------------------------------------------------------
 

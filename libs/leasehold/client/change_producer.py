@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Final, Protocol
 
 from leasehold.adapters.clock import boottime_ns, new_request_id, random_bytes
@@ -18,6 +17,7 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending, Standing, standing_of
 from leasehold.client.request_form import form
 from leasehold.client.request_group import RequestGroup
+from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import ChangeRequest, OnConflict, Result
 from leasehold.model.topics import RESULT_PARTITIONS
@@ -68,7 +68,7 @@ _COUNTED: Final = {
 }
 
 
-class ChangeProducer:
+class ChangeProducer(Closing):
     """Thread-safe context manager::
 
         with ChangeProducer(ClientSettings.read()) as changes:
@@ -92,7 +92,7 @@ class ChangeProducer:
         self._waiting: dict[bytes, Pending] = {}
         self._submitted = 0
         self._counts = dict.fromkeys(_COUNTED, 0)
-        self._group = RequestGroup(self._room, self._send_gathered)
+        self._group = RequestGroup(self._lock, self._send_gathered)
         self._stopping = threading.Event()
         self._swept_ns = boottime_ns()
         self._reader = threading.Thread(target=self._read, name="leasehold-results", daemon=True)
@@ -174,17 +174,6 @@ class ChangeProducer:
             for pending in list(self._waiting.values()):
                 self._settled(pending, Standing.UNKNOWN, None, "its producer was closed")
         self._road.close(self._settings.close_timeout_ms / 1_000)
-
-    def __enter__(self) -> ChangeProducer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- sending -------------------------------------------------------------------------------
 

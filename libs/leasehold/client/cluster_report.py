@@ -16,7 +16,7 @@ from leasehold.client.cluster_view import (
     TableView,
     VersionChange,
 )
-from leasehold.client.job_report import jobs_report
+from leasehold.client.job_report import SPARK_SILENT_SAID_MS, jobs_report
 from leasehold.client.version_diff import element_name, element_words
 from leasehold.model.ids import format_request_id
 from leasehold.model.records import CheckReport, Lane
@@ -34,6 +34,7 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "rates": rates_report(view, now_us),
         "nodes": [node_report(view, node, now_us) for node in _by_name(view)],
         "ledger": ledger_report(view, now_us),
+        "spark": spark_report(view, now_us),
         "tables": [table_report(view, table) for _, table in sorted(view.tables.items())],
         "leases": leases_report(view, now_us),
         "jobs": jobs_report(view, now_us),
@@ -41,6 +42,18 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "versions": [event_report(change) for change in reversed(view.recent)],
         "checks": [check_report(check) for check in reversed(view.checks)],
         "dead_letters": view.ends.get("dead-letter", 0),
+    }
+
+
+def spark_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
+    """None where none has ever been heard of. `trouble`: why its retry stream does not run."""
+    if view.spark is None:
+        return None
+    heard_ms = max(0, now_us - view.spark.sent_us) // 1_000
+    return {
+        "heard_ms": heard_ms,
+        "silent": heard_ms > SPARK_SILENT_SAID_MS,
+        "trouble": view.spark.trouble,
     }
 
 

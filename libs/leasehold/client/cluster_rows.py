@@ -87,15 +87,16 @@ def versions_rows(view: ClusterView, now_us: int) -> Iterator[Row]:
             "lsn": told["lsn"],
             "committed": told["commit_us"],
             "job": table.event.job_id,
-            "step": table.event.step,
+            "step": table.event.job.get("step", 0),
             "changes": words,
         }
     for change in sorted(changes.values(), key=lambda each: -each.event.lsn):
         told = event_report(change)
-        yield _picked(told, ("table_id", "version", "lsn", "job", "step")) | {
+        yield _picked(told, ("table_id", "version", "lsn", "job")) | {
             "table_name": told["table"],
             "is_newest": 0,
             "committed": told["commit_us"],
+            "step": told["job_step"],
             "changes": "; ".join(told["words"]),
         }
 

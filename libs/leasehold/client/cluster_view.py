@@ -20,6 +20,7 @@ from leasehold.model.records import (
     HoldingReport,
     JobEvent,
     JobProgress,
+    SparkReport,
     VersionEvent,
 )
 from leasehold.replication.coherency import GIVEN_UP
@@ -97,6 +98,7 @@ Event: TypeAlias = (
     | VersionEvent
     | JobEvent
     | JobProgress
+    | SparkReport
     | LedgerSeen
     | Unreachable
     | Reachable
@@ -185,6 +187,7 @@ class ClusterView:
     tables: Mapping[int, TableView] = field(default_factory=dict)
     jobs: Mapping[int, JobView] = field(default_factory=dict)
     progress: Mapping[int, JobProgress] = field(default_factory=dict)  # newest by job
+    spark: SparkReport | None = None
     recent: tuple[VersionChange, ...] = ()  # newest last
     checks: tuple[CheckReport, ...] = ()  # newest last
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
@@ -223,6 +226,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _job(view, event)
         case JobProgress():
             return _progress(view, event)
+        case SparkReport():
+            return replace(view, spark=event)
         case LedgerSeen():
             view = _reached(view, "ledger")
             sessions = _sessions_seen(view, event.report, now_us)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Final, Protocol
 
 from leasehold.adapters.clock import boottime_ns, unix_us
@@ -16,6 +15,7 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_view import ClusterView, Event, LedgerSeen, Unreachable, fold
 from leasehold.lease.commands import Command, Holders, Snapshot
 from leasehold.lease.replies import HolderList, Holding, Reply, SnapshotReport
+from leasehold.model.closing import Closing
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 
 LEDGER_EVERY_S: Final = 0.5
@@ -46,7 +46,7 @@ class Ledger(Protocol):
     def close(self) -> None: ...
 
 
-class ClusterWatch:
+class ClusterWatch(Closing):
     """`view` is the newest at any time; it is immutable and may be kept."""
 
     def __init__(
@@ -105,17 +105,6 @@ class ClusterWatch:
             thread.join()
         self._road.close()
         self._ledger.close()
-
-    def __enter__(self) -> ClusterWatch:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- threads -------------------------------------------------------------------------------
 

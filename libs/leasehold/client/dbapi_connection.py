@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from leasehold.client import dbapi_errors
-from leasehold.client.dbapi_cursor import Cursor, Result
+from leasehold.client.dbapi_cursor import Cursor, Result, Shape
 from leasehold.client.dbapi_errors import (
     Error,
     InterfaceError,
@@ -19,16 +19,27 @@ from leasehold.client.dbapi_errors import (
     ProgrammingError,
     error_of,
 )
+from leasehold.client.sql_portals import PreparedStatement
 from leasehold.client.sql_session import SqlSession
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.session import Notice, Status
-from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction
+from leasehold.pgwire.session import Notice, Status, Waits
+from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailedTransaction
 from leasehold.schema.types import to_storage
-from leasehold.sql.session_statements import CopyIn, RowStatement, SessionStatement
+from leasehold.sql.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
 from leasehold.transaction.isolation import isolation_of
 
 PORTION: Final = 1_000
 NOTICES_MAX: Final = 100
+QUERIES_KEPT_MAX: Final = 200
+Input = Callable[[Any], Any]
+
+
+class Known(NamedTuple):
+    """A query that was run. `parameters`: Python values → storage values."""
+
+    prepared: PreparedStatement
+    parameters: list[Input]
+    shape: Shape
 
 
 class Connection:
@@ -62,6 +73,7 @@ class Connection:
         self._session = session
         self._left = left
         self._blocks = 0
+        self._queries: dict[str, Known] = {}
         self.autocommit = autocommit
         self.notices: deque[Notice] = deque(maxlen=NOTICES_MAX)
         if isolation is not None:
@@ -191,8 +203,28 @@ class Connection:
 
     def run(self, text: str, parameters: Sequence[Any]) -> Result:
         self.check_open()
-        result: Result = self.guarded(lambda: self._run(text, parameters))
+        known = self._queries.get(text)
+        result: Result | None = None
+        if known is not None and self.autocommit:
+            result = self.guarded(lambda: self._at_once(text, known, parameters))
+        if result is None:
+            result = self.guarded(lambda: self._run(text, parameters))
         return result
+
+    def _at_once(self, text: str, known: Known, parameters: Sequence[Any]) -> Result | None:
+        """Of a query that was run before, outside of a transaction; None: it needs one, or time."""
+        session = self._session
+        session.hurried = True
+        try:
+            rows = session.at_once(known.prepared, _stored(known.parameters, parameters))
+        except Waits:
+            return None
+        except CachedResultChanged:  # nobody relies on the columns of the last time
+            del self._queries[text]
+            return None
+        finally:
+            session.hurried = False
+        return None if rows is None else known.shape.result(rows)
 
     def _run(self, text: str, parameters: Sequence[Any]) -> Result:
         session = self._session
@@ -200,12 +232,12 @@ class Connection:
         if len(statements) != 1:
             raise ProgrammingError(f"one statement at a time: the text holds {len(statements)}")
         statement = statements[0]
-        if isinstance(statement.meaning, CopyIn):
-            raise NotSupportedError("COPY is for the wire: use executemany")
+        if isinstance(statement.meaning, CopyIn | CopyOut):
+            raise NotSupportedError("COPY is for the wire: use executemany, or SELECT")
         if self._begins(statement):
             self._run("BEGIN", ())
         prepared = session.prepare(statement, ())
-        portal = session.bind(prepared, _stored(prepared.parameters, parameters))
+        portal = session.bind(prepared, _stored(inputs_of(prepared.parameters), parameters))
         try:
             rows: list[Sequence[Any]] = []
             tag = None
@@ -216,17 +248,26 @@ class Connection:
         finally:
             portal.close()
         session.end_batch()
-        return Result.of(prepared.columns, rows, tag)
+        shape = Shape(prepared.columns)
+        if tag == "SELECT":
+            if len(self._queries) >= QUERIES_KEPT_MAX:
+                self._queries.clear()
+            self._queries[text] = Known(prepared, inputs_of(prepared.parameters), shape)
+        return shape.result(rows, tag)
 
     def _begins(self, statement: SessionStatement) -> bool:
         idle = not self.autocommit and self._session.status is Status.IDLE
         return idle and isinstance(statement.meaning, RowStatement)
 
 
-def _stored(kinds: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+def _stored(inputs: Sequence[Input], given: Sequence[Any]) -> list[Any]:
     """Python values as storage values. Raises ProgrammingError for a wrong number."""
-    if len(kinds) != len(given):
+    if len(inputs) != len(given):
         raise ProgrammingError(
-            f"the statement has {len(kinds)} parameters; {len(given)} were given"
+            f"the statement has {len(inputs)} parameters; {len(given)} were given"
         )
-    return [to_storage(kind)(value) for kind, value in zip(kinds, given, strict=True)]
+    return [stored(value) for stored, value in zip(inputs, given, strict=True)]
+
+
+def inputs_of(kinds: Sequence[Any]) -> list[Input]:
+    return [to_storage(kind) for kind in kinds]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.client.dbapi_errors import InterfaceError, ProgrammingError
 from leasehold.client.placeholders import numbered
-from leasehold.schema.types import Type, from_storage
+from leasehold.model.closing import Closing
+from leasehold.schema.types import STORED_AS_THEY_ARE, from_storage
 
 if TYPE_CHECKING:
     from leasehold.client.dbapi_connection import Connection
@@ -30,25 +32,41 @@ class Result(NamedTuple):
     rows: list[tuple[Any, ...]]
     rowcount: int
 
-    @classmethod
-    def of(cls, columns: Sequence[Any] | None, rows: list[Sequence[Any]], tag: str) -> Result:
-        number = tag.rpartition(" ")[2]
-        count = int(number) if number.isdecimal() else -1
-        if columns is None:
-            return cls(None, [], count)
-        kinds = [column.type for column in columns]
-        described = [
-            ColumnDescription(c.name, str(c.type), precision=c.type.precision, scale=c.type.scale)
-            for c in columns
-        ]
-        return cls(described, [_python(kinds, row) for row in rows], len(rows))
+
+class Shape:
+    """What a statement's rows look like in Python."""
+
+    def __init__(self, columns: Sequence[Any] | None) -> None:
+        self._described: list[ColumnDescription] | None = None
+        self._changes: list[tuple[int, Callable[[Any], Any]]] = []
+        if columns is not None:
+            self._described = [
+                ColumnDescription(
+                    c.name, str(c.type), precision=c.type.precision, scale=c.type.scale
+                )
+                for c in columns
+            ]
+            self._changes = [
+                (place, partial(from_storage, column.type))
+                for place, column in enumerate(columns)
+                if column.type.name not in STORED_AS_THEY_ARE
+            ]
+
+    def result(self, rows: Sequence[Sequence[Any]], tag: str = "SELECT") -> Result:
+        if self._described is None:
+            number = tag.rpartition(" ")[2]
+            return Result(None, [], int(number) if number.isdecimal() else -1)
+        made = list(map(self._python, rows)) if self._changes else list(map(tuple, rows))
+        return Result(self._described, made, len(made))
+
+    def _python(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        values = list(row)
+        for place, change in self._changes:
+            values[place] = change(values[place])
+        return tuple(values)
 
 
-def _python(kinds: Sequence[Type], row: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(from_storage(kind, value) for kind, value in zip(kinds, row, strict=True))
-
-
-class Cursor:
+class Cursor(Closing):
     """The rows of one statement, all fetched when it is run; it goes over them itself."""
 
     lastrowid: None = None
@@ -122,12 +140,6 @@ class Cursor:
     def close(self) -> None:
         self._closed = True
         self._result = Result(None, [], -1)
-
-    def __enter__(self) -> Cursor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
         """Does nothing: types are the statement's."""

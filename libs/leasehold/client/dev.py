@@ -18,7 +18,7 @@ from leasehold.adapters.clock import boottime_ns, unix_us
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import Message, Scheduler
 from leasehold.adapters.memory_cluster import ClusterShape, MemoryCluster
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.dev_node import DevNode
@@ -238,7 +238,12 @@ class DevDatabase:
             return found is not None and (found.final or found.attempt >= request.attempt)
 
         if not self._pace.until(answered, timeout_s):
-            raise OutcomeUnknown(f"no answer within {timeout_s:.0f} s; ask again with the same id")
+            name = format_request_id(request.id)
+            raise OutcomeUnknown(
+                f"no answer to request {name} within {timeout_s:g} s: it may have been applied;"
+                " ask again under the same id",
+                request_id=name,
+            )
         return self._attempts.pop(request.id)
 
     def wait_job(self, job_id: int, timeout_s: float = JOB_TIMEOUT_S) -> Job | None:

@@ -107,6 +107,9 @@ class DevNode:
     def jobs(self) -> Mapping[int, Job]:
         return self._running.catalog.jobs
 
+    def has_newer(self, descriptor: Descriptor) -> bool:
+        return self._running.catalog.has_newer(descriptor)
+
     def is_settled(self) -> bool:
         with self._store.open_snapshot() as snapshot:
             return snapshot.lsn >= self._running.position.lsn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, NamedTuple, TypeVar
@@ -65,14 +66,32 @@ def _serve(queue: SimpleQueue[_Piece | Callable[[], Any] | None]) -> None:
             with contextlib.suppress(Exception):  # nobody is there who could be told
                 piece()
             continue
-        result, failure = None, None
-        try:
-            result = piece.work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the work is awaited
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits it any more
-            piece.loop.call_soon_threadsafe(_settle, piece.done, result, failure)
-        del piece, result, failure  # not kept alive until the next one comes
+        tell = _worked(piece)
+        # Whoever is told may count on it that nothing of the work is kept alive here.
+        del piece
+        tell()
+        del tell
+
+
+def _worked(piece: _Piece) -> Callable[[], None]:
+    """Does the work; what tells of it."""
+    work, loop, done = piece
+    try:
+        return partial(_tell, loop, done, work(), None)
+    except BaseException as error:  # noqa: BLE001 - it is raised where the work is awaited
+        return partial(_tell, loop, done, None, error)
+    finally:
+        del piece, work, loop, done  # an error's traceback keeps what stands here
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    done: asyncio.Future[Any],
+    result: Any,
+    failure: BaseException | None,
+) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits it any more
+        loop.call_soon_threadsafe(_settle, done, result, failure)
 
 
 def _settle(done: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import count
 from typing import Final
 
@@ -11,6 +12,7 @@ from leasehold.client.dbapi_errors import ProgrammingError
 _PERCENT: Final = re.compile(r"%(.?)", re.DOTALL)
 
 
+@lru_cache(1_000)
 def numbered(text: str, given: int) -> str:
     """`%%` is a percent sign. Raises ProgrammingError for any other one, and where `%s` and
     parameters differ in number; a text without `%s` stays as it is but for `%%`."""

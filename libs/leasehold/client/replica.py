@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
 from leasehold.adapters.bootstrap import bootstrap
@@ -27,6 +26,7 @@ from leasehold.client.queries import ROWS_MAX as QUERY_ROWS_MAX
 from leasehold.client.replica_reads import Reads, public_index
 from leasehold.client.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.client.write_set import WriteSet, named
+from leasehold.model.closing import Closing
 from leasehold.model.errors import (
     GaveUp,
     LeaseholdError,
@@ -80,7 +80,7 @@ def open_replica(
     return replica
 
 
-class Replica:
+class Replica(Closing):
     """Methods may be called from any thread; `close` (or leaving the `with`) leaves none behind."""
 
     def __init__(self, settings: ClientSettings, path: Path | str | None = None) -> None:
@@ -144,17 +144,6 @@ class Replica:
         self.serving.close()
         self._thread.join()
         self.store.close()
-
-    def __enter__(self) -> Replica:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # ------------------------------------------------------------ reads
 

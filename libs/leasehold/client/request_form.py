@@ -7,16 +7,13 @@ refuses it also keeps (dead-letter); a second opinion would only differ from it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from leasehold.adapters.packing import Packing
-from leasehold.adapters.request_codec import MESSAGE_PACK, encode_request
-from leasehold.model.errors import MalformedRequest
+from leasehold.adapters.request_bytes import pack_fields
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.model.ids import parse_request_id, request_time_ms
-from leasehold.model.records import ChangeRequest, Expression, OnConflict
+from leasehold.model.records import ChangeRequest, OnConflict
 
 
 class RequestForm(NamedTuple):
@@ -29,7 +26,8 @@ class RequestForm(NamedTuple):
 def form(request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: bytes) -> RequestForm:
     """`fresh_id` is used unless the request brings an id; the answer goes to `reply_to`.
 
-    Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form.
+    Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form,
+    RequestTooLarge.
     """
     if isinstance(request, ChangeRequest):
         sent = request._replace(id=request.id or fresh_id, reply_to=reply_to)
@@ -37,13 +35,10 @@ def form(request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: by
         return RequestForm(sent.id, content_type, body, sent.on_conflict)
     request_id = _id_of(request.get("id"), fresh_id)
     fields = {**request, "id": request_id, "reply_to": reply_to}
-    try:
-        data = _PACKING.pack(fields)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise MalformedRequest(f"the request has no wire form: {error}") from error
+    content_type, data = pack_fields(fields)
     wish = request.get("on_conflict")
     on_conflict = OnConflict(wish) if wish in _WISHES else OnConflict.RETRY
-    return RequestForm(request_id, MESSAGE_PACK, data, on_conflict)
+    return RequestForm(request_id, content_type, data, on_conflict)
 
 
 _WISHES = frozenset(wish.value for wish in OnConflict)
@@ -58,20 +53,3 @@ def _id_of(value: Any, fresh_id: bytes) -> bytes:
     if isinstance(value, UUID):
         return parse_request_id(str(value))
     return parse_request_id(value)
-
-
-def _as_text(value: Any) -> Any:
-    if isinstance(value, Expression):
-        return {"expr": value.text}
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a {type(value).__name__} has no wire form")
-
-
-_PACKING: Final = Packing(_as_text)

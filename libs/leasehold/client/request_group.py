@@ -9,7 +9,7 @@ group is answered and its users have had the time to come again. Whoever is alon
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import Final
 
 from leasehold.client.pending import Pending
@@ -21,11 +21,11 @@ COME_AGAIN_S: Final = 0.005
 
 
 class RequestGroup:
-    """`changed` is notified whenever a request is settled; its lock is held for `joins` and
-    `settled`, and not for `send`."""
+    """`lock` is held for `joins` and `settled`, and not for `send`. Whoever gathers them is woken
+    when there is something to do, and not for each request and each answer."""
 
-    def __init__(self, changed: Condition, send: Callable[[Pending], None]) -> None:
-        self._changed = changed
+    def __init__(self, lock: Lock, send: Callable[[Pending], None]) -> None:
+        self._changed = Condition(lock)
         self._send = send
         self._gathered: list[Pending] = []
         self._under_way: set[bytes] = set()
@@ -43,7 +43,8 @@ class RequestGroup:
             self._thread = Thread(target=self._run, name="leasehold-group", daemon=True)
             self._thread.start()
         self._gathered.append(pending)
-        self._changed.notify_all()
+        if len(self._gathered) in (1, self._wanted):
+            self._changed.notify()
         return True
 
     def settled(self, request_id: bytes) -> None:
@@ -51,12 +52,13 @@ class RequestGroup:
             self._under_way.remove(request_id)
             if not self._under_way:
                 self._wanted = len(self._gathered) + (self._users if self._users > 1 else 0)
+                self._changed.notify()
 
     def close(self) -> None:
         """What has gathered is sent before."""
         with self._changed:
             self._stopping = True
-            self._changed.notify_all()
+            self._changed.notify()
         if self._thread is not None:
             self._thread.join()
 

@@ -96,6 +96,10 @@ class SqlNode(Protocol):
 
     def jobs(self) -> Mapping[int, Job]: ...
 
+    def has_newer(self, descriptor: Descriptor) -> bool:
+        """Has a version of its table been applied here that reads see now, or in a moment?"""
+        ...
+
     def is_settled(self) -> bool:
         """Do reads see all that was applied here?"""
         ...
@@ -206,6 +210,9 @@ class ServingNode:
     def jobs(self) -> Mapping[int, Job]:
         """As applied here; what they did is seen by reads a moment later."""
         return self.node.node.catalog.jobs
+
+    def has_newer(self, descriptor: Descriptor) -> bool:
+        return self.node.node.catalog.has_newer(descriptor)
 
     def is_settled(self) -> bool:
         with self.store.open_snapshot() as snapshot:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.clock import fresh_seed, unix_us
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead
 from leasehold.client.sql_portals import Answer
-from leasehold.client.sql_running import Running, SessionPlans
+from leasehold.client.sql_running import Running
 from leasehold.client.sql_schema import ends_unlike
 from leasehold.client.sql_set import SettingCommands
 from leasehold.client.sql_steps import Asked, Step
@@ -49,7 +50,8 @@ class SessionBlock:
         self, node: SqlNode, plans: Plans, settings: SettingCommands, running: Running, label: str
     ) -> None:
         self._node = node
-        self._plans = SessionPlans(plans, running)
+        # In a hurry only plans that are made are made use of.
+        self.plan_of = partial(plans.get, before_making=running.may_wait)
         self._settings = settings
         self._running = running
         self._label = label
@@ -88,6 +90,15 @@ class SessionBlock:
 
     # ------------------------------------------------------------ the transaction
 
+    @property
+    def reads_alone(self) -> bool:
+        """Is a query that comes now a transaction by itself, of what is newest?"""
+        return (
+            self._transaction is None
+            and self._block.standing is Standing.IDLE
+            and self._settings.reads_newest
+        )
+
     def transaction(self) -> SqlTransaction:
         """The one that runs, or a new one."""
         if self._transaction is None:
@@ -103,6 +114,7 @@ class SessionBlock:
             moment = CallersMoment.of(unix_us(), fresh_seed(), settings.caller)
             self._transaction = self._made(isolation, moment, lsn, block=in_block)
             self._block.used = in_block
+        self._transaction.called_by(self._settings.caller)
         return self._transaction
 
     def _made(
@@ -112,7 +124,7 @@ class SessionBlock:
         node = self._node
         reads = node.reads(self._label, lsn) if block else node.single_read(moment=lsn)
         return SqlTransaction(
-            reads, self._plans, isolation, moment, self._wait_coherent, block=block
+            reads, self.plan_of, isolation, moment, self._wait_coherent, block=block
         )
 
     def _chosen(self, level: str | None, as_of: AsOf | None) -> tuple[Isolation, AsOf | None]:
@@ -169,7 +181,7 @@ class SessionBlock:
     # ------------------------------------------------------------ its end
 
     def end_batch(self) -> None:
-        if self._idle:
+        if self._idle and (self._transaction is not None or self._settings.have_begun):
             self.end(committed=True)
 
     def fail(self) -> None:

@@ -156,6 +156,7 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     """Runs its statement; what came of it, an error too."""
     asked = step.asked
     assert asked is not None, "a statement, and no way back"
+    running.goes_to(step)
     try:
         if asked.emptied:
             running.empty(asked.emptied)
@@ -174,6 +175,7 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     except (NotCoherent, StaleVersion):
         raise
     except LeaseholdError as error:
+        running.told_an_error()
         return Step(asked, sqlstate=error.sqlstate)
 
 

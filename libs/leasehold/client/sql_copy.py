@@ -1,5 +1,5 @@
-"""COPY … FROM STDIN into a table: each row is an INSERT of the same transaction; those that come
-together are one statement."""
+"""COPY. FROM STDIN into a table each row is an INSERT of the same transaction; those that come
+together are one statement. TO STDOUT it is a query, whose rows the wire writes in COPY's form."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from leasehold.pgwire.copy_format import CopyFormat
 from leasehold.pgwire.session import Column, CopyTarget, Fetched
 from leasehold.schema.descriptor import Descriptor
 from leasehold.sql.parse import placed
-from leasehold.sql.session_statements import CopyIn
+from leasehold.sql.session_statements import CopyIn, CopyOptions, CopyOut
 
 
-def format_of(said: CopyIn) -> CopyFormat:
-    """Raises InvalidCopyOption."""
+def format_of(said: CopyOptions, columns: Sequence[Column] = ()) -> CopyFormat:
+    """`columns`: those that are written. Raises InvalidArgument, SyntaxInvalid, UnknownColumn."""
+    names = {column.name for column in columns}
+    for name, at in said.force_quote or ():
+        if name not in names:
+            words = f"FORCE_QUOTE column {name!r} is not written by this COPY"
+            raise UnknownColumn(words, column=name, position=at)
+    forced = said.force_quote
     return CopyFormat(
         csv=said.csv,
+        binary=said.binary,
+        force_quote=None if forced is None else frozenset(name for name, _ in forced),
         delimiter=said.delimiter or "",
         null=said.null,
         header=said.header,
@@ -27,8 +35,22 @@ def format_of(said: CopyIn) -> CopyFormat:
 
 
 def copied(said: CopyIn, descriptor: Descriptor) -> tuple[str, tuple[Column, ...]]:
-    """The INSERT of one row, and the columns that a line gives. Raises UnknownColumn,
-    DuplicateColumn, GeneratedAlways."""
+    """The INSERT of one row, and the columns that a line gives. Raises what `_columns` raises."""
+    columns = _columns(said, descriptor)
+    shown = ", ".join(_quoted(column.name) for column in columns)
+    slots = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+    text = f"INSERT INTO {_quoted(said.table)} ({shown}) VALUES ({slots})"  # noqa: S608 - quoted
+    return text, tuple(columns)
+
+
+def copied_out(said: CopyOut, descriptor: Descriptor) -> str:
+    """The query of a table's rows. Raises what `_columns` raises."""
+    shown = ", ".join(_quoted(column.name) for column in _columns(said, descriptor))
+    return f"SELECT {shown} FROM {_quoted(said.table)}"  # noqa: S608 - quoted
+
+
+def _columns(said: CopyIn | CopyOut, descriptor: Descriptor) -> list[Column]:
+    """Raises UnknownColumn, DuplicateColumn, GeneratedAlways."""
     if said.columns is None:
         names = [(c.name, said.at) for c in descriptor.by_name.values() if not c.generated]
     else:
@@ -39,10 +61,7 @@ def copied(said: CopyIn, descriptor: Descriptor) -> tuple[str, tuple[Column, ...
             columns.append(_column(descriptor, name, {column.name for column in columns}))
         except Refused as error:
             raise placed(error, at) from error
-    shown = ", ".join(_quoted(column.name) for column in columns)
-    slots = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-    text = f"INSERT INTO {_quoted(said.table)} ({shown}) VALUES ({slots})"  # noqa: S608 - quoted
-    return text, tuple(columns)
+    return columns
 
 
 def _column(descriptor: Descriptor, name: str, before: set[str]) -> Column:
@@ -52,7 +71,7 @@ def _column(descriptor: Descriptor, name: str, before: set[str]) -> Column:
             f"column {name!r} of relation {descriptor.name!r} does not exist", column=name
         )
     if found.generated:
-        raise GeneratedAlways(f"column {name!r} is computed: COPY can't fill it", column=name)
+        raise GeneratedAlways(f"column {name!r} is computed: it is not used by COPY", column=name)
     if name in before:
         raise DuplicateColumn(f"column {name!r} specified more than once", column=name)
     return Column(name, found.type)

@@ -17,7 +17,7 @@ from leasehold.client.sql_session import SqlSession
 from leasehold.model.errors import Refused
 from leasehold.pgwire.wire_errors import UnknownDatabase
 from leasehold.sql.query_plan import Plans
-from leasehold.sql.session_settings import SETTINGS
+from leasehold.sql.session_settings import SETTINGS, settings_of_options
 
 LOG: Final = logging.getLogger("leasehold.sql")
 _NOT_SETTINGS: Final = frozenset({"user", "database", "replication", "options"})
@@ -62,16 +62,18 @@ class SqlListener:
             )
         if admission.parameters.get("replication", "false").lower() not in ("false", "off", "0"):
             raise Refused("replication connections are not supported")
+        given = {
+            name: value
+            for name, value in admission.parameters.items()
+            if name.lower() in SETTINGS and name.lower() not in _NOT_SETTINGS
+        }
+        options = settings_of_options(admission.parameters.get("options", ""))
         return SqlSession(
             self._node,
             self._plans,
             user=admission.user,
             process=admission.process,
-            settings={
-                name: value
-                for name, value in admission.parameters.items()
-                if name.lower() in SETTINGS and name.lower() not in _NOT_SETTINGS
-            },
+            settings={**options, **given},
         )
 
 

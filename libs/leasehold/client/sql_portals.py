@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
+from zoneinfo import ZoneInfo
 
 from leasehold.adapters.sqlite_query import Limits, Rows
 from leasehold.client.sql_reads import Seen
 from leasehold.client.sql_running import Running
 from leasehold.client.sql_steps import Asked, Shown, Types
 from leasehold.client.sql_transaction import SqlTransaction
-from leasehold.pgwire.session import Column, CopyTarget, Fetched, Waits
+from leasehold.pgwire.session import Column, CopySource, CopyTarget, Fetched, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
@@ -34,6 +36,13 @@ class RunsOne(Protocol):
 
     def transaction(self) -> SqlTransaction:
         """The one that runs, or a new one."""
+        ...
+
+    def at_once(
+        self, prepared: PreparedStatement, values: Sequence[Any]
+    ) -> list[tuple[Any, ...]] | None:
+        """In a hurry, all rows of a query that needs no transaction; None: it needs one, or time.
+        Raises Waits, what the statement raises."""
         ...
 
     def limits(self) -> Limits: ...
@@ -61,6 +70,20 @@ class PreparedStatement:
     open: Callable[[PreparedStatement, Sequence[Any]], Any]
     plan: Plan | None = None
     takes_long: bool = False
+    copies: CopySource | None = None
+    _here: tuple[object, tuple[Plan, bool]] | None = None
+
+    def plan_in(self, catalog: object, zone: ZoneInfo) -> tuple[Plan, bool] | None:
+        """What `is_planned` said last, if it was of that very catalog, and serves the zone."""
+        here = self._here
+        if here is None or here[0] is not catalog or not here[1][0].serves_in(zone):
+            return None
+        return here[1]
+
+    def is_planned(self, catalog: object, plan: Plan, *, simple: bool) -> None:
+        """`simple`: it can be done at once, without a transaction. Raises CachedResultChanged."""
+        check_same(self, plan)
+        self._here = catalog, (plan, simple)
 
     @property
     def ends_transaction(self) -> bool:
@@ -134,13 +157,23 @@ class QueryPortal:
     ) -> None:
         self._session = session
         self._prepared = prepared
-        self._asked = Asked(prepared.statement.text, prepared.types, tuple(values))
+        self._values = tuple(values)
         self._snapshot: Seen | None = None
         self._shown: Shown | None = None
         self._rows: Rows | None = None
         self._tag = "SELECT"
 
+    @cached_property
+    def _asked(self) -> Asked:
+        return Asked(self._prepared.statement.text, self._prepared.types, self._values)
+
     def fetch(self, rows_max: int) -> Fetched:
+        if self._rows is None:
+            found = self._session.at_once(self._prepared, self._values)
+            if found is not None:
+                if len(found) >= rows_max:  # there may be more fetches, of the same snapshot
+                    raise Waits
+                return Fetched(found, "SELECT")
         statement = self._prepared.statement
         return self._session.run(statement, lambda: self._fetch(rows_max), self._asked)
 
@@ -193,3 +226,19 @@ class QueryPortal:
             rows.close()
         if snapshot is not None:
             snapshot.close()
+
+
+class CopyOutPortal(QueryPortal):
+    """COPY … TO STDOUT: a query's rows, with a tag of its own."""
+
+    def __init__(
+        self, session: RunsOne, prepared: PreparedStatement, values: Sequence[Any]
+    ) -> None:
+        """`prepared`: the query."""
+        super().__init__(session, prepared, values)
+        self._count = 0
+
+    def fetch(self, rows_max: int) -> Fetched:
+        rows, tag = super().fetch(rows_max)
+        self._count += len(rows)
+        return Fetched(rows, tag and f"COPY {self._count}")

@@ -3,9 +3,10 @@ that a plan names become keys, ranges and tables of a read set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import inf, nextafter
 from typing import Any, Final, Protocol, TypeAlias
+from zoneinfo import ZoneInfo
 
 from leasehold.adapters.sqlite_past import SqlitePast
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
@@ -26,20 +27,27 @@ Seen: TypeAlias = SqliteSnapshot | SqlitePast
 
 
 class Preparing(Protocol):
-    """`Plans`, or what stands before it."""
+    """`Plans.get`, as a session makes use of it."""
 
-    def get(
+    def __call__(
         self,
         text: str,
         lookup: Lookup,
         types: Types = ...,
         own: frozenset[int] = ...,
         has_changed: HasChanged | None = ...,
+        zone: ZoneInfo = ...,
     ) -> Prepared: ...
 
 
 def planned(
-    plans: Preparing, text: str, types: Types, own: frozenset[int], reads: Reads, pin: Lookup | None
+    plan_of: Preparing,
+    text: str,
+    types: Types,
+    own: frozenset[int],
+    reads: Reads,
+    pin: Lookup | None,
+    zone: ZoneInfo,
 ) -> tuple[Seen, Prepared]:
     """A statement's snapshot, which is the caller's to close, and its plan, under the versions that
     `pin` gives, else under the snapshot's. What is pinned comes first, so that what is newest has
@@ -47,12 +55,12 @@ def planned(
 
     Raises what `prepare` and `Reads.snapshot` raise."""
     if pin is not None and reads.moment is None:
-        plan = plans.get(text, pin, types, own)
+        plan = plan_of(text, pin, types, own, None, zone)
         return _seen(reads), plan
     seen = _seen(reads)
     changed = seen.has_changed if isinstance(seen, SqlitePast) else None
     try:
-        return seen, plans.get(text, pin or seen.newest, types, own, changed)
+        return seen, plan_of(text, pin or seen.newest, types, own, changed, zone)
     except BaseException:
         seen.close()
         raise
@@ -64,16 +72,21 @@ def _seen(reads: Reads) -> Seen:
     return snapshot
 
 
-def gather(so_far: ReadsSoFar, plan: Prepared, values: Sequence[Any]) -> None:
-    """What the plan reads with those parameters."""
+def gather(so_far: ReadsSoFar, plan: Prepared, reads: Iterable[Read]) -> None:
+    """Of a statement (`adapters/sqlite_reads.py`)."""
     tables = {descriptor.table_id: descriptor for descriptor in plan.tables.values()}
-    for read in plan.reads.of(values):
-        descriptor = tables[read.table_id]
-        width = len(descriptor.primary_key)
-        if read.index_id == PRIMARY and len(read.prefix) == width:
-            so_far.key(descriptor, read.prefix)
-        else:
-            so_far.range(descriptor, range_of(descriptor, read))
+    for read in reads:
+        _gather(so_far, tables[read.table_id], read)
+
+
+def _gather(so_far: ReadsSoFar, descriptor: Descriptor, read: Read) -> None:
+    width = len(descriptor.primary_key)
+    if read.index_id == PRIMARY and len(read.prefix) == width:
+        so_far.key(descriptor, read.prefix)
+    elif read.prefix or read.low is not None or read.high is not None:
+        so_far.range(descriptor, range_of(descriptor, read))
+    else:
+        so_far.table(descriptor)
 
 
 def gather_sought(

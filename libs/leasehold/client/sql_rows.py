@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_write import Written
-from leasehold.client.sql_copy import CopyPortal, Target, copied, format_of
+from leasehold.client.sql_copy import CopyPortal, Target, copied, copied_out, format_of
 from leasehold.client.sql_portals import (
     Answer,
     CommandPortal,
+    CopyOutPortal,
     PreparedStatement,
     QueryPortal,
+    RunsOne,
     check_same,
     columns_of,
 )
-from leasehold.client.sql_running import Running
-from leasehold.client.sql_steps import Asked, Step
+from leasehold.client.sql_steps import Asked, Step, Types
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
-from leasehold.pgwire.session import Portal
+from leasehold.pgwire.session import CopySource, Portal
+from leasehold.pgwire.wire_errors import UnknownParameter
 from leasehold.schema.types import Type
-from leasehold.sql.session_statements import CopyIn, SessionStatement
+from leasehold.sql.query_plan import Prepared
+from leasehold.sql.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
 
 T = TypeVar("T")
 PREPARED_KEPT_MAX: Final = 200
 
 
-class RunsRows(Protocol):
+class RunsRows(RunsOne, Protocol):
     """What is asked of the session."""
 
-    def transaction(self) -> SqlTransaction:
-        """The one that runs, or a new one."""
-        ...
+    def plan(self, text: str, types: Types) -> Prepared: ...
 
     def check_may_write(self) -> None:
         """Raises ReadOnlyTransaction (25006), FeatureNotSupported."""
-        ...
-
-    def limits(self) -> Limits: ...
-
-    @property
-    def running(self) -> Running: ...
-
-    def run(
-        self, statement: SessionStatement, work: Callable[[], T], asked: Asked | None = None
-    ) -> T:
-        """As of `sql_portals.RunsOne`."""
         ...
 
 
@@ -58,7 +47,7 @@ class RowStatements:
     def prepare(
         self, statement: SessionStatement, types: tuple[Type | None, ...]
     ) -> PreparedStatement:
-        plan = self._session.transaction().plan(statement.text, types)
+        plan = self._session.plan(statement.text, types)
         writes = plan.write is not None and not plan.explain
         opened = self._open_write if writes else self._open_query
         name = (statement.text, types)
@@ -109,11 +98,35 @@ class RowStatements:
         transaction.did(Step.wrote(asked, written))
         return plan.tag, written
 
+    def prepare_copy_out(self, statement: SessionStatement, said: CopyOut) -> PreparedStatement:
+        """COPY … TO STDOUT is a query. Raises what that raises, and UndefinedParameter."""
+        session = self._session
+
+        def of_table() -> str:
+            return copied_out(said, session.transaction().descriptor(said.table))
+
+        if said.span is None:
+            text, offset = session.run(statement, of_table), statement.offset + said.at - 1
+        else:
+            begin, end = said.span
+            text, offset = statement.text[begin:end], statement.offset + begin
+        asked = SessionStatement(text, offset, RowStatement("select"))
+        query = session.run(asked, lambda: self.prepare(asked, ()), Asked(text, (), ()))
+        if query.parameters:
+            raise UnknownParameter("there is no parameter $1")
+        columns = query.columns or ()
+        source = CopySource(columns, format_of(said.options, columns))
+
+        def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+            return CopyOutPortal(session, query, ())
+
+        return PreparedStatement(statement, (), (), None, opened, query.plan, copies=source)
+
     def prepare_copy(self, statement: SessionStatement, said: CopyIn) -> PreparedStatement:
         """COPY is an INSERT for each of its rows."""
         session = self._session
         text, columns = copied(said, session.transaction().descriptor(said.table))
-        form = format_of(said)
+        form = format_of(said.options)
         types = plan_types([column.type for column in columns])
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:

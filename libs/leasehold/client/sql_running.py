@@ -9,18 +9,15 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from leasehold.adapters.clock import unix_us
-from leasehold.adapters.sqlite_brief import is_brief
+from leasehold.adapters.sqlite_brief import LOOKS_MAX, is_brief
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.client.sql_reads import Seen
 from leasehold.model.errors import QueryCanceled, RequestTooLarge
 from leasehold.pgwire.session import Waits
 from leasehold.pgwire.wire_errors import Canceled
-from leasehold.schema.types import Type
-from leasehold.sql.query_plan import HasChanged, Lookup, Plans, Prepared
+from leasehold.sql.query_plan import Prepared
 
 T = TypeVar("T")
-HURRIED_LOOKS_MAX: Final = 1
-"""How often a statement in a hurry may be found still running: some thousand steps of SQLite."""
 HURRIED_ROWS_MAX: Final = 50
 
 
@@ -64,7 +61,7 @@ class Running:
 
     def _has_looked(self) -> bool:
         self._looks += 1
-        return self._looks > HURRIED_LOOKS_MAX
+        return self._looks > LOOKS_MAX
 
     # ------------------------------------------------------------ one statement
 
@@ -72,9 +69,13 @@ class Running:
     def runs(self) -> bool:
         return self._runs
 
+    def says(self, text: str) -> None:
+        """What is done now, for those who look at the session."""
+        self.text, self.began_us = text, unix_us()
+
     def begin(self, limit_s: float, text: str = "") -> None:
         """`limit_s` 0: it has no time limit. `text`: for those who look at the session."""
-        self.text, self.began_us = text, unix_us()
+        self.says(text)
         self._deadline_s = time.monotonic() + limit_s if limit_s else None
         with self._lock:
             self._runs, self._cancelled = True, None
@@ -100,26 +101,3 @@ class Running:
         if self.stopped():
             return Canceled("canceling statement due to statement timeout")
         return None
-
-
-class SessionPlans:
-    """A node's plans, as a session makes use of them: in a hurry of those that are made."""
-
-    def __init__(self, plans: Plans, running: Running) -> None:
-        self._plans = plans
-        self._running = running
-
-    def get(
-        self,
-        text: str,
-        lookup: Lookup,
-        types: tuple[Type | None, ...] = (),
-        own: frozenset[int] = frozenset(),
-        has_changed: HasChanged | None = None,
-    ) -> Prepared:
-        """As `Plans.get`. Raises Waits."""
-        found = self._plans.kept(text, lookup, types, own, has_changed)
-        if found is None:
-            self._running.may_wait()
-            found = self._plans.get(text, lookup, types, own, has_changed)
-        return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo
 
 from leasehold.adapters.clock import unix_us
 from leasehold.adapters.sqlite_query import Limits
@@ -26,7 +27,8 @@ from leasehold.client.sql_schema import (
 )
 from leasehold.client.sql_sessions import Activity
 from leasehold.client.sql_set import AS_OF, MODES, TEXT, SettingCommands
-from leasehold.client.sql_steps import Asked, Step
+from leasehold.client.sql_single import SingleReads
+from leasehold.client.sql_steps import Asked, Step, Types
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled, Refused
 from leasehold.pgwire.session import (
@@ -42,12 +44,13 @@ from leasehold.pgwire.session import (
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.truncation import NOTHING_TO_RESTART
-from leasehold.sql.moment_text import zone_of
 from leasehold.sql.query_plan import Plans
+from leasehold.sql.query_plan import Prepared as Plan
 from leasehold.sql.session_grammar import read_text, shifted
 from leasehold.sql.session_statements import (
     CloseCursor,
     CopyIn,
+    CopyOut,
     Deallocate,
     Discard,
     NothingToDo,
@@ -81,8 +84,6 @@ class SqlSession:
     """Called by one thread at a time; `cancel`, `time_limits` from any. `plans` are shared by the
     sessions of a node."""
 
-    zone = zone_of("UTC")
-
     def __init__(
         self,
         node: SqlNode,
@@ -106,6 +107,7 @@ class SqlSession:
         self._label = f"SQL session {self._process} of {user}"
         self._block = SessionBlock(node, plans, self._settings, self._running, self._label)
         self._rows = RowStatements(self)
+        self._single = SingleReads(node.single_read(), self._block.plan_of)
         self._commands: dict[type, Callable[[Any], Answer]] = {
             **self._block.commands,
             Set: self._set,
@@ -137,6 +139,10 @@ class SqlSession:
         return self._settings.values.told
 
     @property
+    def zone(self) -> ZoneInfo:
+        return self._settings.caller.zone
+
+    @property
     def time_limits(self) -> TimeLimits:
         given = self._settings.values
         return TimeLimits(
@@ -163,6 +169,8 @@ class SqlSession:
         if isinstance(meaning, CopyIn):
             self._running.may_wait()
             return self.run(statement, lambda: self._rows.prepare_copy(statement, meaning))
+        if isinstance(meaning, CopyOut):
+            return self._rows.prepare_copy_out(statement, meaning)
         if isinstance(meaning, SchemaStatement):
             columns = (Column("QUERY PLAN", TEXT),) if meaning.explains else None
             return PreparedStatement(statement, known, (), columns, self._open_change)
@@ -172,16 +180,22 @@ class SqlSession:
     def bind(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
         if self._block.standing is Standing.FAILED and not prepared.leaves_failed_block:
             raise InFailedTransaction
+        plan = prepared.plan
+        if plan is not None and any(map(self._node.has_newer, plan.tables.values())):
+            self.recheck(prepared)
         portal: Portal = prepared.open(prepared, values)
         return portal
 
     def recheck(self, prepared: PreparedStatement) -> None:
         if isinstance(prepared.statement.meaning, RowStatement):
             text, types = prepared.statement.text, prepared.types
-            self.run(
-                prepared.statement,
-                lambda: check_same(prepared, self.transaction().plan(text, types)),
-            )
+
+            def work() -> None:
+                plan = self.plan(text, types)
+                check_same(prepared, plan)
+                prepared.plan = plan
+
+            self.run(prepared.statement, work)
 
     def end_batch(self) -> None:
         self._block.end_batch()
@@ -255,6 +269,23 @@ class SqlSession:
 
     def transaction(self) -> SqlTransaction:
         return self._block.transaction()
+
+    def plan(self, text: str, types: Types) -> Plan:
+        if self._running.hurried and self._block.reads_alone:
+            return self._single.plan(text, types, self.zone)
+        return self.transaction().plan(text, types)
+
+    def at_once(
+        self, prepared: PreparedStatement, values: Sequence[Any]
+    ) -> list[tuple[Any, ...]] | None:
+        running = self._running
+        if prepared.takes_long or not (running.hurried and self._block.reads_alone):
+            return None
+        running.says(prepared.statement.text)
+        try:
+            return self._single.rows(prepared, values, self.zone)
+        except Refused as error:
+            raise shifted(error, prepared.statement.offset) from error
 
     def check_may_write(self) -> None:
         self._block.check_may_write()

@@ -15,7 +15,8 @@ from leasehold.sql.functions_session import Caller
 from leasehold.sql.session_settings import SETTINGS, SessionSettings
 from leasehold.sql.session_statements import Modes, Reset, Set, Show
 from leasehold.sql.system_relations import NodeSide
-from leasehold.transaction.isolation import Isolation, isolation_of
+from leasehold.sql.time_zone import zone_of
+from leasehold.transaction.isolation import ISOLATION, Isolation, isolation_of
 
 MODES: Final = ("transaction_isolation", "transaction_read_only")
 """Settings that say how the running transaction does."""
@@ -23,6 +24,7 @@ TEXT: Final = Type("text")
 OWN_LEVEL: Final = "leasehold.isolation"
 SPOKEN_LEVEL: Final = "default_transaction_isolation"
 AS_OF: Final = "leasehold.as_of"
+_NEWEST: Final = frozenset(i.level.value for i in ISOLATION.values() if not i.one_moment)
 
 
 class SettingCommands:
@@ -61,12 +63,17 @@ class SettingCommands:
         self.reports.append(Notice("WARNING", sqlstate, words))
 
     def take_reports(self) -> Sequence[Report]:
+        if not self.reports:
+            return ()
         reports, self.reports = self.reports, []
         return reports
 
     def _as_caller(self) -> Caller:
         settings = {name.lower(): value for name, value in self.values.all()}
-        return Caller(self._user, self._database, self._process, settings, self._change, self._node)
+        zone = zone_of(self.values["TimeZone"])
+        return Caller(
+            self._user, self._database, self._process, settings, self._change, self._node, zone
+        )
 
     def _change(self, name: str, value: str | None, local: bool) -> str:
         """set_config(). Raises FeatureNotSupported for what says how its own transaction runs."""
@@ -101,6 +108,16 @@ class SettingCommands:
     @property
     def default_isolation(self) -> Isolation:
         return isolation_of(self.values[OWN_LEVEL])
+
+    @property
+    def reads_newest(self) -> bool:
+        """Does a transaction that asks for nothing see what is newest, statement by statement?"""
+        return self.values[OWN_LEVEL] in _NEWEST and not self.values[AS_OF]
+
+    @property
+    def have_begun(self) -> bool:
+        """Is there a transaction with which settings may go back?"""
+        return self.values.in_transaction
 
     @property
     def as_of(self) -> AsOf | None:

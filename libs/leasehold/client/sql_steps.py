@@ -9,6 +9,8 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from leasehold.adapters.sqlite_write import Written
+from leasehold.schema.elements import Moment
+from leasehold.schema.plan import NO_MOMENT
 from leasehold.schema.types import Type
 from leasehold.transaction.replayed import Answer, Told
 
@@ -59,7 +61,9 @@ class Shown:
 @dataclass(slots=True)
 class Step:
     """`rowcount` and `rows` of a write, `shown` by a query, or the SQLSTATE it failed with. `back`:
-    a ROLLBACK TO the state before step number `back`."""
+    a ROLLBACK TO the state before step number `back`. `place`: of the statement in its transaction;
+    what it draws at random follows from that. `moment`: of the session as it was then (its time
+    zone), by which it runs again."""
 
     asked: Asked | None
     rowcount: int = 0
@@ -67,6 +71,8 @@ class Step:
     sqlstate: str = ""
     shown: Shown | None = field(default=None)
     back: int = -1
+    place: int = 0
+    moment: Moment = NO_MOMENT
 
     @classmethod
     def wrote(cls, asked: Asked, written: Written) -> Step:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows, run
+from leasehold.adapters.sqlite_reads import places_read
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_write import Writing, Written, own_rows
 from leasehold.client.replica_reads import Reads
-from leasehold.client.sql_reads import Seen, gather, gather_sought, planned
-from leasehold.client.sql_running import SessionPlans
+from leasehold.client.sql_reads import Preparing, Seen, gather, gather_sought, planned
 from leasehold.client.sql_steps import Asked, Shown, Step, Types
 from leasehold.client.sql_writes import apply, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
@@ -24,15 +24,19 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.truncation import refuse_referred
 from leasehold.schema.types import KNOWN, element_of
-from leasehold.sql.functions_session import with_system
+from leasehold.sql.functions_session import Caller, CallersMoment, reseeded, with_system
 from leasehold.sql.query_plan import Prepared
+from leasehold.sql.time_zone import zone_at
+from leasehold.transaction.at_commit import AtCommit
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
+from leasehold.transaction.read_set import PRIMARY
 from leasehold.transaction.replayed import Told
 
 T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
 STEPS_MAX: Final = 10_000
+_PLACE_BYTES: Final = 4
 CoherentWait = Callable[[], None]
 OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
 
@@ -52,7 +56,7 @@ class SqlTransaction:
     def __init__(
         self,
         reads: Reads,
-        plans: SessionPlans,
+        plan_of: Preparing,
         isolation: Isolation,
         moment: Moment,
         wait_coherent: CoherentWait,
@@ -62,12 +66,20 @@ class SqlTransaction:
         self.isolation = isolation
         self.moment = moment
         self.steps: list[Step] = []
-        self._plans = plans
+        self._plan_of = plan_of
         self._block = block
         self._reads = reads
         self._writes = WriteSet(reads, isolation)
+        self._at_commit = AtCommit(isolation)
         self._wait_coherent = wait_coherent
         self._lsn = reads.moment
+        self._place = 0
+
+    def called_by(self, caller: Caller) -> None:
+        """As the session is now: what it has set since counts for what comes."""
+        moment = self.moment
+        if isinstance(moment, CallersMoment) and moment.caller is not caller:
+            self.moment = CallersMoment.of(moment.now_us, moment.seed, caller)
 
     def says(self, text: str) -> None:
         """What it does now, for those who wait for it."""
@@ -106,7 +118,10 @@ class SqlTransaction:
         newest is too new for them `read` finds out."""
         own = self._own_tables()
         pin = self._reads.pin if self._block else None
-        return self._coherently(lambda: planned(self._plans, text, types, own, self._reads, pin))
+        zone = zone_at(self.moment)
+        return self._coherently(
+            lambda: planned(self._plan_of, text, types, own, self._reads, pin, zone)
+        )
 
     def _coherently(self, take: Callable[[], T]) -> T:
         """Coherence may end between the wait for it and a snapshot: it is waited for again."""
@@ -128,13 +143,16 @@ class SqlTransaction:
     def read(self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits) -> Rows:
         """Rows of a query as they are wanted; where own rows are among them, all at once."""
         self._check(plan, snapshot)
-        if self.isolation.verifies_reads and not plan.explain:
-            gather(self._writes.so_far, plan, values)
+        if plan.visits is not None:
+            self._rests_on(plan, (values,))
         connection, lsn = snapshot.connection, self._lsn or 0
-        moment = self._moment_of(plan, snapshot)
+        moment = self._next_moment(plan, snapshot)
         own = self._own_of(plan)
 
         def rows() -> Rows:
+            if self.isolation.verifies_reads and not plan.explain:
+                reads = places_read(connection, plan, values, moment, limits, lsn)
+                gather(self._writes.so_far, plan, reads)
             visit = self._writes.visited
             return run(
                 connection, plan, values, moment=moment, limits=limits, as_of=lsn, visit=visit
@@ -155,16 +173,27 @@ class SqlTransaction:
         self.did(Step(asked, shown=shown))
         return shown
 
-    def _moment_of(self, plan: Prepared, snapshot: Seen) -> Moment:
+    def _next_moment(self, plan: Prepared, snapshot: Seen) -> Moment:
+        """The transaction's, as the statement that begins sees it; in a replay it draws what it has
+        drawn before (T2)."""
+        self._place += 1
+        moment = self.moment
+        if plan.draws:
+            moment = reseeded(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
         if not plan.asks_system:
-            return self.moment
-        return with_system(self.moment, lambda: self._tables(snapshot))
+            return moment
+        return with_system(moment, lambda: self._tables(snapshot))
+
+    def goes_to(self, step: Step) -> None:
+        """The next statement is that step's, run again."""
+        self._place, self.moment = step.place - 1, step.moment
 
     def _tables(self, snapshot: StoreSnapshot) -> list[Descriptor]:
         """Those that this transaction sees: without what it drops, with what it makes."""
         schema = self._writes.schema
         gone = {table.table_id for table in schema.dropped.values()}
-        return [t for t in snapshot.tables() if t.table_id not in gone] + [*schema.made.values()]
+        there = (t for t in snapshot.tables() if t.table_id not in gone)
+        return [*map(schema.as_it_will_be, there), *schema.made.values()]
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         if self._block and self._lsn is None:
@@ -196,14 +225,18 @@ class SqlTransaction:
                 " again",
                 table=descriptor.name,
             )
-        moment = self._moment_of(plan, snapshot)
+        computed = plan.write.computed
+        if computed is None:
+            self._rests_on(plan, asked.many or (asked.values,))
+        moment = self._next_moment(plan, snapshot)
         connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
         with own_rows(connection, self._own_of(plan), self._writes.emptied):
             writing = Writing(connection, plan, asked.values, moment, limits, keys, lsn)
             written = writing.run_each(asked.many) if asked.many else writing.run()
+            for values in asked.many or (asked.values,) if self.isolation.verifies_reads else ():
+                reads = places_read(connection, plan, values, moment, limits, lsn)
+                gather(self._writes.so_far, plan, reads)
         if self.isolation.verifies_reads:
-            for values in asked.many or (asked.values,):
-                gather(self._writes.so_far, plan, values)
             gather_sought(self._writes.so_far, descriptor, written.sought)
         if len(self._writes.operations) + len(written.writes) > OPERATIONS_MAX:
             raise RequestTooLarge(
@@ -217,13 +250,36 @@ class SqlTransaction:
             if mark is not None:
                 self._writes.back_to(mark)
             raise
+        if computed is not None and written.writes:
+            (write,) = written.writes
+            operation = self._writes.operations[-1]
+            self._at_commit.updated(
+                descriptor.table_id, write.key, operation, computed.values(asked.values)
+            )
         return written
+
+    def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
+        """What comes of the statement depends on the rows that it reads with each of these values:
+        they are to be at COMMIT as it has seen them."""
+        widths = {d.table_id: len(d.primary_key) for d in plan.tables.values()}
+        for values in many if plan.reads.places else ():
+            for read in plan.reads.of(values):
+                whole = read.index_id == PRIMARY and len(read.prefix) == widths[read.table_id]
+                self._at_commit.read(read.table_id, read.prefix if whole else None)
+        for lookup in plan.reads.lookups:
+            self._at_commit.read(lookup.table_id, None)
+        if plan.write is not None and plan.write.there:
+            self._at_commit.read(plan.write.bound.descriptor.table_id, None)
+
+    def told_an_error(self) -> None:
+        """A statement's answer was one, and it goes on: it has to be one again (T2)."""
+        self._at_commit.nothing()
 
     def empty(self, names: Sequence[str]) -> None:
         """TRUNCATE. Raises UnknownTable, FeatureNotSupported where that can't be."""
         tables = self._coherently(lambda: [self._reads.pin(name) for name in names])
         with self._coherently(self._reads.snapshot) as snapshot:
-            refuse_referred(tables, self._tables(snapshot))
+            refuse_referred(tables, [*snapshot.tables(), *self._writes.schema.made.values()])
         self._writes.empty(tables)
 
     def change(self, text: str) -> list[str]:
@@ -239,7 +295,7 @@ class SqlTransaction:
     @property
     def begins_jobs(self) -> bool:
         """Does something go on after its commit?"""
-        return bool(self._writes.schema.dropped)
+        return self._writes.schema.begins_jobs
 
     @property
     def has_written(self) -> bool:
@@ -256,7 +312,9 @@ class SqlTransaction:
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
         assert request is not None, "it has written"
-        return request
+        if on_conflict is not OnConflict.REPLAY:
+            return request
+        return request._replace(operations=self._at_commit.operations(request.operations))
 
     # ------------------------------------------------------------ running again
 
@@ -267,6 +325,9 @@ class SqlTransaction:
                 f"a transaction has at most {STEPS_MAX} statements that would have to run again"
                 " after a verify error: COMMIT more often"
             )
+        if step.sqlstate:
+            self.told_an_error()
+        step.place, step.moment = self._place, self.moment
         self.steps.append(step)
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import Limits, run
+from leasehold.adapters.sqlite_reads import places_read
 from leasehold.adapters.sqlite_write import RowWrite, Writing, own_rows
 from leasehold.client.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
 from leasehold.client.sql_reads import gather, gather_sought, planned
@@ -16,6 +17,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import from_storage
 from leasehold.sql.query_plan import Plans, Prepared
+from leasehold.sql.time_zone import UTC
 from leasehold.transaction.pinned import check_pinned
 
 if TYPE_CHECKING:
@@ -46,16 +48,17 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
     moment = Moment(unix_us(), random_bytes(16))
     limits = Limits(None, ROWS_MAX, BYTES_MAX)
     lsn = reads.moment or 0
-    snapshot, prepared = planned(_PLANS, sql, (), tables, reads, reads.pin)
+    snapshot, prepared = planned(_PLANS.get, sql, (), tables, reads, reads.pin, UTC)
     with snapshot:
         values = stored(prepared, parameters)
         names = tuple(column.name for column in prepared.columns or ())
         for descriptor in prepared.tables.values() if reads.moment is None else ():
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
-        if isolation.verifies_reads and not prepared.explain:
-            gather(writes.so_far, prepared, values)
         connection = snapshot.connection
         with own_rows(connection, writes.own_images(tables_read(prepared) & tables)):
+            if isolation.verifies_reads and not prepared.explain:
+                found_in = places_read(connection, prepared, values, moment, limits, lsn)
+                gather(writes.so_far, prepared, found_in)
             if prepared.write is None or prepared.explain:
                 rows = run(
                     connection,
@@ -82,7 +85,7 @@ def tables_read(plan: Prepared) -> frozenset[int]:
     """Those whose rows a statement may look at; an INSERT of values looks at none."""
     write = plan.write
     if write is not None and not (write.returning or write.update or write.there):
-        found = frozenset(place.table_id for place in plan.reads.places)
+        found = plan.reads.table_ids
         return found if write.bound.kind == "INSERT" else found | {write.bound.descriptor.table_id}
     return frozenset(descriptor.table_id for descriptor in plan.tables.values())
 

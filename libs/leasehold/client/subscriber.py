@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from threading import Event
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from leasehold.adapters.clock import boottime_ns
@@ -20,6 +19,7 @@ from leasehold.client.public_schema_avro import avro_schema
 from leasehold.client.public_schema_json import json_schema
 from leasehold.client.row_decode import RowEvent, RowRecord, TruncationEvent, decode_row
 from leasehold.client.version_diff import ElementChange, diff
+from leasehold.model.closing import Closing
 from leasehold.model.errors import NotCoherent
 from leasehold.model.records import RowsTruncated, VersionEvent
 from leasehold.schema.descriptor import Descriptor, from_wire
@@ -70,7 +70,7 @@ class VersionNews(NamedTuple):
 News: TypeAlias = VersionNews | RowEvent | TruncationEvent
 
 
-class Subscriber:
+class Subscriber(Closing):
     """Iterate it, from one thread::
 
         with Subscriber(ClientSettings.read(), tables=["flights"]) as news:
@@ -144,17 +144,6 @@ class Subscriber:
         self._road.close()
         if self._owns_agent:
             self.agent.close()
-
-    def __enter__(self) -> Subscriber:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- inside --------------------------------------------------------------------------------
 

@@ -101,7 +101,8 @@ def event_at(events: Iterable[VersionEvent], table: str, lsn: int) -> VersionEve
         if then and table in _names(then[-1]):
             found.append(then[-1])
         oldest = history.events[0]
-        if not then and oldest.version > 1 and not oldest.body.get("former"):
+        takes = oldest.body.get("former") or oldest.body.get("replaces")
+        if not then and oldest.version > 1 and not takes:
             begins_later.append(oldest)
     if found:
         # Of two that follow each other under one name the one that is read.

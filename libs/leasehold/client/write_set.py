@@ -351,7 +351,7 @@ class WriteSet:
                     " of it: change the table first",
                     table=name,
                 )
-        gone = [t for name, t in schema.dropped.items() if name not in self.schema.dropped]
+        gone = self.schema.gone_with(schema)
         self._forget(gone)
         self._emptied = {k: t for k, t in self._emptied.items() if t not in gone}
         self._shape(schema)
@@ -486,8 +486,10 @@ class WriteSet:
             to_json(column.type, value)
             for column, value in zip(descriptor.key_columns, key, strict=True)
         )
+        # A name that is given anew in this transaction means the table that is there without one.
+        version = None if descriptor.provisional else descriptor.version
         self.operations.append(
-            Operation(kind, descriptor.name, outside, dict(values), expect, descriptor.version)
+            Operation(kind, descriptor.name, outside, dict(values), expect, version)
         )
 
     def _inserted(

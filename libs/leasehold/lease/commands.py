@@ -16,6 +16,8 @@ NEVER_LATE = SESSION_ID_MAX
 SESSIONS_MAX = 10_000
 LEASES_PER_SESSION_MAX = 10_000
 TABLES_PER_CALL_MAX = 1_000
+HOLDERS_MAX = 64
+"""How many holders a reply names (lowest version, then lowest session first); it counts all."""
 
 
 class Lease(NamedTuple):
@@ -151,10 +153,13 @@ class DropTable(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """Who holds the table below a version (0: at any)."""
+    """Who holds the table below a version (0: at any): how many, and the first `names_max` by name.
+    Most looks of a drain want the number alone, and to name a hundred agents costs ten times as
+    much."""
 
     table: int
     below_version: int = 0
+    names_max: int = HOLDERS_MAX
 
 
 class Liveness(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 
 from leasehold.lease import agent_side, master_side
 from leasehold.lease.commands import (
+    HOLDERS_MAX,
     Acquire,
     Command,
     DropTable,
@@ -31,7 +32,6 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.ledger_state import LedgerState, check
 from leasehold.lease.replies import (
-    HOLDERS_MAX,
     HolderList,
     LivenessReport,
     NewestVersions,
@@ -54,7 +54,9 @@ def apply(state: LedgerState, command: Command, run_id: str, rules: Rules = EVER
 def _holders(state: LedgerState, command: Holders, run_id: str, rules: Rules) -> Reply:
     holders = state.holders(command.table, command.below_version)
     ready = state.ready == run_id
-    return HolderList(run_id, ready, len(holders), tuple(holders[:HOLDERS_MAX]))
+    return HolderList(
+        run_id, ready, len(holders), tuple(holders[: min(command.names_max, HOLDERS_MAX)])
+    )
 
 
 def _sessions(state: LedgerState) -> tuple[SessionStatus, ...]:

@@ -11,8 +11,8 @@ D7  every lease has a session.
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from leasehold.lease.commands import Lease
-from leasehold.lease.replies import HOLDERS_MAX, Holding, LedgerRefused, RefusalReason
+from leasehold.lease.commands import HOLDERS_MAX, Lease
+from leasehold.lease.replies import Holding, LedgerRefused, RefusalReason
 from leasehold.lease.rules import Rules
 
 

@@ -1,6 +1,7 @@
 """The ledger's answers to the master: publishing, re-seeding, deaths (D2, D5, D6, D7, D9)."""
 
 from leasehold.lease.commands import (
+    HOLDERS_MAX,
     TABLES_PER_CALL_MAX,
     Change,
     DropTable,
@@ -22,7 +23,6 @@ from leasehold.lease.ledger_state import (
     not_master,
 )
 from leasehold.lease.replies import (
-    HOLDERS_MAX,
     Dropped,
     EpochRegistered,
     Expired,

@@ -5,9 +5,6 @@ from typing import NamedTuple, TypeAlias
 
 from leasehold.lease.commands import Lease
 
-HOLDERS_MAX = 64
-"""How many holders a reply names (lowest version, then lowest session first); it counts all."""
-
 
 class RefusalReason(Enum):
     """Why the ledger said no. The value is what travels."""

@@ -340,6 +340,12 @@ class WindowingError(Refused):
     sqlstate = "42P20"
 
 
+class UndefinedParameter(Refused):
+    """A text has $n and no value comes for it."""
+
+    sqlstate = "42P02"
+
+
 class InvalidColumnReference(Refused):
     """ORDER BY, GROUP BY or DISTINCT ON names what isn't in the result."""
 

@@ -39,6 +39,8 @@ class OperationKind(StrEnum):
 
 ANY_GENID = 0
 """As `expect`: the row must be there, whatever its genid (no row ever has genid 0)."""
+ARGUMENTS_MAX = 100
+"""Of an expression."""
 
 
 class Operation(NamedTuple):
@@ -60,9 +62,18 @@ class Operation(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """An update value computed from the row: `{"expr": "seats - 1"}`."""
+    """An update value computed from the row: `{"expr": "seats - 1"}`, or with arguments, which are
+    no part of the text: `{"expr": "seats - $1", "args": [1], "types": ["integer"]}`."""
 
     text: str
+    args: tuple[Any, ...] = ()
+    types: tuple[str, ...] = ()
+
+    def fields(self) -> dict[str, Any]:
+        """As a request has it."""
+        if not self.args:
+            return {"expr": self.text}
+        return {"expr": self.text, "args": list(self.args), "types": list(self.types)}
 
 
 class OnConflict(StrEnum):
@@ -583,6 +594,14 @@ class JobProgress(NamedTuple):
     rows_per_second: float
     phase: str
     sent_us: int
+
+
+class SparkReport(NamedTuple):
+    """Spark's driver is at work: on `jobs`, under key `spark`, every few seconds. `trouble`: why
+    the stream that retries requests does not run; empty when it does, or has nothing to do."""
+
+    sent_us: int
+    trouble: str
 
 
 class DeadLetter(NamedTuple):

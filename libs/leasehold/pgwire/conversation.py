@@ -11,7 +11,7 @@ the next `receive` goes on with it, on whichever thread.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, SyntaxInvalid
@@ -36,7 +36,6 @@ from leasehold.pgwire.named_objects import (
     EmptyStatement,
     NamedObjects,
     NamedPortal,
-    NamedStatement,
     empty_portal,
     is_empty,
 )
@@ -97,7 +96,7 @@ class Conversation:
         self._said_bytes = 0  # in this turn
         self._settings: dict[str, str] = {}
         self._known_settings: dict[str, str] = {}
-        self._held: tuple[Action, int, bytes] | None = None
+        self._held: tuple[int, bytes] | None = None
         self._begun = False
         self._resumed = False
         self._queue: deque[Any] = deque()
@@ -140,40 +139,23 @@ class Conversation:
         while self.phase is not Phase.CLOSED:
             message, self._held = self._held, None
             self._resumed = message is not None
-            if message is None:
-                try:
-                    message = self._next_message()
-                except ProtocolViolation as error:
-                    self.end(error)
-                    return None
+            try:
+                message = message or self._framing.next_message()
                 if message is None:
                     return None
-                self.steps += 1
-                if not self._in_batch:
-                    self._in_batch, self._cancelled = True, None
-            try:
-                if hurried and message[0] is Action.COPY:
-                    raise Waits
-                outcome = self._act(*message)
+                outcome = self._take(*message, hurried)
             except Waits as waits:
                 self._held, self._begun = message, waits.begun
                 return waits
+            except ProtocolViolation as error:
+                self.end(error)
+                return None
             if outcome is not None:
                 self.phase = AFTER[outcome]
             left -= 1
             if hurried and (left <= 0 or self._said_bytes > self._limits.output_bytes_max):
                 return Waits(_at_once)
         return None
-
-    def _next_message(self) -> tuple[Action, int, bytes] | None:
-        """Raises ProtocolViolation."""
-        found = self._framing.next_message()
-        if found is None:
-            return None
-        action = TABLE[self.phase].get(found[0], Action.REFUSE)
-        if action is Action.REFUSE:
-            raise ProtocolViolation(f"message type {chr(found[0])!r} is not expected here")
-        return action, *found
 
     def cancel(self, reason: Exception) -> None:
         """From any thread: what runs now ends, be it in the session or between two portions of its
@@ -224,13 +206,25 @@ class Conversation:
 
     # --- messages ----------------------------------------------------------------------------
 
-    def _act(self, action: Action, kind: int, body: bytes) -> Outcome | None:
-        """None: the phase stays."""
+    def _take(self, kind: int, body: bytes, hurried: bool) -> Outcome | None:
+        """None: the phase stays. Raises ProtocolViolation for what ends the connection."""
+        action = TABLE[self.phase].get(kind, Action.REFUSE)
+        if action is Action.REFUSE:
+            raise ProtocolViolation(f"message type {chr(kind)!r} is not expected here")
+        if not self._resumed:
+            self.steps += 1
+            if not self._in_batch:
+                self._in_batch, self._cancelled = True, None
+        if action is Action.RUN:
+            return self._run(kind, body)
+        if action is Action.COPY:
+            if hurried:
+                raise Waits
+            return self._copy_taken(kind, body)
+        return self._taken_otherwise(action, kind)
+
+    def _taken_otherwise(self, action: Action, kind: int) -> Outcome | None:
         match action:
-            case Action.RUN:
-                return self._run(kind, body)
-            case Action.COPY:
-                return self._attempt(self._copy_part, kind, body)
             case Action.BREAK_COPY:
                 self._failed(
                     ProtocolViolation(
@@ -251,29 +245,33 @@ class Conversation:
         return None
 
     def _run(self, kind: int, body: bytes) -> Outcome:
-        if kind in _SIMPLE:
-            self._simple = True
-            return self._attempt(self._query, kind, body)
-        self._simple = False
-        if kind == _SYNC:
-            self._sync()
-            return Outcome.DONE
-        return self._attempt(self._message, kind, body)
-
-    def _message(self, kind: int, body: bytes) -> Outcome:
-        return self._extended[kind](READERS[kind](body, self._limits))
-
-    def _attempt(self, work: Callable[[int, bytes], Outcome], kind: int, body: bytes) -> Outcome:
-        """An error is answered, its transaction fails, and the rest of its batch is dropped."""
+        self._simple = kind in _SIMPLE
         try:
-            return work(kind, body)
+            if kind == _SYNC:
+                self._sync()
+                return Outcome.DONE
+            if self._simple:
+                return self._query(kind, body)
+            return self._extended[kind](READERS[kind](body, self._limits))
         except (ClientGone, Waits):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
-            self._failed(error)
-            if isinstance(error, ENDS_ALL):
-                self.end(error)
-                return Outcome.ENDED
+            return self._answered(error)
+
+    def _copy_taken(self, kind: int, body: bytes) -> Outcome:
+        try:
+            return self._copy_part(kind, body)
+        except (ClientGone, Waits):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+            return self._answered(error)
+
+    def _answered(self, error: Exception) -> Outcome:
+        """Its transaction fails, and the rest of its batch is dropped."""
+        self._failed(error)
+        if isinstance(error, ENDS_ALL):
+            self.end(error)
+            return Outcome.ENDED
         if not self._simple:
             return Outcome.FAILED
         self._ready()
@@ -324,7 +322,7 @@ class Conversation:
                     if portal.portal.copy is not None:
                         return self._begin_copy(portal)
                     self._running = portal
-                    if portal.result is not None:
+                    if portal.result is not None and not portal.copies:
                         self._say(portal.result.description)
                 tag = self._rows(portal, 0)
                 assert tag is not None
@@ -340,7 +338,7 @@ class Conversation:
         prepared = self._session.prepare(self._queue[0], ())
         if prepared.parameters:
             raise UnknownParameter("there is no parameter $1")
-        statement = NamedStatement(prepared)
+        statement = self._objects.with_codecs(prepared)
         result = statement.result(ALL_TEXT, self._session.zone)
         portal = NamedPortal(statement, self._session.bind(prepared, ()), result)
         self._queue.popleft()
@@ -410,7 +408,7 @@ class Conversation:
         if message.portal:
             portal = self._objects.portal(message.name)
             self._not_in_failed_block(portal.statement.prepared.columns is not None)
-            result = portal.result
+            result = None if portal.copies else portal.result
             self._say(replies.NO_DATA if result is None else result.description)
             return Outcome.DONE
         statement = self._objects.statement(message.name)
@@ -429,11 +427,11 @@ class Conversation:
             self._say(replies.EMPTY_QUERY)
             return Outcome.DONE
         self._not_in_failed_block(not portal.statement.prepared.leaves_failed_block)
-        if portal.tag is not None and portal.result is None:
+        if portal.tag is not None and (portal.result is None or portal.copies):
             raise PortalUsedUp(f'portal "{message.portal}" cannot be run')
         if portal.portal.copy is not None:
             return self._begin_copy(portal)
-        tag = self._rows(portal, message.rows_max)
+        tag = self._rows(portal, 0 if portal.copies else message.rows_max)
         if tag is None:
             self._say(replies.PORTAL_SUSPENDED)
         else:
@@ -476,31 +474,36 @@ class Conversation:
         tag = portal.tag
         portion = self._limits.rows_a_fetch_max
         while tag is None and not (rows_max and portal.sent == rows_max):
-            self._check_cancelled()
+            if self._cancelled is not None:  # before the session is asked for more
+                reason, self._cancelled = self._cancelled, None
+                raise reason
             wanted = min(portion, rows_max - portal.sent) if rows_max else portion
             rows, tag = portal.portal.fetch(wanted)
             assert len(rows) <= wanted, "more rows than were asked for"
+            self._begin_copy_out(portal)
             if rows:
                 assert portal.result is not None, "rows of a statement without columns"
-                self._say_rows(list(map(portal.result.row, rows)))
+                self._say(b"".join(map(portal.result.row, rows)))
                 portal.sent += len(rows)
             portal.tag = tag
+        if portal.copies and portal.result is not None:
+            self._say(portal.result.last())
         sent, portal.sent = portal.sent, 0
         if rows_max and sent == rows_max:
             return None
         return f"SELECT {sent}" if tag == "SELECT" else tag
 
-    def _check_cancelled(self) -> None:
-        """Before the session is asked for more."""
-        reason, self._cancelled = self._cancelled, None
-        if reason is not None:
-            raise reason
+    def _begin_copy_out(self, portal: NamedPortal) -> None:
+        """Once nothing of the call can have to be made again."""
+        if portal.copies and portal.result is not None and not portal.begun:
+            portal.begun = True
+            self._say(portal.result.description)
 
     def _begin_copy(self, portal: NamedPortal) -> Outcome:
         target = portal.portal.copy
         assert target is not None
         self._copy = (portal, CopyRows(target, self._session.zone, self._limits))
-        self._say(replies.copy_in(len(target.columns)))
+        self._say(replies.copy_in(len(target.columns), binary=target.format.binary))
         self._flush()
         return Outcome.COPY_BEGINS
 
@@ -558,7 +561,7 @@ class Conversation:
                     self._say(replies.parameter_status(name, value))
             self._known_settings |= self._settings
             self._settings.clear()
-        self._say(replies.ready(self._session.status.value))
+        self._say(READY[self._session.status])
         self._flush()
 
     def _say(self, data: bytes) -> None:
@@ -566,9 +569,6 @@ class Conversation:
         self._out_bytes += len(data)
         if self._out_bytes >= self._limits.output_bytes_max:
             self._flush()
-
-    def _say_rows(self, rows: Sequence[bytes]) -> None:
-        self._say(b"".join(rows))
 
     def _flush(self) -> None:
         if self._out:
@@ -583,6 +583,7 @@ def _at_once(soon: Callable[[], None]) -> None:
     soon()
 
 
+READY: Final = {status: replies.ready(status.value) for status in Status}
 _SYNC: Final = ord("S")
 _FUNCTION_CALL: Final = ord("F")
 _SIMPLE: Final = frozenset((ord("Q"), _FUNCTION_CALL))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.copy_lines import CopyLines, Fields
+from leasehold.pgwire.copy_binary import BinaryRows
+from leasehold.pgwire.copy_lines import CopyLines
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import CopyTarget
-from leasehold.pgwire.value_decoding import input_of
+from leasehold.pgwire.value_decoding import decoder, input_of
+from leasehold.pgwire.value_encoding import BINARY
 from leasehold.pgwire.wire_errors import InvalidCopyText
 
 
@@ -19,8 +21,14 @@ class CopyRows:
 
     def __init__(self, target: CopyTarget, zone: ZoneInfo, limits: Limits) -> None:
         self._target = target
-        self._inputs = [input_of(column.type, zone) for column in target.columns]
-        self._lines = CopyLines(target.format, limits.copy_line_bytes_max)
+        self._lines: CopyLines | BinaryRows
+        self._inputs: list[Callable[[Any], Any]]
+        if target.format.binary:
+            self._inputs = [decoder(column.type, BINARY, zone) for column in target.columns]
+            self._lines = BinaryRows(limits.copy_line_bytes_max)
+        else:
+            self._inputs = [input_of(column.type, zone) for column in target.columns]
+            self._lines = CopyLines(target.format, limits.copy_line_bytes_max)
         self._portion = limits.copy_rows_max
         self._rows: list[tuple[Any, ...]] = []
         self._column: str | None = None
@@ -32,7 +40,7 @@ class CopyRows:
         self._take(self._lines.finish())
         self._hand_over()
 
-    def _take(self, lines: Iterable[Fields]) -> None:
+    def _take(self, lines: Iterable[Sequence[Any]]) -> None:
         try:
             for fields in lines:
                 self._rows.append(self._row(fields))
@@ -42,8 +50,10 @@ class CopyRows:
             error.detail = {"where": self._where(), **error.detail}
             raise
 
-    def _row(self, fields: Fields) -> tuple[Any, ...]:
+    def _row(self, fields: Sequence[Any]) -> tuple[Any, ...]:
         columns = self._target.columns
+        if self._target.format.binary and len(fields) != len(columns):
+            raise InvalidCopyText(f"row field count is {len(fields)}, expected {len(columns)}")
         if len(fields) > len(columns):
             raise InvalidCopyText("extra data after last expected column")
         if len(fields) < len(columns):

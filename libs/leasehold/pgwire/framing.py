@@ -23,14 +23,18 @@ class Framing:
         self._limits = limits
         small, large = limits.small_message_bytes_max, limits.message_bytes_max
         self._most = {kind: large if kind in LARGE else small for kind in READERS}
-        self._data = bytearray()
+        # What came in one piece is cut as it is; only a message that comes in several is gathered.
+        self._data: bytes | bytearray = b""
         self._at = 0
 
     def feed(self, data: bytes) -> None:
-        if self._at:
-            del self._data[: self._at]
-            self._at = 0
-        self._data += data
+        if self._at == len(self._data):
+            self._data = data
+        elif isinstance(self._data, bytearray) and not self._at:
+            self._data += data
+        else:
+            self._data = bytearray(self._data[self._at :]) + data
+        self._at = 0
 
     def next_startup(self) -> bytes | None:
         """The body of a startup packet, which has no kind."""
@@ -69,8 +73,7 @@ class Framing:
     def rest(self) -> bytes:
         """Everything that is not yet taken; nothing is left here."""
         piece = bytes(self._data[self._at :])
-        self._data.clear()
-        self._at = 0
+        self._data, self._at = b"", 0
         return piece
 
     def _taken(self, head: int, size: int) -> bytes | None:

@@ -131,9 +131,11 @@ class Body:
         return as_text(self._zero_ended())
 
     def name(self, limits: Limits) -> str:
-        piece = self._zero_ended()
-        if not piece:
+        data, start = self._data, self._at
+        if start < len(data) and not data[start]:  # most have none
+            self._at = start + 1
             return ""
+        piece = self._zero_ended()
         if len(piece) > limits.name_bytes_max:
             raise LimitExceeded(
                 f"a name of a statement or portal may have {limits.name_bytes_max} bytes; "
@@ -167,7 +169,11 @@ class Body:
         return struct.unpack(f"!{count}I", self.take(4 * count)) if count else ()
 
     def count(self, limits: Limits, what: str) -> int:
-        count = self.short()
+        data, start = self._data, self._at
+        self._at = start + 2
+        if self._at > len(data):
+            raise ProtocolViolation("insufficient data left in message")
+        count = data[start] << 8 | data[start + 1]
         if count > limits.parameters_max:
             raise LimitExceeded(f"{count} {what}; at most {limits.parameters_max} are taken")
         return count

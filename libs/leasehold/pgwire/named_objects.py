@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.pgwire.copy_out import copy_out_form
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.session import Column, CopyTarget, Fetched, Portal, Prepared
+from leasehold.pgwire.session import Column, CopySource, CopyTarget, Fetched, Portal, Prepared
 from leasehold.pgwire.value_decoding import Decoder
 from leasehold.pgwire.value_forms import (
     Formats,
@@ -25,6 +26,7 @@ from leasehold.pgwire.wire_errors import (
 from leasehold.pgwire.wire_types import WireType
 
 FORMS_MAX: Final = 8
+MADE_KEPT_MAX: Final = 200
 
 
 class EmptyStatement:
@@ -32,6 +34,7 @@ class EmptyStatement:
 
     parameters: Sequence[WireType] = ()
     columns: Sequence[Column] | None = None
+    copies: CopySource | None = None
     ends_transaction = False
     leaves_failed_block = True
 
@@ -67,6 +70,8 @@ class NamedStatement:
 
     def result(self, formats: Formats, zone: ZoneInfo) -> ResultForm | None:
         """None: no rows come."""
+        if self.prepared.copies is not None:
+            return copy_out_form(self.prepared.copies, zone)
         columns = self.prepared.columns
         if columns is None:
             return None
@@ -80,9 +85,10 @@ class NamedStatement:
 
 
 class NamedPortal:
-    """`tag` None: not yet run to its end. `sent`: rows of the Execute that is under way."""
+    """`tag` None: not yet run to its end. `sent`: rows of the Execute that is under way.
+    `begun`: the client was told that COPY's data comes."""
 
-    __slots__ = ("portal", "result", "sent", "statement", "tag")
+    __slots__ = ("begun", "portal", "result", "sent", "statement", "tag")
 
     def __init__(
         self, statement: NamedStatement, portal: Portal, result: ResultForm | None
@@ -92,6 +98,11 @@ class NamedPortal:
         self.result = result
         self.tag: str | None = None
         self.sent = 0
+        self.begun = False
+
+    @property
+    def copies(self) -> bool:
+        return self.result is not None and self.result.copies
 
 
 class NamedObjects:
@@ -99,6 +110,9 @@ class NamedObjects:
         self._limits = limits
         self._statements: dict[str, NamedStatement] = {}
         self._portals: dict[str, NamedPortal] = {}
+        # By identity: a driver without names prepares the same statement again and again. What is
+        # kept here holds it, so no id comes twice.
+        self._made: dict[int, NamedStatement] = {}
 
     def statement(self, name: str) -> NamedStatement:
         found = self._statements.get(name)
@@ -115,7 +129,16 @@ class NamedObjects:
                 f"{len(self._statements)} prepared statements exist on this connection",
                 hint="Close some of them, or DEALLOCATE ALL.",
             )
-        self._statements[name] = NamedStatement(prepared)
+        self._statements[name] = self.with_codecs(prepared)
+
+    def with_codecs(self, prepared: Prepared) -> NamedStatement:
+        """The same one for what was prepared before."""
+        made = self._made.get(id(prepared))
+        if made is None:
+            if len(self._made) >= MADE_KEPT_MAX:
+                self._made.clear()
+            made = self._made[id(prepared)] = NamedStatement(prepared)
+        return made
 
     def drop_statement(self, name: str) -> None:
         self._statements.pop(name, None)

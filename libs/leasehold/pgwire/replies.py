@@ -22,6 +22,7 @@ BIND_COMPLETE: Final = message(b"2")
 CLOSE_COMPLETE: Final = message(b"3")
 NO_DATA: Final = message(b"n")
 EMPTY_QUERY: Final = message(b"I")
+COPY_DONE: Final = message(b"c")
 PORTAL_SUSPENDED: Final = message(b"s")
 AUTHENTICATION_OK: Final = message(b"R", _LONG.pack(0))
 ENCRYPTION_REFUSED: Final = b"N"
@@ -89,9 +90,21 @@ def parameter_description(oids: Sequence[int]) -> bytes:
     return message(b"t", _SHORT.pack(len(oids)) + struct.pack(f"!{len(oids)}I", *oids))
 
 
-def copy_in(columns: int) -> bytes:
-    """All columns as text."""
-    return message(b"G", b"\0" + _SHORT.pack(columns) + b"\0\0" * columns)
+def copy_in(columns: int, *, binary: bool = False) -> bytes:
+    return message(b"G", _copy_forms(columns, binary=binary))
+
+
+def copy_out(columns: int, *, binary: bool = False) -> bytes:
+    return message(b"H", _copy_forms(columns, binary=binary))
+
+
+def copy_data(data: bytes) -> bytes:
+    return message(b"d", data)
+
+
+def _copy_forms(columns: int, *, binary: bool) -> bytes:
+    """All columns are alike."""
+    return bytes([binary]) + _SHORT.pack(columns) + bytes([0, binary]) * columns
 
 
 def error(fields: Mapping[str, str]) -> bytes:

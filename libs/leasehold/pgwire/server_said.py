@@ -43,6 +43,12 @@ class CopyWanted(NamedTuple):
     """COPY … FROM STDIN: data is to be sent."""
 
 
+class Copied(NamedTuple):
+    """COPY … TO STDOUT: a part of its data."""
+
+    data: bytes
+
+
 class Ready(NamedTuple):
     """`status`: I, T or E. Nothing more comes until something is asked."""
 
@@ -73,7 +79,7 @@ class Authentication(NamedTuple):
 
 
 Said: TypeAlias = (
-    Columns | Row | Complete | Told | CopyWanted | Ready | Key | Parameter | Authentication
+    Columns | Row | Complete | Told | CopyWanted | Copied | Ready | Key | Parameter | Authentication
 )
 
 
@@ -130,6 +136,10 @@ def _read(kind: bytes, data: bytes) -> Said | None:
             return Authentication(struct.unpack("!I", body.take(4))[0], data[4:])
         case b"G":
             return CopyWanted()
+        case b"d":
+            return Copied(data)
+        case b"H" | b"c":  # COPY's data begins and ends: what comes between says so
+            return None
         case b"v" | b"A":  # a newer minor version, notifications: nothing is made of them
             return None
     raise ProtocolViolation(f"message type {kind!r} is not expected from a server")

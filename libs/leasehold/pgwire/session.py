@@ -87,15 +87,24 @@ class Fetched(NamedTuple):
     tag: str | None
 
 
+class CopySource(NamedTuple):
+    """What COPY … TO STDOUT writes, and how; the portal's rows are its rows."""
+
+    columns: Sequence[Column]
+    format: CopyFormat
+
+
 class Prepared(Protocol):
-    """`parameters`: a type for each $n. `columns` None: no rows come (() is a row of nothing).
-    `ends_transaction`: COMMIT and ROLLBACK, after which no portal is left. `leaves_failed_block`:
-    these, and ROLLBACK TO."""
+    """`parameters`: a type for each $n. `columns` None: no rows come (() is a row of nothing), also
+    where it `copies`: rows are told as COPY … TO STDOUT. `ends_transaction`: COMMIT and ROLLBACK,
+    after which no portal is left. `leaves_failed_block`: these, and ROLLBACK TO."""
 
     @property
     def parameters(self) -> Sequence[WireType]: ...
     @property
     def columns(self) -> Sequence[Column] | None: ...
+    @property
+    def copies(self) -> CopySource | None: ...
     @property
     def ends_transaction(self) -> bool: ...
     @property

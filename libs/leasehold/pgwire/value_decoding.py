@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidText, OutOfRange
 from leasehold.pgwire.frontend import Body, as_text
-from leasehold.pgwire.moments import timestamptz_of_text
 from leasehold.pgwire.numeric_binary import numeric_of_binary
 from leasehold.pgwire.value_encoding import BINARY, EPOCH_2000_DAYS, EPOCH_2000_US
 from leasehold.pgwire.wire_errors import (
@@ -30,8 +29,9 @@ from leasehold.schema.interval import stored_form as interval_form
 from leasehold.schema.json_value import stored_form, value_of
 from leasehold.schema.types import VECTORS, Type, element_of, to_storage
 from leasehold.sql.array_text import array_of_text
-from leasehold.sql.moment_text import day_in_range, in_range
+from leasehold.sql.moment_text import day_in_range
 from leasehold.sql.text_form import from_text
+from leasehold.sql.time_zone import in_range
 
 OID_MAX: Final = 4_294_967_295
 
@@ -54,7 +54,7 @@ def input_of(kind: WireType, zone: ZoneInfo) -> Callable[[str], Any]:
         read = input_of(element, zone)
         return lambda text: array_of_text(text, read)
     if kind.name == "timestamptz":
-        return timestamptz_of_text(zone)
+        return partial(from_text, kind, zone=zone)
     if kind.name in _AS_THEY_ARE:
         return _same
     if kind.name == "oid":

@@ -9,7 +9,6 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported
-from leasehold.pgwire.moments import timestamptz_text
 from leasehold.pgwire.numeric_binary import numeric_binary
 from leasehold.pgwire.wire_types import WireType, oid_of
 from leasehold.schema.array_value import elements_of
@@ -74,7 +73,7 @@ def text_of(kind: Type, zone: ZoneInfo) -> Callable[[Any], str]:
         shown = text_of(element, zone)
         return lambda stored: text_of_array(stored, shown)
     if kind.name == "timestamptz":
-        return timestamptz_text(zone)
+        return partial(shown_text, kind, zone=zone)
     if kind.name in _AS_THEY_ARE:
         return str
     return partial(shown_text, kind)

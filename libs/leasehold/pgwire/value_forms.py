@@ -28,10 +28,13 @@ ALL_TEXT: Final[Formats] = ()
 
 
 class ResultForm(NamedTuple):
-    """`description`: the RowDescription; `row`: a row's storage values → DataRow."""
+    """`description`: the RowDescription; `row`: a row's storage values → DataRow. Of COPY … TO
+    STDOUT (`copies`): CopyOutResponse, CopyData, and what is said behind the `last` row."""
 
     description: bytes
     row: Callable[[Sequence[Any]], bytes]
+    last: Callable[[], bytes] = bytes
+    copies: bool = False
 
 
 def given_types(oids: Sequence[int]) -> list[WireType | None]:

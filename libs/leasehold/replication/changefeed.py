@@ -195,9 +195,12 @@ class Changefeed:
 
 def _is_new(write: DescriptorWrite) -> bool:
     """May it be the first version of its table? One that takes another's place begins delete-only,
-    and may come there again on its way back."""
-    replaces = write.body.get("former", 0) and write.body["state"] == State.DELETE_ONLY.label
-    return write.version == 1 or bool(replaces)
+    and may come there again on its way back; one that waits for another's name begins
+    write-only."""
+    begins = {"former": State.DELETE_ONLY.label, "replaces": State.WRITE_ONLY.label}
+    return write.version == 1 or any(
+        write.body.get(takes, 0) and write.body["state"] == state for takes, state in begins.items()
+    )
 
 
 def version_event(

@@ -119,6 +119,8 @@ def _judge_reference(foreign: ForeignKey, catalog: Catalog, store: Reader) -> Ju
 
     def judge(_: Key, image: Image) -> str:
         values = values_of(image, foreign.columns)
+        if foreign.is_mixed(image):
+            return f"foreign key {foreign.name!r}: it is NULL in parts"
         if values is None or row_referred_to(
             parent, foreign.parent_columns, foreign.parent_index, values, store.row, store.holders
         ):

@@ -22,7 +22,7 @@ from leasehold.model.records import (
     MinVersion,
     TableTruncated,
 )
-from leasehold.schema.descriptor import PROVISIONAL_FROM, Descriptor, from_wire
+from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import ForeignKey
 from leasehold.schema.history import Ended, ended_before
 from leasehold.schema.job import Job, job_from_wire
@@ -68,25 +68,19 @@ class Catalog:
         catalog.ledger_run = ledger_run
         return catalog
 
-    def copy(self, *, provisional: bool = False) -> Catalog:
-        """A catalog of its own, to be ahead of the log; `provisional`: of what others decide later,
-        so that tables which are made in it have ids that no log gives."""
-        catalog = Catalog()
-        catalog._versions = {table: dict(kept) for table, kept in self._versions.items()}
-        catalog._newest = dict(self._newest)
-        catalog._names = dict(self._names)
-        catalog._min_versions = dict(self._min_versions)
-        catalog.jobs = dict(self.jobs)
-        catalog.ledger_run = self.ledger_run
-        catalog._ids_from = PROVISIONAL_FROM if provisional else self._ids_from
-        return catalog
+    def copy(self) -> Catalog:
+        made = Catalog()
+        made._take_over(self)
+        return made
 
-    def make(self, descriptor: Descriptor) -> None:
-        """In a copy: version 1 of a table that is not in the log yet, at first or anew."""
-        assert descriptor.version == 1, "a table that is in the log has its versions there"
-        self._versions.pop(descriptor.table_id, None)
-        self._newest.pop(descriptor.table_id, None)
-        self._put(descriptor)
+    def _take_over(self, catalog: Catalog) -> None:
+        self._versions = {table: dict(kept) for table, kept in catalog._versions.items()}
+        self._newest = dict(catalog._newest)
+        self._names = dict(catalog._names)
+        self._min_versions = dict(catalog._min_versions)
+        self.jobs = dict(catalog.jobs)
+        self.ledger_run = catalog.ledger_run
+        self._ids_from = catalog._ids_from
 
     def apply(self, write: CatalogWrite, commit_us: int, lsn: int) -> None:
         """Take one catalog write of the commit `lsn`."""
@@ -129,8 +123,8 @@ class Catalog:
 
     def _name(self, table_id: int) -> None:
         """A table is known by the names of every version that may be in use (D9). Only one that
-        takes the place of another has its name while that one's last readers finish, and then
-        under later numbers: name and version mean one table."""
+        takes the place of another, or its name, has it while that one's last readers finish, and
+        then under later numbers: name and version mean one table."""
         self._references = None
         self._current = {}
         known = {
@@ -149,7 +143,10 @@ class Catalog:
         self._names = {name: tables for name, tables in named.items() if tables}
 
     def _twins(self, one: int, other: int) -> bool:
-        return self.newest(one).former == other or self.newest(other).former == one
+        tables = self.newest(one), self.newest(other)
+        return any(
+            t.former == o.table_id or t.replaces == o.table_id for t, o in (tables, tables[::-1])
+        )
 
     def tables(self) -> tuple[Descriptor, ...]:
         """The newest version of every table that is not absent, by table id."""
@@ -170,7 +167,7 @@ class Catalog:
             found: dict[int, dict[tuple[int, int], Reference]] = {}
             for child_id, versions in self._versions.items():
                 for version, child in versions.items():
-                    if version >= self.min_version(child_id) and child.state is State.PUBLIC:
+                    if version >= self.min_version(child_id) and child.has_own_rows:
                         for key in child.enforced_foreign_keys:
                             by_key = found.setdefault(key.parent, {})
                             by_key[child_id, key.element_id] = Reference(child, key)
@@ -207,6 +204,11 @@ class Catalog:
 
     def newest(self, table_id: int) -> Descriptor:
         return self._versions[table_id][self._newest[table_id]]
+
+    def has_newer(self, descriptor: Descriptor) -> bool:
+        """Than that version; not of a table that is not known here (any more)."""
+        newest = self._newest.get(descriptor.table_id, descriptor.version)
+        return newest > descriptor.version
 
     def version(self, table_id: int, version: int) -> Descriptor:
         """A kept version; KeyError is a programmer's error (the log names what it wrote)."""

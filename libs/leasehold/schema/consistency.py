@@ -273,7 +273,7 @@ def _checks(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> li
 def _references(
     descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]], parents: Parents
 ) -> list[Violation]:
-    """Condition 6: every reference without a NULL has its row."""
+    """Condition 6: every reference without a NULL has its row; MATCH FULL has NULLs alone."""
     found: list[Violation] = []
     for foreign in descriptor.foreign_keys:
         if foreign.state not in READABLE:
@@ -283,6 +283,9 @@ def _references(
             values = tuple(row.get(column) for column in foreign.columns)
             if None not in values and values not in there:
                 words = f"foreign key {foreign.name!r}: {values!r} is not there"
+                found.append(Violation(6, foreign.element_id, key, words))
+            if foreign.is_mixed(row):
+                words = f"foreign key {foreign.name!r}: {values!r} is NULL in parts"
                 found.append(Violation(6, foreign.element_id, key, words))
     return found
 

@@ -28,9 +28,11 @@ from leasehold.schema.names import PRIMARY_KEY_SUFFIX, free_name
 from leasehold.schema.references import (
     check_actions,
     check_types,
+    implied_index,
     index_over,
     referred,
     refuse_referred_index,
+    set_on_delete,
 )
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track
@@ -121,6 +123,8 @@ class ConstraintActions:
             index,
             on_delete=definition.on_delete,
             on_update=definition.on_update,
+            full=definition.full and len(ids) > 1,  # of one column both mean the same
+            delete_sets=set_on_delete(columns, definition),
         )
         track = way.add_check(key, not_valid=definition.not_valid)
         self._draft.take(track if over is None else way.behind(track, over), f"constraint {name}")
@@ -150,6 +154,17 @@ class ConstraintActions:
             refuse_referred_index(self._draft.references, self._draft.table, found)
         track = way.drop_index(found) if isinstance(found, Index) else way.drop_check(found)
         self._draft.drop_once(track, found, f"constraint {found.name}")
+        if isinstance(found, ForeignKey):
+            self._drop_implied(found)
+
+    def _drop_implied(self, key: ForeignKey) -> None:
+        """Side by side with its foreign key: who misses an entry in it is at a version that relies
+        on the key no more."""
+        index = implied_index(self._draft.table, key, self._draft.dropped)
+        made = (track.element for track in self._draft.tracks if track.new)
+        needed = {each.index for each in made if isinstance(each, ForeignKey)}
+        if index is not None and index.element_id not in needed:
+            self._draft.drop_once(way.drop_index(index), index, f"index {index.name}")
 
     def rename(self, action: RenameConstraint) -> None:
         """A UNIQUE constraint and its index are one element, hence one name."""
@@ -177,7 +192,7 @@ class ConstraintActions:
         self._draft.taken.add(name)
         present = sum(isinstance(track.element, Index) for track in self._draft.tracks)
         index = made_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
-        made = way.add_index(index, unique=False)
+        made = way.add_index(replace(index, implied=True), unique=False)
         self._draft.take(made, f"index {name}")
         return index.element_id, made
 

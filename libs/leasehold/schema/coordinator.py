@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from leasehold.lease.commands import (
+    HOLDERS_MAX,
     Change,
     Command,
     ExpireAgent,
@@ -83,10 +84,11 @@ POLLS_BEFORE_PUBLISHING_AGAIN: Final = 8
 class CoordinatorSettings:
     """Polls that wait for leases to end come after a quarter of the time waited so far, at least
     `poll_ms` and at most `poll_max_ms`; the acknowledgement of an agent whose lease was in use
-    cuts it short."""
+    cuts it short. Who is in the way is asked for by name when it has been for `names_after_ms`."""
 
     poll_ms: int = 2
     poll_max_ms: int = 500
+    names_after_ms: int = 100
     ledger_retry_ms: int = 200
     verification_ms: int = 60_000
     verifications_max: int = 5
@@ -273,7 +275,8 @@ class Coordinator:
         memory.polls += 1
         memory.publish_again = not memory.polls % POLLS_BEFORE_PUBLISHING_AGAIN
         agents = ", ".join(sorted({holder.agent for holder in holders}))
-        self._wait(memory, now, f"{total} leases to end, of {agents}", pause_ms)
+        words = f"{total} leases to end" + (f", of {agents}" if agents else "")
+        self._wait(memory, now, words, pause_ms)
         return self._expire(job, memory, now)
 
     def _expire(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
@@ -348,7 +351,17 @@ class Coordinator:
         table_id, version = tables[place], job.versions[tables[place]]
         if turn:
             return self._call(job.job_id, SetMinVersion(self._epoch, table_id, version), now)
-        return self._call(job.job_id, Holders(table_id, version), now)
+        names_max = HOLDERS_MAX if self._wants_names(job, memory, now) else 0
+        return self._call(job.job_id, Holders(table_id, version, names_max), now)
+
+    def _wants_names(self, job: Job, memory: JobMemory, now: Now) -> bool:
+        """Do people, or a setting, want to know by now who is in the way?"""
+        after_ms = self._settings.names_after_ms
+        expire_ms = job.settings.get("cancel_blockers_after_ms", 0)
+        if expire_ms:
+            after_ms = min(after_ms, expire_ms)
+        waited_ns = now.mono_ns - memory.blocked_ns if memory.blocked_ns else 0
+        return waited_ns >= after_ms * NS_PER_MS
 
     def _fence(self, job: Job, now: Now) -> list[Effect]:
         """D5: everything from this commit on is at the step's version; it is the fence."""

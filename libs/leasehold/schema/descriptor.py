@@ -85,7 +85,8 @@ class Descriptor:
     `next_element_id` only grows, over all versions: element ids are never used again.
     `twin`: the table that has the same rows under another primary key, version by version, while a
     job goes over from one to the other, 0 = none. `former`: the table that this one took rows and
-    name from, 0 = none; its numbers go on from that one's.
+    name from, 0 = none; its numbers go on from that one's. `replaces`: the table of which it took
+    the name alone, or waits for it, with rows of its own; its numbers go on likewise.
     """
 
     table_id: int
@@ -104,6 +105,7 @@ class Descriptor:
     foreign_keys: tuple[ForeignKey, ...] = ()
     twin: int = 0
     former: int = 0
+    replaces: int = 0
     since_lsn: int = field(default=0, compare=False)
 
     @cached_property
@@ -147,6 +149,12 @@ class Descriptor:
     def names(self) -> tuple[str, ...]:
         """What the table may be called at this version; nothing when it is not public."""
         return _names(self.state, self.name, self.alias)
+
+    @property
+    def has_own_rows(self) -> bool:
+        """Is it public, or does it only wait for its name? (One that is to take another's place
+        under another primary key follows that one's rows.)"""
+        return self.state is State.PUBLIC or (self.state is State.WRITE_ONLY and not self.twin)
 
     @cached_property
     def by_id(self) -> dict[int, Column]:
@@ -297,6 +305,7 @@ class Descriptor:
             "foreign_keys": [foreign_key_to_wire(k) for k in self.foreign_keys],
             **({"twin": self.twin} if self.twin else {}),
             **({"former": self.former} if self.former else {}),
+            **({"replaces": self.replaces} if self.replaces else {}),
             **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
         }
 
@@ -331,5 +340,6 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         foreign_keys=tuple(foreign_key_from_wire(k) for k in body.get("foreign_keys", ())),
         twin=body.get("twin", 0),
         former=body.get("former", 0),
+        replaces=body.get("replaces", 0),
         since_lsn=body.get("since_lsn", 0),
     )

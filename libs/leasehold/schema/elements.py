@@ -134,7 +134,8 @@ class Index:
     entry can't be computed has none, and is refused where the index is written.
 
     Uniqueness is a constraint with states of its own: `unique_enforced` is write-only, `unique` is
-    public. `constraint`: made by UNIQUE of a table, so it is dropped as a constraint.
+    public. `constraint`: made by UNIQUE of a table, so it is dropped as a constraint. `implied`:
+    there for a foreign key alone, and shown to nobody, since PostgreSQL makes none.
     """
 
     element_id: int
@@ -149,6 +150,7 @@ class Index:
     predicate: str = ""
     included: tuple[int, ...] = ()
     mentioned: tuple[int, ...] = ()
+    implied: bool = False
 
     @property
     def over(self) -> frozenset[int]:
@@ -198,8 +200,9 @@ class OnChange(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
     """`columns` of a row, unless one of them is NULL, are those `parent_columns` of a row of table
-    `parent` (MATCH SIMPLE). `on_delete`, `on_update`: what becomes of the row when that one goes,
-    or loses these values.
+    `parent` (MATCH SIMPLE). `full`: all of them are NULL or none (MATCH FULL). `on_delete`,
+    `on_update`: what becomes of the row when that one goes, or loses these values; `delete_sets`:
+    the columns that a delete sets, () = all.
 
     `parent_index` finds the parent row, `index` the rows that refer to one; 0: the primary key.
     """
@@ -214,10 +217,18 @@ class ForeignKey:
     state: State = State.PUBLIC
     on_delete: OnChange = OnChange.NO_ACTION
     on_update: OnChange = OnChange.NO_ACTION
+    full: bool = False
+    delete_sets: tuple[int, ...] = ()
 
     @property
     def acts(self) -> bool:
         return self.on_delete.acts or self.on_update.acts
+
+    def is_mixed(self, image: Mapping[int, Any]) -> bool:
+        """Are some of the columns NULL and some not, where that breaks it?"""
+        if not self.full:
+            return False
+        return len({image.get(column) is None for column in self.columns}) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +305,7 @@ def index_to_wire(index: Index) -> dict[str, Any]:
         "predicate": index.predicate,
         "included": list(index.included),
         "mentioned": list(index.mentioned),
+        **({"implied": True} if index.implied else {}),
     }
 
 
@@ -311,6 +323,7 @@ def index_from_wire(body: Mapping[str, Any]) -> Index:
         body.get("predicate", ""),
         tuple(body.get("included", ())),
         tuple(body.get("mentioned", ())),
+        body.get("implied", False),
     )
 
 
@@ -354,6 +367,8 @@ def foreign_key_to_wire(key: ForeignKey) -> dict[str, Any]:
         "state": key.state.label,
         **({"on_delete": key.on_delete.value} if key.on_delete != OnChange.NO_ACTION else {}),
         **({"on_update": key.on_update.value} if key.on_update != OnChange.NO_ACTION else {}),
+        **({"full": True} if key.full else {}),
+        **({"delete_sets": list(key.delete_sets)} if key.delete_sets else {}),
     }
 
 
@@ -369,4 +384,6 @@ def foreign_key_from_wire(body: Mapping[str, Any]) -> ForeignKey:
         state_of(body["state"]),
         OnChange(body.get("on_delete", OnChange.NO_ACTION)),
         OnChange(body.get("on_update", OnChange.NO_ACTION)),
+        body.get("full", False),
+        tuple(body.get("delete_sets", ())),
     )

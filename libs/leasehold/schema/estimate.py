@@ -11,19 +11,24 @@ from leasehold.schema.job import Job, Phase, Status, Step
 
 RECENT_JOBS_MAX: Final = 10
 NOT_KNOWN: Final = -1.0
+ROWS_BEYOND: Final = 10
+"""A run tells of tables of up to so many times its rows: with few rows its time went into beginning
+and ending, and what it took for each of them is nothing to multiply by."""
 _US: Final = 1_000_000
 
 
 class WorkPace(NamedTuple):
     """`shortest_s`: the quickest run seen, which its beginning and end alone took;
-    `rows_per_second`: the best rate seen. Both 0 where no run has been seen."""
+    `rows_per_second`: the best rate seen; `rows`: of the largest run seen. All 0 where none was."""
 
     shortest_s: float = 0.0
     rows_per_second: float = 0.0
+    rows: int = 0
 
     def seconds(self, rows: int, limit: int = 0) -> float:
         """For so many rows, at no more than `limit` a second (0 = no limit); else NOT_KNOWN."""
-        rates = [rate for rate in (self.rows_per_second, float(limit)) if rate > 0]
+        own = self.rows_per_second if rows <= self.rows * ROWS_BEYOND else 0.0
+        rates = [rate for rate in (own, float(limit)) if rate > 0]
         if rows < 0 or not rates:
             return NOT_KNOWN
         return max(self.shortest_s, rows / min(rates))
@@ -91,7 +96,8 @@ def _work_pace(jobs: Iterable[Job], phase: Phase) -> WorkPace:
     ]
     if not runs:
         return WorkPace()
-    return WorkPace(min(s for s, _ in runs), max(rows / s for s, rows in runs if s > 0))
+    best = max((rows / s for s, rows in runs if s > 0), default=0.0)
+    return WorkPace(min(s for s, _ in runs), best, max(rows for _, rows in runs))
 
 
 def seconds_left(job: Job, pace: Pace, rows: int, in_step: float) -> float:

@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 from leasehold.schema.elements import derived_from_wire
 from leasehold.schema.estimate import Pace
 from leasehold.schema.job import Job, Step
-from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan, TruncatePlan
+from leasehold.schema.plan import (
+    KEY_CHANGE,
+    CreateTablePlan,
+    JobPlan,
+    NothingToDo,
+    Plan,
+    TruncatePlan,
+)
 
 
 class ExplainRow(NamedTuple):
@@ -68,7 +75,7 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     return ExplainRow(
         number + 1,
         version,
-        changes_of(step),
+        changes_of(step, twins=job.kind == KEY_CHANGE),
         "; ".join(waits),
         rows * passes if rows >= 0 else -min(passes, 1),
         number == job.point,
@@ -76,12 +83,13 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     )
 
 
-def changes_of(step: Step) -> str:
-    """In words: `column a → write-only; index i → absent`."""
+def changes_of(step: Step, *, twins: bool = False) -> str:
+    """In words: `column a → write-only; index i → absent`. `twins`: the other table is the same one
+    under its new key."""
     found = []
     for edit in step.edits:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
-        other = " with the other key" if edit.table_id else ""
+        other = " with the other key" if twins and edit.table_id else ""
         found.append(f"{edit.kind} {edit.name}{other} → {fields or edit.state}")
     return "; ".join(found) or "nothing: validation only"
 
@@ -93,7 +101,8 @@ def _fields(edit: Any) -> str:
         return ""
     said = []
     if before["name"] != after["name"]:
-        said.append(f"named {after['name']}, {after['alias']} still resolves")
+        resolves = f", {after['alias']} still resolves" if after["alias"] else ""
+        said.append(f"named {after['name']}{resolves}")
     elif before.get("alias") and not after.get("alias"):
         said.append(f"{before['alias']} resolves no more")
     if before.get("nullable") != after.get("nullable"):
@@ -115,6 +124,8 @@ def _fields(edit: Any) -> str:
         said.append("new locks take over what the old ones know")
     if before.get("twin", 0) != after.get("twin", 0):
         said.append("followed by the other" if after["twin"] else "on its own")
+    if before.get("implied", False) != after.get("implied", False):
+        said.append("for a foreign key alone" if after.get("implied") else "shown")
     if before.get("derived") != after.get("derived"):
         said.append(_derived(before["derived"], after["derived"]))
     return ", ".join(said)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from leasehold.model.records import CheckSlice, FindingsDecided
 from leasehold.schema.edits import Edit, edit_from_wire
+
+NO_WAY_BACK: Final = -1
+"""The `point` of a job whose request can't be undone without it."""
 
 
 class Phase(StrEnum):
@@ -69,7 +72,8 @@ class Job:
     """`steps[step]` is being done. `versions`: table id → version the current step publishes.
 
     `subject` names what is changed, for people: `index flights_by_day`. `point`: the step whose
-    publication is the point of no return. `fill`: which of the step's fills is running.
+    publication is the point of no return; NO_WAY_BACK: that was its request. `fill`: which of the
+    step's fills is running.
     `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
     `needs`: tables that must stay as they are meanwhile (D9).
     Several tables move together: each step publishes a version of every one of `tables`.

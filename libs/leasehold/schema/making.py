@@ -31,6 +31,7 @@ from leasehold.sql.expression import (
     column_places,
     columns_of_expression,
     compile_condition,
+    refuse_session_zone,
     type_of_expression,
 )
 from leasehold.sql.parse import place_of, placed
@@ -82,6 +83,7 @@ def generated_column(column: Column, definition: GeneratedDefinition, table: Des
     made = replace(column, derived=derived)
     try:
         value_of(table, made)
+        refuse_session_zone(definition.expression, table, made)
     except Refused as error:
         prefix = f"generated column {column.name!r}: "
         raise placed(error, definition.position + place_of(error) - 1, prefix) from error
@@ -121,6 +123,7 @@ def defined_index(statement: CreateIndex, table: Descriptor, name: str) -> Index
     predicate = statement.predicate
     if predicate is not None:
         _compiled(lambda: compile_condition(predicate.text, table), predicate.position, name)
+        _refuse_session_zone(predicate, table)
         texts.append(predicate.text)
     size = sum(len(text.encode()) for text in texts)
     if size > EXPRESSION_BYTES_MAX:
@@ -149,10 +152,18 @@ def _key_part(part: str | IndexExpression, table: Descriptor, position: int, ind
     if isinstance(part, IndexExpression):
         kind = _compiled(lambda: type_of_expression(part.text, table), part.position, index)
         _refuse_unordered(kind, f"expression {part.text:.80}", position=part.position)
+        _refuse_session_zone(part, table)
         return EXPRESSION
     column = _column_at(part, table, position)
     _refuse_unordered(column.type, f"column {column.name!r}", column=column.name, position=position)
     return column.element_id
+
+
+def _refuse_session_zone(part: IndexExpression, table: Descriptor) -> None:
+    try:
+        refuse_session_zone(part.text, table)
+    except InvalidObject as error:
+        raise placed(error, part.position) from error
 
 
 def _column_at(name: str, table: Descriptor, position: int) -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import (
     DependentObjects,
@@ -34,10 +34,24 @@ from leasehold.schema.primary_key import (
     key_tracks,
     refuse_referred,
 )
-from leasehold.schema.references import refuse_referred_index, refuse_referred_table
+from leasehold.schema.references import (
+    implied_index,
+    referred_table,
+    referring,
+    refuse_referred_index,
+)
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
-from leasehold.schema.tracks import Track, add_index, drop_index, drop_table, rename
+from leasehold.schema.tracks import (
+    Track,
+    add_index,
+    drop_check,
+    drop_index,
+    drop_table,
+    hide_index,
+    rename,
+    show_index,
+)
 from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
 from leasehold.sql.statements import (
     AddPrimaryKey,
@@ -45,6 +59,7 @@ from leasehold.sql.statements import (
     Change,
     CreateIndex,
     CreateTable,
+    DropConstraint,
     DropIndex,
     DropTable,
     RenameIndex,
@@ -60,6 +75,22 @@ SETTINGS: Final[Mapping[str, int]] = {
 
 
 NO_MOMENT: Final = Moment(0, b"")
+KEY_CHANGE: Final = "change primary key"
+
+
+class Going(NamedTuple):
+    """What earlier statements of the same request take away, all in one job: `elements` are (table
+    id, element id). More may go with it."""
+
+    job_id: int = 0
+    elements: frozenset[tuple[int, int]] = frozenset()
+
+    def for_actions(self, statement: AlterTable) -> Going:
+        drops = all(isinstance(action, DropConstraint) for action in statement.actions)
+        return self if drops else NOTHING_GOES
+
+
+NOTHING_GOES: Final = Going()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +137,7 @@ class Changes:
         self.tracks = tuple(tracks)
         self.notices: tuple[str, ...] = ()
         self.needs: tuple[int, ...] = ()
-        self.makes: tuple[int, ...] = ()  # tables that move together with this one
+        self.versions = {table.table_id: table.version + 1}  # with those that move together
 
 
 def plan(
@@ -116,6 +147,7 @@ def plan(
     sql: str = "",
     request_id: bytes = b"",
     moment: Moment = NO_MOMENT,
+    going: Going = NOTHING_GOES,
 ) -> Plan:
     """What `statement` asks for, on the newest versions of `catalog`, as of `moment`.
 
@@ -132,13 +164,13 @@ def plan(
         case CreateIndex():
             made = _create_index(statement, catalog)
         case DropTable():
-            made = _drop_table(statement, catalog)
+            made = _drop_table(statement, catalog, going)
         case DropIndex():
-            made = _drop_index(statement, catalog)
+            made = _drop_index(statement, catalog, going)
         case RenameIndex():
             made = _rename_index(statement, catalog)
         case AlterTable():
-            made = _alter_table(statement, catalog, moment)
+            made = _alter_table(statement, catalog, moment, going)
     if isinstance(made, NothingToDo):
         return made
     job = _job(catalog, made)
@@ -162,8 +194,7 @@ def _job(catalog: Catalog, made: Changes) -> Job:
         point=point,
         phase=Phase.PUBLISHING,
         status=Status.RUNNING,
-        # A table that takes this one's place goes on from its numbers, step by step.
-        versions=dict.fromkeys((table.table_id, *made.makes), table.version + 1),
+        versions=made.versions,
         settings=SETTINGS,
         needs=made.needs,
     )
@@ -203,9 +234,9 @@ def busy_job(catalog: Catalog, table_id: int) -> Job | None:
     return next(found, None)
 
 
-def _free_table(catalog: Catalog, table: Descriptor) -> None:
+def _free_table(catalog: Catalog, table: Descriptor, going: Going = NOTHING_GOES) -> None:
     job = busy_job(catalog, table.table_id)
-    if job is not None:
+    if job is not None and job.job_id != going.job_id:
         raise TableBusy(
             f"table {table.name!r} is being changed by job {job.job_id} ({job.kind}, {job.status}):"
             f" wait for it to end, or cancel it",
@@ -304,16 +335,34 @@ def _public_at_once(table: Descriptor, made: Alteration) -> Descriptor:
     )
 
 
-def _drop_table(statement: DropTable, catalog: Catalog) -> Changes | NothingToDo:
+def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes | NothingToDo:
     try:
         table = catalog.resolve(statement.name)
     except UnknownTable:
         if statement.if_exists:
             return NothingToDo(f"table {statement.name!r} does not exist, nothing was done")
         raise
-    refuse_referred_table(lambda: references_of(catalog, table.table_id), table)
-    _free_table(catalog, table)
-    return Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
+    _free_table(catalog, table, going)
+    made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
+    found = [
+        (child, key)
+        for child, key in referring(lambda: references_of(catalog, table.table_id), table)
+        if child.name not in statement.beside
+        and (child.table_id, key.element_id) not in going.elements
+    ]
+    for child, key in found:
+        if not statement.cascade:
+            raise referred_table(child, key, table)
+        _free_table(catalog, child, going)
+        index = implied_index(child, key, {k.element_id for c, k in found if c is child})
+        gone = [drop_check(key), *([] if index is None else [drop_index(index)])]
+        for track in gone:
+            if all((t.table_id, t.element) != (child.table_id, track.element) for t in made.tracks):
+                made.tracks += (replace(track, table_id=child.table_id),)
+        made.versions[child.table_id] = child.version + 1
+        words = f"drop cascades to constraint {key.name} on table {child.name}"
+        made.notices = (*made.notices, words)
+    return made
 
 
 def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
@@ -323,7 +372,9 @@ def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     return TruncatePlan(tables, (NOTHING_TO_RESTART,) if statement.restart else ())
 
 
-def _alter_table(statement: AlterTable, catalog: Catalog, moment: Moment) -> Changes | NothingToDo:
+def _alter_table(
+    statement: AlterTable, catalog: Catalog, moment: Moment, going: Going
+) -> Changes | NothingToDo:
     try:
         table = catalog.resolve(statement.table)
     except UnknownTable:
@@ -345,7 +396,7 @@ def _alter_table(statement: AlterTable, catalog: Catalog, moment: Moment) -> Cha
         made.add(action)
     if not made.tracks:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
-    _free_table(catalog, table)
+    _free_table(catalog, table, going.for_actions(statement))
     changes = Changes(table, made.kind, made.subject, made.tracks)
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))
@@ -363,8 +414,9 @@ def _another_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Cha
     other_id = catalog.next_table_id()
     tracks = key_tracks(table, columns, other_id, relation_names(catalog))
     subject = f"primary key ({', '.join(key.columns)})"
-    changes = Changes(table, "change primary key", subject, tracks)
-    changes.makes = (other_id,)
+    changes = Changes(table, KEY_CHANGE, subject, tracks)
+    # It goes on from this one's numbers, step by step.
+    changes.versions[other_id] = table.version + 1
     return changes
 
 
@@ -375,6 +427,9 @@ def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Nothing
     table = catalog.resolve(statement.table)
     taken = relation_names(catalog)
     name = statement.name
+    shown = _implied(statement, table)
+    if shown is not None:
+        taken.discard(shown.name)
     if not statement.named:
         name = free_name(name.removesuffix("_idx"), "_idx", taken)
     elif name in taken:
@@ -384,8 +439,21 @@ def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Nothing
         raise DuplicateObject(f"{name!r} exists already, or is being made", index=name)
     index = defined_index(statement, table, name)
     _free_table(catalog, table)
+    if shown is not None:
+        return Changes(table, "create index", f"index {name}", [show_index(shown, name)])
     kind = "create unique index" if statement.unique else "create index"
     return Changes(table, kind, f"index {name}", [add_index(index, unique=statement.unique)])
+
+
+def _implied(statement: CreateIndex, table: Descriptor) -> Index | None:
+    """The index of a foreign key that is just what the statement asks for."""
+    if statement.unique or statement.included or statement.predicate is not None:
+        return None
+    for index in table.indexes:
+        columns = tuple(table.by_id[e].name for e in index.columns if e in table.by_id)
+        if index.implied and index.state is State.PUBLIC and columns == statement.columns:
+            return index
+    return None
 
 
 def _is_public(catalog: Catalog, name: str) -> bool:
@@ -398,7 +466,7 @@ def _is_public(catalog: Catalog, name: str) -> bool:
 def _index_named(catalog: Catalog, name: str) -> tuple[Descriptor, Index] | None:
     for table in catalog.tables():
         index = table.index(name)
-        if index is not None and index.state is State.PUBLIC:
+        if index is not None and index.state is State.PUBLIC and not index.implied:
             return table, index
     return None
 
@@ -407,7 +475,7 @@ def _unknown_index(name: str, position: int) -> UnknownObject:
     return UnknownObject(f"index {name!r} does not exist", index=name, position=position)
 
 
-def _drop_index(statement: DropIndex, catalog: Catalog) -> Changes | NothingToDo:
+def _drop_index(statement: DropIndex, catalog: Catalog, going: Going) -> Changes | NothingToDo:
     found = _index_named(catalog, statement.name)
     if found is None:
         if statement.if_exists:
@@ -421,8 +489,10 @@ def _drop_index(statement: DropIndex, catalog: Catalog) -> Changes | NothingToDo
             index=index.name,
             position=statement.position,
         )
+    _free_table(catalog, table, going)
+    if not index.unique and any(key.index == index.element_id for key in table.foreign_keys):
+        return Changes(table, "drop index", f"index {index.name}", [hide_index(index)])
     refuse_referred_index(lambda: references_of(catalog, table.table_id), table, index)
-    _free_table(catalog, table)
     return Changes(table, "drop index", f"index {index.name}", [drop_index(index)])
 
 

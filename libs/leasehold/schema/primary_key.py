@@ -169,7 +169,7 @@ def _with_index(table: Descriptor, foreign: ForeignKey, taken: set[str]) -> Desc
         stem = "_".join((table.name, *(column.name for column in columns)))
         name = free_name(stem, "_idx", taken)
         taken.add(name)
-        made = made_index(table, name, columns, table.next_element_id)
+        made = replace(made_index(table, name, columns, table.next_element_id), implied=True)
         found, indexes = made.element_id, (*table.indexes, made)
     keys = (
         replace(k, index=found) if k.element_id == foreign.element_id else k

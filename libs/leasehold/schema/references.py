@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import (
     DependentObjects,
     FeatureNotSupported,
+    InvalidColumnReference,
     InvalidForeignKey,
     SyntaxInvalid,
     UnknownObject,
@@ -101,6 +102,20 @@ def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition)
             )
 
 
+def set_on_delete(columns: tuple[Column, ...], definition: ForeignKeyDefinition) -> tuple[int, ...]:
+    """Ids of the columns that ON DELETE SET … names. Raises InvalidColumnReference (42P10)."""
+    ids = dict(zip(definition.columns, (c.element_id for c in columns), strict=True))
+    for name in definition.delete_sets:
+        if name not in ids:
+            raise InvalidColumnReference(
+                f"column {name!r} is named in ON DELETE {definition.on_delete.upper()}, and is not"
+                " part of the foreign key",
+                column=name,
+                position=definition.position,
+            )
+    return tuple(ids[name] for name in definition.delete_sets)
+
+
 def _class_of(column: Column) -> str:
     name = column.type.name
     if name in ("smallint", "integer", "bigint"):
@@ -119,6 +134,14 @@ def index_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
 def _finds(index: Index, columns: tuple[int, ...]) -> bool:
     """Does it have every row, by exactly these columns?"""
     return index.state is State.PUBLIC and index.columns == columns and not index.computed
+
+
+def implied_index(table: Descriptor, key: ForeignKey, going: Container[int]) -> Index | None:
+    """The index that goes with a foreign key: made for it, and needed by no other one of the table
+    but those that go, too."""
+    needed = {k.index for k in table.foreign_keys if k is not key and k.element_id not in going}
+    found = (i for i in table.indexes if i.element_id == key.index and i.implied)
+    return next((index for index in found if index.element_id not in needed), None)
 
 
 References = Callable[[], tuple[tuple[Descriptor, ForeignKey], ...]]
@@ -146,11 +169,16 @@ def refuse_referred_column(references: References, column: Column) -> None:
             )
 
 
-def refuse_referred_table(references: References, table: Descriptor) -> None:
-    for child, key in references():
-        if child.table_id != table.table_id:
-            raise DependentObjects(
-                f"foreign key {key.name!r} of table {child.name!r} refers to table {table.name!r}:"
-                " drop it first",
-                table=table.name,
-            )
+def referring(
+    references: References, table: Descriptor
+) -> tuple[tuple[Descriptor, ForeignKey], ...]:
+    """Foreign keys of other tables."""
+    return tuple((t, k) for t, k in references() if t.table_id != table.table_id)
+
+
+def referred_table(child: Descriptor, key: ForeignKey, table: Descriptor) -> DependentObjects:
+    return DependentObjects(
+        f"foreign key {key.name!r} of table {child.name!r} refers to table {table.name!r}:"
+        " drop it first, or DROP TABLE … CASCADE",
+        table=table.name,
+    )

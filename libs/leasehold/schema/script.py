@@ -2,8 +2,9 @@
 done, and the request's rows are decided under what all of them leave.
 
 A table that is made here is nobody's yet: further statements on it take all their steps at once,
-and are part of its version 1. A table that was there keeps its version: its job begins with the
-commit, and rows are decided under the version before the job's first step.
+and are part of its first version. A table that was there keeps its version: its job begins with the
+commit, and rows are decided under the version before the job's first step. All that is taken away
+is one job (`taking_away.py`).
 """
 
 from __future__ import annotations
@@ -17,16 +18,34 @@ from leasehold.model.records import (
     CatalogWrite,
     DescriptorWrite,
     JobWrite,
+    MinVersion,
     Operation,
     TableTruncated,
 )
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.catalog_ahead import CatalogAhead
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import edited
 from leasehold.schema.elements import Moment
-from leasehold.schema.job import Job
-from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, TruncatePlan, plan
-from leasehold.schema.states import State
+from leasehold.schema.job import Job, Step
+from leasehold.schema.plan import (
+    NOTHING_GOES,
+    CreateTablePlan,
+    Going,
+    JobPlan,
+    NothingToDo,
+    TruncatePlan,
+    plan,
+)
+from leasehold.schema.taking_away import (
+    names_of,
+    of_what_stays,
+    side_by_side,
+    taken_away,
+    waiting,
+    with_new,
+    without,
+)
 from leasehold.sql.statements import Change, DropTable
 
 Answer = dict[str, Any]
@@ -37,26 +56,45 @@ class Script:
     """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
     version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there."""
 
-    catalog: Catalog
+    catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
     truncated: dict[int, None] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)  # by table id
-    dropped: set[int] = field(default_factory=set)
+    dropped: dict[int, Descriptor] = field(default_factory=dict)
+    _taking: list[Job] = field(default_factory=list)
+    _going: Going = NOTHING_GOES
 
     @classmethod
-    def on(cls, catalog: Catalog) -> Script:
-        return cls(catalog.copy())
+    def on(cls, catalog: Catalog, *, provisional: bool = False) -> Script:
+        return cls(CatalogAhead.of(catalog, provisional=provisional))
 
     def copy(self) -> Script:
         """To go on from here without this one."""
-        kept = dict(self.made), dict(self.truncated), dict(self.jobs), set(self.dropped)
-        return Script(self.catalog.copy(), *kept)
+        kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
+        return Script(self.catalog.copy(), *kept, list(self._taking), self._going)
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
-        made = (DescriptorWrite(t, 1, table.to_wire()) for t, table in self.made.items())
-        jobs = (JobWrite(job.job_id, job.to_wire()) for job in self.jobs.values())
-        return (*made, *map(TableTruncated, self.truncated), *jobs)
+        waits = not names_of(self.made.values()).isdisjoint(names_of(self.dropped.values()))
+        shown = map(waiting, self.made.values()) if waits else self.made.values()
+        made = (DescriptorWrite(t.table_id, t.version, t.to_wire()) for t in shown)
+        # D5: nobody has used a lower one.
+        numbered = (table for table in self.made.values() if table.version > 1)
+        fences = (MinVersion(table.table_id, table.version) for table in numbered)
+        jobs = list(self.jobs.values())
+        if self._taking:
+            taking = side_by_side(self._taking, self._going.job_id)
+            jobs.append(with_new(taking, self.made) if waits else taking)
+        begun = (JobWrite(job.job_id, job.to_wire()) for job in jobs)
+        return (*made, *fences, *map(TableTruncated, self.truncated), *begun)
+
+    @property
+    def takes_away(self) -> bool:
+        return bool(self._taking)
+
+    def as_it_will_be(self, table: Descriptor) -> Descriptor:
+        """One that was there, without what this takes away from it."""
+        return without(table, self._going.elements)
 
     @property
     def empty(self) -> frozenset[int]:
@@ -73,7 +111,14 @@ class Script:
     ) -> Answer:
         """Add what a statement asks for; → what is answered of it. Raises what `plan` raises."""
         try:
-            planned = plan(change, self.catalog, sql=sql, request_id=request_id, moment=moment)
+            planned = plan(
+                change,
+                self.catalog,
+                sql=sql,
+                request_id=request_id,
+                moment=moment,
+                going=self._going,
+            )
         except TableBusy as error:
             raise self._own_job(error) from error
         match planned:
@@ -87,6 +132,8 @@ class Script:
                     t.table_id for t in tables if t.table_id not in self.made
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
+            case JobPlan(job) if isinstance(change, DropTable):
+                answer = self._drop(job, rows_about)
             case JobPlan(job) if job.table_id in self.made and len(job.tables) > 1:
                 raise FeatureNotSupported(
                     f"table {job.table!r} is made by the same request: make it with that primary"
@@ -96,25 +143,65 @@ class Script:
             case JobPlan(job) if job.table_id in self.made:
                 self._make(_at_once(self.made[job.table_id], job))
                 answer = {"table": job.table_id}
+            case JobPlan(job) if taken_away(job):
+                answer = {"job": self._take_away(self._counted(job, rows_about))}
             case JobPlan(job):
-                rows = 0 if job.table_id in self.truncated else rows_about(job.table_id)
-                self.jobs[job.table_id] = job = replace(job, rows=rows)
-                self.catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
-                if isinstance(change, DropTable):
-                    self.dropped.add(job.table_id)
+                self.jobs[job.table_id] = job = self._counted(job, rows_about)
+                self.catalog.jobs[job.job_id] = job
                 answer = {"job": job.job_id}
         if planned.notices:
             answer["notice"] = "; ".join(planned.notices)
         return answer
 
+    def _counted(self, job: Job, rows_about: Callable[[int], int]) -> Job:
+        rows = 0 if job.table_id in self.truncated else rows_about(job.table_id)
+        return replace(job, rows=rows)
+
     def _make(self, table: Descriptor) -> None:
+        """Name and version mean one table for ever: a name that goes is taken with its numbers."""
+        before = next((t for t in self.dropped.values() if t.name == table.name), None)
+        version, replaces = (1, 0) if before is None else (before.version, before.table_id)
+        table = replace(table, version=version, replaces=replaces)
         self.made[table.table_id] = table
         self.catalog.make(table)
 
+    def _drop(self, job: Job, rows_about: Callable[[int], int]) -> Answer:
+        """With the foreign keys of others that the statement says go, too."""
+        table_id = job.table_id
+        gone = taken_away(job)
+        for child_id in {child_id for child_id, _ in gone if child_id in self.made} - {table_id}:
+            self._make(without(self.made[child_id], gone))
+        if table_id in self.made:
+            del self.made[table_id]
+            self.catalog.unmake(table_id)
+            return {"table": table_id}
+        self.dropped[table_id] = self.catalog.newest(table_id)
+        self.catalog.drop(table_id)
+        edits = (tuple(e for e in s.edits if e.table_id not in self.made) for s in job.steps)
+        versions = {t: v for t, v in job.versions.items() if t not in self.made}
+        of_others = replace(job, steps=tuple(map(Step, edits)), versions=versions)
+        return {"job": self._take_away(self._counted(of_others, rows_about))}
+
+    def _take_away(self, job: Job) -> int:
+        """→ the number of the one job that takes all away."""
+        gone = taken_away(job)
+        if gone & self._going.elements:
+            raise self._twice(job)
+        self._taking.append(job)
+        job_id = self._going.job_id or job.job_id
+        self._going = Going(job_id, self._going.elements | gone)
+        # Of tables that go nothing can be asked any more, and their names are free here.
+        self.catalog.jobs[job_id] = of_what_stays(side_by_side(self._taking, job_id))
+        return job_id
+
     def _own_job(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
-        job = next((j for j in self.jobs.values() if j.job_id == busy.detail.get("job")), None)
-        if job is None:
-            return busy
+        own = {job.job_id: job for job in self.jobs.values()}
+        if self._taking:
+            own[self._going.job_id] = self.catalog.jobs[self._going.job_id]
+        job = next((own[j] for j in own if j == busy.detail.get("job")), None)
+        return busy if job is None else self._twice(job)
+
+    def _twice(self, job: Job) -> FeatureNotSupported:
         return FeatureNotSupported(
             f"an earlier statement of this request changes table {job.table!r} already, or needs it"
             " as it is: a request has one change per table that is there (several actions may"
@@ -124,27 +211,20 @@ class Script:
 
     def refuse_dropped(self, operations: tuple[Operation, ...]) -> None:
         """Raises UnknownTable for a row of a table that the same request drops."""
-        for operation in operations if self.dropped else ():
-            table = self.catalog.resolve(operation.table)
-            if table.table_id in self.dropped:
-                raise UnknownTable(
-                    f"table {operation.table!r} is dropped by this very request",
-                    table=operation.table,
-                )
+        dropped = {name for table in self.dropped.values() for name in table.names}
+        made = {table.name for table in self.made.values()}
+        for name, version in {(o.table, o.schema_version) for o in operations if dropped}:
+            if name in dropped and (version is not None or name not in made):
+                raise UnknownTable(f"table {name!r} is dropped by this very request", table=name)
 
 
 def _at_once(table: Descriptor, job: Job) -> Descriptor:
     """All steps of a job on a table that nobody can have used and that has no rows."""
     for step in job.steps:
         table = edited(table, step.edits)
-    if table.state is not State.PUBLIC:
-        raise FeatureNotSupported(
-            f"table {table.name!r} is made and dropped by the same request: leave both out",
-            table=table.name,
-        )
     # No row is older than its locks, so they have nothing to take over, nor than its columns.
     columns = tuple(replace(column, missing=None, moment=None) for column in table.columns)
-    return replace(table, version=1, modified_us=0, lock_moves=(), columns=columns)
+    return replace(table, modified_us=0, lock_moves=(), columns=columns)
 
 
 def answer_of(answers: tuple[Answer, ...]) -> Mapping[str, Any]:
@@ -161,4 +241,5 @@ def answers_in(answer: Any) -> tuple[Mapping[str, Any], ...]:
 
 def jobs_in(answer: Any) -> tuple[int, ...]:
     """The jobs that a request's DDL has begun."""
-    return tuple(each["job"] for each in answers_in(answer) if "job" in each)
+    found = (each["job"] for each in answers_in(answer) if "job" in each)
+    return tuple(dict.fromkeys(found))

@@ -216,6 +216,16 @@ def drop_index(index: Index) -> Track:
     return Track(index, fall=(loosened, gone, GONE), final=1)
 
 
+def show_index(index: Index, name: str) -> Track:
+    """A foreign key has it already: it is filled, and gets the name by which it is asked for."""
+    return Track(index, fall=(Stage({"implied": False, "name": name}),))
+
+
+def hide_index(index: Index) -> Track:
+    """A foreign key goes on needing it."""
+    return Track(index, fall=(Stage({"implied": True}),))
+
+
 def add_check(check: Constraint, *, not_valid: bool) -> Track:
     """absent → write-only → validated → public; NOT VALID stays write-only."""
     if not_valid:

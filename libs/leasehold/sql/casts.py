@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final, Literal, TypeAlias
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
 from leasehold.schema import json_value
@@ -21,11 +22,12 @@ from leasehold.schema.numeric import EXACT, decimal_of, fitted, stored_form
 from leasehold.schema.numeric import text_of as numeric_text
 from leasehold.schema.types import INTEGER_BITS, Type, element_of, to_storage
 from leasehold.sql import system_casts
-from leasehold.sql.function import DOUBLE, Function, is_integer, is_text, unchanged
+from leasehold.sql.function import DOUBLE, Function, is_integer, is_text, unchanged, zoned
 from leasehold.sql.moment_text import day_in_range
 from leasehold.sql.resolution import is_implicit
 from leasehold.sql.system_types import REGISTERED, SYSTEM_TYPES
-from leasehold.sql.text_form import from_text, to_text
+from leasehold.sql.text_form import from_text, shows_zone, to_text
+from leasehold.sql.time_zone import InZone, at_zone, local_of
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
@@ -46,6 +48,8 @@ def made_cast(source: Type | None, target: Type, context: Context) -> Function |
             change = system_casts.changed(taken[0], target)
             assert change is not None
             return Function("cast", taken, target, change, volatility="stable")
+        if shows_zone(target):
+            return zoned("cast", taken, target, _read_in_zone(target))
         return Function("cast", taken, target, _of_constant(target, context))
     if element is not None:
         return _array_cast(source, target, element, context)
@@ -57,6 +61,8 @@ def made_cast(source: Type | None, target: Type, context: Context) -> Function |
     fit = _fitted(source, target, context)
     if system_casts.is_stable(source, target):
         return Function("cast", (source,), target, _told(change, fit), volatility="stable")
+    if _asks_zone(source, target):
+        return zoned("cast", (source,), target, _told(change, fit))
     return Function("cast", (source,), target, _after(change, fit))
 
 
@@ -66,11 +72,20 @@ def _array_cast(source: Type, target: Type, element: Type, context: Context) -> 
     if given is None:
         if context != "explicit" or not is_text(source):
             return None
+        if shows_zone(target):
+            return zoned("cast", (source,), target, _read_in_zone(target))
         return Function("cast", (source,), target, lambda text: from_text(target, text))
     cast = made_cast(given, element, context)
-    if cast is None or cast.volatility != "immutable":
+    if cast is None or not (cast.zoned or cast.volatility == "immutable"):
         return None
     one = cast.compute
+    if cast.zoned:
+
+        def each(zone: ZoneInfo, stored: str) -> str:
+            at = InZone(zone)
+            return array_form([None if v is None else one(at, v) for v in elements_of(stored)])
+
+        return zoned("cast", (source,), target, each)
     if one is unchanged:
         return Function("cast", (source,), target, unchanged)
 
@@ -87,10 +102,19 @@ def _after(change: Convert, fit: Convert | None) -> Convert:
 
 
 def _told(change: Convert, fit: Convert | None) -> Convert:
-    """As `_after`, of a change that asks the catalog."""
+    """As `_after`, of a change that asks the catalog, or takes the session's time zone."""
     if fit is None:
         return change
-    return lambda moment, value: fit(change(moment, value))
+    return lambda asked, value: fit(change(asked, value))
+
+
+def _asks_zone(source: Type, target: Type) -> bool:
+    """Is `_changed` of them a function of the session's time zone, too?"""
+    return source.name != target.name and (shows_zone(source) or shows_zone(target))
+
+
+def _read_in_zone(target: Type) -> Convert:
+    return lambda zone, text: from_text(target, text, zone)
 
 
 def _of_constant(target: Type, context: Context) -> Convert:
@@ -129,6 +153,8 @@ def _changed(source: Type, target: Type) -> Convert | None:
         if is_text(source):
             return _without_blanks if target.name == "char" else unchanged
         return _to_text(source, target)
+    if is_text(source) and shows_zone(target):
+        return _read_in_zone(target)
     if is_text(source):
         plain = Type(target.name)
         return lambda value: from_text(plain, value)
@@ -146,6 +172,8 @@ def _without_blanks(value: str) -> str:
 def _to_text(source: Type, target: Type) -> Convert:
     if source.name in ("uuid", "jsonb") and target.name != "char":
         return unchanged
+    if shows_zone(source):
+        return lambda zone, value: to_text(source, value, zone)
     if target.name == "char":
         return lambda value: to_text(source, value).rstrip(" ")
     return lambda value: to_text(source, value)
@@ -155,12 +183,11 @@ _OTHERS: Final[dict[tuple[str, str], Convert]] = {
     ("boolean", "integer"): unchanged,
     ("integer", "boolean"): lambda value: int(value != 0),
     ("date", "timestamp"): lambda value: value * DAY_US,
-    ("date", "timestamptz"): lambda value: value * DAY_US,
+    ("date", "timestamptz"): lambda zone, value: at_zone(value * DAY_US, zone),
     ("timestamp", "date"): lambda value: day_in_range(value // DAY_US),
-    ("timestamptz", "date"): lambda value: day_in_range(value // DAY_US),
-    # Every session's zone is UTC here.
-    ("timestamptz", "timestamp"): unchanged,
-    ("timestamp", "timestamptz"): unchanged,
+    ("timestamptz", "date"): lambda zone, value: day_in_range(local_of(value, zone) // DAY_US),
+    ("timestamptz", "timestamp"): lambda zone, value: local_of(value, zone),
+    ("timestamp", "timestamptz"): lambda zone, value: at_zone(value, zone),
 }
 
 

@@ -148,14 +148,14 @@ def _constraint_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
 def _referential_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     keys = {entry.rests_on: entry.name for entry in catalog.constraints if entry.kind in "pu"}
     for entry in catalog.constraints:
-        if entry.kind == "f":
-            on_update, on_delete = entry.actions
+        key = entry.foreign
+        if key is not None:
             yield {
                 **_in_schema("constraint", catalog, entry.name),
                 **_in_schema("unique_constraint", catalog, keys.get(entry.rests_on, "")),
-                "match_option": "NONE",
-                "update_rule": on_update.upper(),
-                "delete_rule": on_delete.upper(),
+                "match_option": "FULL" if key.full else "NONE",
+                "update_rule": key.on_update.upper(),
+                "delete_rule": key.on_delete.upper(),
             }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.pgwire.wire_types import NUMBERS, modifier_of, oid_of, size_of
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Index, OnChange
+from leasehold.schema.elements import ForeignKey, Index, OnChange
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX
 from leasehold.schema.states import READABLE
 from leasehold.schema.types import VECTORS, Type
@@ -67,7 +67,7 @@ _ACTIONS: Final = {
 
 
 class ConstraintEntry(NamedTuple):
-    """`kind`: p, u, c or f. `rests_on`: the oid of an index, or 0. `actions`: on update, delete."""
+    """`kind`: p, u, c or f. `rests_on`: the oid of an index, or 0."""
 
     table: Descriptor
     name: str
@@ -79,7 +79,7 @@ class ConstraintEntry(NamedTuple):
     parent: Descriptor | None = None
     parent_columns: tuple[int, ...] = ()
     expression: str | None = None
-    actions: tuple[OnChange, OnChange] = (OnChange.NO_ACTION, OnChange.NO_ACTION)
+    foreign: ForeignKey | None = None
 
 
 class SystemCatalog:
@@ -168,7 +168,7 @@ class SystemCatalog:
             if not table.hidden_key:
                 found.append(IndexEntry(table, None, name, oid))
             for index in table.indexes:
-                if index.state in READABLE:
+                if index.state in READABLE and not index.implied:
                     oid = oids.element_oid(table.table_id, index.element_id)
                     found.append(IndexEntry(table, index, index.name, oid))
         return found
@@ -218,7 +218,7 @@ class SystemCatalog:
                     *(table, key_.name, oid, "f", key_.columns, definition, under),
                     parent=parent,
                     parent_columns=key_.parent_columns,
-                    actions=(key_.on_update, key_.on_delete),
+                    foreign=key_,
                 )
 
     def indexes_of(self, table: Descriptor) -> list[IndexEntry]:
@@ -384,10 +384,14 @@ class SystemCatalog:
                 "conkey": numbers_of(entry.table, entry.columns),
                 "conbin": entry.expression,
             }
-            if parent is not None:
-                update, delete = entry.actions
-                row |= {"confrelid": oids.table_oid(parent.table_id), "confmatchtype": "s"}
-                row |= {"confupdtype": _ACTIONS[update], "confdeltype": _ACTIONS[delete]}
+            key = entry.foreign
+            if parent is not None and key is not None:
+                row |= {"confrelid": oids.table_oid(parent.table_id)}
+                row |= {"confmatchtype": "f" if key.full else "s"}
+                row |= {"confupdtype": _ACTIONS[key.on_update]}
+                row |= {"confdeltype": _ACTIONS[key.on_delete]}
+                if key.delete_sets:
+                    row["confdelsetcols"] = numbers_of(entry.table, key.delete_sets)
                 row["confkey"] = numbers_of(parent, entry.parent_columns)
             yield row
 

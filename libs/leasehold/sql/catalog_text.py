@@ -194,11 +194,14 @@ def primary_key_text(table: Descriptor) -> str:
 def foreign_key_text(table: Descriptor, key: ForeignKey, parent: Descriptor) -> str:
     columns = ", ".join(_names(table, key.columns))
     referred = ", ".join(_names(parent, key.parent_columns))
-    said = "".join(
+    said = " MATCH FULL" if key.full else ""
+    said += "".join(
         f" {event} {action.upper()}"
         for event, action in (("ON UPDATE", key.on_update), ("ON DELETE", key.on_delete))
         if action is not OnChange.NO_ACTION
     )
+    if key.delete_sets:
+        said += f" ({', '.join(_names(table, key.delete_sets))})"
     return f"FOREIGN KEY ({columns}) REFERENCES {quoted(parent.name)}({referred}){said}"
 
 

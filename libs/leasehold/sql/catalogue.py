@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction
 from leasehold.schema.types import KNOWN, SYNONYMS, Type, element_of
@@ -37,8 +38,9 @@ from leasehold.sql import (
 )
 from leasehold.sql.aggregates import Aggregate, aggregate_of
 from leasehold.sql.casts import Context, made_cast
-from leasehold.sql.function import TEXT, Function, is_text
+from leasehold.sql.function import TEXT, Function, is_text, zoned
 from leasehold.sql.resolution import category, resolved, shown
+from leasehold.sql.time_zone import InZone
 
 Kinds = tuple[Type | None, ...]
 
@@ -182,8 +184,19 @@ def _beside_text(kinds: Kinds) -> list[Function]:
         change = cast_for(kind, TEXT, "explicit")
         assert change is not None, kind
         arguments = (kind, TEXT) if at_left else (TEXT, kind)
+        if change.zoned:
+            compute = _joined_in_zone(change.compute, at_left=at_left)
+            made.append(zoned("||", arguments, TEXT, compute))
+            continue
         made.append(Function("||", arguments, TEXT, _joined(change.compute, at_left=at_left)))
     return made
+
+
+def _joined_in_zone(to_text: Callable[..., Any], *, at_left: bool) -> Callable[..., Any]:
+    def compute(zone: ZoneInfo, left: Any, right: Any) -> Any:
+        return _joined(partial(to_text, InZone(zone)), at_left=at_left)(left, right)
+
+    return compute
 
 
 def _joined(to_text: Callable[[Any], str], *, at_left: bool) -> Callable[[Any, Any], str]:

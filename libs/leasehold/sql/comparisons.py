@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.schema.moments import DAY_US
 from leasehold.schema.types import Type, sort_key_of
@@ -26,7 +27,9 @@ from leasehold.sql.function import (
     TIMESTAMPTZ,
     UUID,
     Function,
+    zoned,
 )
+from leasehold.sql.time_zone import at_zone
 
 SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -68,12 +71,28 @@ def _of(left: Type, right: Type, signs: tuple[str, ...] = tuple(SIGNS)) -> list[
     return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in signs]
 
 
-_MOMENTS: Final = (DATE, TIMESTAMP, TIMESTAMPTZ)
+def _in_zone(left: Type, right: Type) -> list[Function]:
+    """One of them is a timestamptz: the other one is, too, by the session's clocks."""
+
+    def of(kind: Type, value: int, zone: ZoneInfo) -> int:
+        if kind == TIMESTAMPTZ:
+            return value
+        return at_zone(_midnight(value) if kind == DATE else value, zone)
+
+    def compared(sign: str) -> Callable[[ZoneInfo, int, int], int]:
+        compare = SIGNS[sign]
+        return lambda zone, a, b: int(compare(of(left, a, zone), of(right, b, zone)))
+
+    return [zoned(sign, (left, right), BOOLEAN, compared(sign)) for sign in SIGNS]
+
+
+_LOCAL: Final = (DATE, TIMESTAMP)
 
 OPERATORS: Final = (
     *(f for left in INTEGERS for right in INTEGERS for f in _of(left, right)),
     *(f for kind in _ORDERED for f in _of(kind, kind)),
-    *(f for left in _MOMENTS for right in _MOMENTS if left != right for f in _of(left, right)),
+    *(f for left in _LOCAL for right in _LOCAL if left != right for f in _of(left, right)),
+    *(f for kind in _LOCAL for f in (*_in_zone(kind, TIMESTAMPTZ), *_in_zone(TIMESTAMPTZ, kind))),
     # The order of jsonb values is a matter of its own, and not here yet.
     *_of(JSONB, JSONB, ("=", "<>")),
 )

@@ -6,7 +6,7 @@ not known here is refused (0A000); nothing is ever evaluated as code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
@@ -15,12 +15,13 @@ from leasehold.model.errors import (
     CannotCast,
     FeatureNotSupported,
     SyntaxInvalid,
+    UndefinedParameter,
     UnknownFunction,
     WrongType,
 )
 from leasehold.schema.descriptor import Column
 from leasehold.schema.elements import Moment
-from leasehold.schema.types import sort_key_of
+from leasehold.schema.types import Type, sort_key_of
 from leasehold.sql.catalogue import (
     FUNCTION_NAMES,
     cast_for,
@@ -43,7 +44,15 @@ from leasehold.sql.functions_bytes import random_uuid
 from leasehold.sql.not_built import FUNCTIONS as NOT_BUILT
 from leasehold.sql.parse import name_of, only, position_of, type_of
 from leasehold.sql.text_form import from_text
-from leasehold.sql.typed import Typed, brought, called, common, converted
+from leasehold.sql.typed import (
+    Typed,
+    brought,
+    called,
+    common,
+    converted,
+    of_constant,
+    without_session,
+)
 from leasehold.sql.words import VOLATILE
 
 _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
@@ -86,7 +95,7 @@ _PLAIN: Final = frozenset(
     {
         *(exp.Column, exp.Literal, exp.Paren, exp.Anonymous, exp.Cast, exp.Null, exp.Boolean),
         *(exp.Case, exp.Extract, exp.Substring, exp.StrPosition, exp.Trim, exp.Overlay),
-        *(exp.Interval, exp.CurrentTimestamp, exp.CurrentDate, exp.Localtimestamp),
+        *(exp.Interval, exp.CurrentTimestamp, exp.CurrentDate, exp.Localtimestamp, exp.Parameter),
     }
 )
 _INTEGER_MOST: Final = {INTEGER: (1 << 31) - 1, BIGINT: (1 << 63) - 1}
@@ -145,11 +154,17 @@ SEED: Final = -2
 for expressions that change from call to call."""
 
 
+def argument(number: int) -> int:
+    """In the place of an element id: where $`number` is."""
+    return SEED - number
+
+
 class Compiler:
     """`resolve`: the column of a name, or its refusal; `table`: what may stand before the dot;
     `decides`: the row that the closure gets has NOW and SEED, so what they make may be used;
     `kept`: a text of a descriptor, in which a number with a point is a double unless ::numeric
-    stands behind it, as it was before there was numeric."""
+    stands behind it, as it was before there was numeric; `types`: of $1, $2 …, which the row has,
+    too (`argument`)."""
 
     def __init__(
         self,
@@ -158,11 +173,13 @@ class Compiler:
         *,
         decides: bool = False,
         kept: bool = False,
+        types: Sequence[Type] = (),
     ) -> None:
         self._resolve = resolve
         self._table = table
         self._decides = decides
         self._kept = kept
+        self._types = types
         self._random = 0  # how many random values so far
 
     def part(self, node: exp.Expression) -> Typed:
@@ -194,6 +211,20 @@ class Compiler:
         column = self._resolve(name_of(node.this))
         element_id = column.element_id
         return Typed(column.type, lambda row: row.get(element_id))
+
+    def _argument(self, node: exp.Expression) -> Typed:
+        only(node, "this")
+        said = str(node.this.name)
+        if not self._types or not said.isdecimal():
+            raise FeatureNotSupported(
+                f"{node.sql('postgres')!r:.80} is not supported in an expression",
+                position=position_of(node),
+            )
+        if said not in map(str, range(1, len(self._types) + 1)):
+            raise UndefinedParameter(f"there is no parameter ${said:.20}")
+        number = int(said)
+        place = argument(number)
+        return Typed(self._types[number - 1], lambda row: row.get(place))
 
     def _literal(self, node: exp.Expression) -> Typed:
         if node.args["is_string"]:
@@ -366,7 +397,7 @@ class Compiler:
         left, right = self.part(node.this), self.part(node.expression)
         equal = operator_for("=", left.kind, right.kind)
         a, b = brought(left, equal.arguments[0]), brought(right, equal.arguments[1])
-        compute, same = equal.compute, type(node) is exp.NullSafeEQ
+        compute, same = without_session(equal).compute, type(node) is exp.NullSafeEQ
 
         def test(row: Any) -> int:
             one, other = a(row), b(row)
@@ -413,7 +444,7 @@ class Compiler:
             )
         parts = [self.part(argument) for argument in arguments]
         function = function_for(name, [part.kind for part in parts])
-        if function.volatility == "immutable":
+        if function.zoned or function.volatility == "immutable":
             return called(function, parts)
         if not self._decides or parts or name not in DECIDED:
             raise _changing_value(name, node)
@@ -503,9 +534,7 @@ class Compiler:
         else:
             made = self.part(inner)
         if made.kind is None:
-            cast = cast_for(None, target, "explicit")
-            assert cast is not None
-            value = None if made.text is None else cast.compute(made.text)
+            value = None if made.text is None else of_constant(target, made.text, "explicit")
             return Typed(target, constant(value), fixed=True)
         cast = cast_for(made.kind, target, "explicit")
         if cast is None:
@@ -521,6 +550,7 @@ class Compiler:
     _makers: Final[dict[type[exp.Expression], Callable[[Compiler, exp.Expression], Typed]]] = {
         exp.Column: _column,
         exp.Literal: _literal,
+        exp.Parameter: _argument,
         exp.Null: _null,
         exp.Boolean: _boolean,
         exp.Paren: _paren,

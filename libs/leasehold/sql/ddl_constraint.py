@@ -30,12 +30,11 @@ _NULLS: Final = {
     "using index": "a constraint USING INDEX is not supported yet: it builds its own",
 }
 _MATCH: Final = {
-    "match full": "MATCH FULL over several columns is not supported: a reference with a NULL in it"
-    " refers to nothing; a CHECK can say that all of them are NULL or none",
-    "match partial": "MATCH PARTIAL is not supported",
+    "match partial": "MATCH PARTIAL is not supported, as in PostgreSQL: a reference with a NULL in"
+    " it refers to nothing (MATCH SIMPLE) or has NULLs alone (MATCH FULL)",
 }
 _SOME_COLUMNS: Final = {
-    "(": "SET NULL and SET DEFAULT of some of the columns are not supported: all are set",
+    "(": "a column list with SET NULL or SET DEFAULT is for ON DELETE alone, as in PostgreSQL",
 }
 _DEFERRED: Final = (
     "only a foreign key can be said to be DEFERRABLE INITIALLY DEFERRED: it and UNIQUE are looked"
@@ -115,18 +114,23 @@ def references(
     *,
     may_be_not_valid: bool = False,
 ) -> ForeignKeyDefinition:
-    """REFERENCES table [(columns)] [MATCH …] [ON DELETE …] [ON UPDATE …] [NOT VALID]"""
+    """REFERENCES table [(columns)] [MATCH …] [ON DELETE … [(columns)]] [ON UPDATE …] [NOT VALID]"""
     reader.expect("references")
     parent = reader.qualified_name("the table's name")
     to = distinct_columns(reader, "REFERENCES") if reader.at("(") else ()
-    # Of one column both mean the same: it is NULL, or there.
-    if not (len(columns) == 1 and reader.take("match full")):
-        reader.refuse(_MATCH)
+    reader.refuse(_MATCH)
+    full = reader.take("match full")
+    if not full:
         reader.take("match simple")
     said: dict[str, OnChange] = {}
+    sets: tuple[str, ...] = ()
     while (event := next((e for e in _EVENTS if reader.at(e)), "")) and event not in said:
         reader.expect(event)
         said[event] = _on_change(reader)
+        if said[event] in (OnChange.SET_NULL, OnChange.SET_DEFAULT) and reader.at("("):
+            if event != _EVENTS[0]:
+                reader.refuse(_SOME_COLUMNS)
+            sets = distinct_columns(reader, f"ON DELETE {said[event].upper()}")
     not_valid = may_be_not_valid and reader.take("not valid")
     # It says what is so here; NOT VALID may stand on either side of it.
     if reader.take("deferrable initially deferred") and not not_valid:
@@ -134,7 +138,7 @@ def references(
     refuse_attributes(reader)
     on_delete, on_update = (said.get(event, OnChange.NO_ACTION) for event in _EVENTS)
     return ForeignKeyDefinition(
-        columns, parent, to, name, not_valid, position, on_delete, on_update
+        *(columns, parent, to, name, not_valid, position, on_delete, on_update), full, sets
     )
 
 
@@ -142,8 +146,6 @@ def _on_change(reader: Reader) -> OnChange:
     found = next((action for action in OnChange if reader.take(action.value)), None)
     if found is None:
         raise reader.unexpected("NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT is expected")
-    if found in (OnChange.SET_NULL, OnChange.SET_DEFAULT):
-        reader.refuse(_SOME_COLUMNS)
     return found
 
 

@@ -164,14 +164,20 @@ def _refuse_in_key(column: ColumnDefinition, position: int) -> None:
 
 
 def drop_table(reader: Reader) -> tuple[DropTable, ...]:
-    """DROP TABLE [IF EXISTS] t, … [RESTRICT]: a statement for each of the tables."""
+    """DROP TABLE [IF EXISTS] t, … [RESTRICT | CASCADE]: a statement for each of the tables."""
     reader.expect("drop table")
     exists = reader.take("if exists")
     dropped = [_dropped(reader, exists)]
     while reader.take(","):
         dropped.append(_dropped(reader, exists))
-    refuse_dropping_more(reader)
-    return tuple(dropped)
+    cascade = reader.take("cascade")
+    if not cascade:
+        reader.take("restrict")
+    names = [each.name for each in dropped]
+    return tuple(
+        replace(each, cascade=cascade, beside=tuple(n for n in names if n != each.name))
+        for each in dropped
+    )
 
 
 def _dropped(reader: Reader, exists: bool) -> DropTable:

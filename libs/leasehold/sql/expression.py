@@ -6,20 +6,20 @@ with one of them renamed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from leasehold.model.errors import Refused, UnknownTable, WrongType
+from leasehold.model.errors import InvalidObject, Refused, UnknownTable, WrongType
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, parse_type, to_storage
 from leasehold.sql.closures import Compute
-from leasehold.sql.compiler import Compiler, check_functions
-from leasehold.sql.function import BOOLEAN, TEXT
+from leasehold.sql.compiler import Compiler, argument, check_functions
+from leasehold.sql.function import BOOLEAN, TEXT, Function
 from leasehold.sql.parse import (
     name_of,
     only,
@@ -28,7 +28,7 @@ from leasehold.sql.parse import (
     tokens_of,
     tree_of,
 )
-from leasehold.sql.typed import assigned, brought
+from leasehold.sql.typed import asking_zone, assigned, brought
 from leasehold.sql.words import RESERVED, is_word
 
 EXPRESSION_BYTES_MAX: Final = 4_096
@@ -43,30 +43,54 @@ _PLACES: Final = (
     " and case when ? then ? end"
 )
 
-_kept: dict[tuple[int, int, int, str], tuple[Descriptor, Compute]] = {}
+_kept: dict[tuple[int, int, int, str, tuple[str, ...]], tuple[Descriptor, Compute]] = {}
 
 
 def compile_expression(
-    text: str, descriptor: Descriptor, target: Column | None = None, *, kept: bool = True
+    text: str,
+    descriptor: Descriptor,
+    target: Column | None = None,
+    *,
+    kept: bool = True,
+    types: tuple[str, ...] = (),
 ) -> Callable[[Image], Any]:
     """A function from a row's image to the storage value of `text` under `descriptor`; `kept` is
-    False for the text of a request, in which 1.5 is a numeric (`with_exact_numbers`).
+    False for the text of a request, in which 1.5 is a numeric (`with_exact_numbers`). `types`: of
+    $1, $2 …, whose values the image has to have, too (`arguments`).
 
     With `target` the value is what is stored in that column: range, length and rounding are those
     of PostgreSQL's assignment, and a value of another type is refused here already.
 
-    Raises SyntaxInvalid, UnknownColumn, WrongType, FeatureNotSupported and OutOfRange (limits)
-    when compiling; the function raises DivisionByZero, OutOfRange, InvalidText and TooLong.
+    Raises SyntaxInvalid, UnknownColumn, UndefinedParameter, WrongType, FeatureNotSupported and
+    OutOfRange (limits) when compiling; the function raises DivisionByZero, OutOfRange, InvalidText
+    and TooLong.
     """
 
     def compiled() -> Compute:
-        made = Compiler(descriptor.column, descriptor.name, kept=kept).part(_tree(text))
+        known = [argument_type(name) for name in types]
+        compiler = Compiler(descriptor.column, descriptor.name, kept=kept, types=known)
+        made = compiler.part(_tree(text))
         if target is None:
             return made.compute if made.kind else brought(made, TEXT)
         return assigned(made, target.type)
 
     use = target.element_id if target else 0
-    return _remembered(text, descriptor, use if kept else ~use - 1, compiled)
+    return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types)
+
+
+def arguments(types: Sequence[str], values: Sequence[Any]) -> Image:
+    """The values of $1, $2 …, outside ones, as a row's image has them beside its columns. Raises
+    what the types raise."""
+    return {
+        argument(number): to_storage(argument_type(name))(value)
+        for number, (name, value) in enumerate(zip(types, values, strict=True), 1)
+    }
+
+
+@lru_cache(maxsize=256)
+def argument_type(name: str) -> Type:
+    """Raises FeatureNotSupported, InvalidArgument."""
+    return parse_type(name)
 
 
 def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], int | None]:
@@ -84,6 +108,40 @@ def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], in
     return _remembered(text, descriptor, _CONDITION, compiled)
 
 
+def asks_session_zone(
+    text: str, descriptor: Descriptor, target: Column | None, types: tuple[str, ...] = ()
+) -> list[Function]:
+    """What of an expression (as of `compile_expression`) would be another value in a session of
+    another time zone than UTC."""
+    known = [argument_type(name) for name in types]
+    with asking_zone() as asked:
+        made = Compiler(descriptor.column, descriptor.name, types=known).part(_tree(text))
+        if target is not None:
+            assigned(made, target.type)
+    return asked
+
+
+def refuse_session_zone(text: str, descriptor: Descriptor, target: Column | None = None) -> None:
+    """Raises InvalidObject (42P17) for an expression of a generated column or of an index that
+    depends on the session's time zone. Those that were kept before there was one are in UTC."""
+    asked = asks_session_zone(text, descriptor, target)
+    if asked:
+        raise InvalidObject(
+            "the expression of a generated column or of an index must depend on the row alone, and"
+            f" {_in_words(asked[0])} depends on the session's time zone: say AT TIME ZONE 'UTC'"
+            " (or another one)"
+        )
+
+
+def _in_words(function: Function) -> str:
+    kinds = [str(kind) for kind in function.arguments]
+    if function.name == "cast":
+        return f"a cast of {kinds[0]} to {function.result}"
+    if function.name.isidentifier():
+        return str(function)
+    return f" {function.name} ".join(kinds)
+
+
 def type_of_expression(text: str, descriptor: Descriptor) -> Type:
     """What `compile_expression` without a target gives. Raises what that raises."""
     compile_expression(text, descriptor)  # a refusal is placed there
@@ -91,9 +149,13 @@ def type_of_expression(text: str, descriptor: Descriptor) -> Type:
 
 
 def _remembered(
-    text: str, descriptor: Descriptor, use: int, compiled: Callable[[], Compute]
+    text: str,
+    descriptor: Descriptor,
+    use: int,
+    compiled: Callable[[], Compute],
+    types: tuple[str, ...] = (),
 ) -> Compute:
-    name = (descriptor.table_id, descriptor.version, use, text)
+    name = (descriptor.table_id, descriptor.version, use, text, types)
     found = _kept.get(name)
     if found is not None and found[0] is descriptor:
         return found[1]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias
 
 from leasehold.schema.types import Type
+from leasehold.sql.time_zone import UTC, InZone, by_zone
 
 Volatility: TypeAlias = Literal["immutable", "stable", "volatile"]
 
@@ -36,6 +38,8 @@ class Function:
     `strict`: it is called without a NULL only, and NULL comes of one; else it gets None for it.
     A function that is not immutable gets a `Moment` (schema/elements.py) before its arguments: of
     the statement, and for a volatile one with another seed in each call.
+    `zoned`: it is stable since it asks that moment for the session's time zone, and nothing else
+    (`in_utc` makes an immutable one of it, for texts that are kept).
     `variadic`: the last of `arguments` may come any number of times, at least once.
     """
 
@@ -46,9 +50,26 @@ class Function:
     strict: bool = True
     volatility: Volatility = "immutable"
     variadic: bool = False
+    zoned: bool = False
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+def zoned(
+    name: str, arguments: tuple[Type, ...], result: Type, compute: Callable[..., Any]
+) -> Function:
+    """`compute` takes the session's time zone before the values."""
+    return Function(name, arguments, result, by_zone(compute), volatility="stable", zoned=True)
+
+
+@lru_cache(maxsize=4_096)
+def in_utc(function: Function) -> Function:
+    """As it is where there is no session."""
+    if not function.zoned:
+        return function
+    compute = partial(function.compute, InZone(UTC))
+    return replace(function, compute=compute, volatility="immutable", zoned=False)
 
 
 def unchanged(value: Any) -> Any:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import InvalidArgument, NullNotAllowed
 from leasehold.schema import json_value
@@ -15,11 +18,13 @@ from leasehold.schema.types import Type
 from leasehold.sql.function import INTEGER, JSONB, TEXT, Function, is_text
 from leasehold.sql.functions_text import bounded
 from leasehold.sql.json_of import json_of
-from leasehold.sql.text_form import shown_text
+from leasehold.sql.text_form import shown_text, shows_zone
+from leasehold.sql.time_zone import UTC, by_zone
 from leasehold.sql.words import RESERVED
 
 Kinds = Sequence[Type | None]
 Family = Callable[[Kinds], Function | None]
+InZones = Callable[[Kinds, ZoneInfo], Function | None]
 
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 _QUOTED_TOO: Final = RESERVED | {
@@ -36,21 +41,44 @@ def _known(kinds: Kinds) -> tuple[Type, ...]:
     return tuple(TEXT if kind is None else kind for kind in kinds)
 
 
-def _texts(kinds: Kinds) -> list[Callable[[Any], str]]:
+def in_zones(make: InZones) -> Family:
+    """A family whose functions show values: of a timestamptz in the session's time zone."""
+
+    def family(kinds: Kinds) -> Function | None:
+        made = make(kinds, UTC)
+        if made is None or not any(map(shows_zone, made.arguments)):
+            return made
+
+        @lru_cache(maxsize=16)
+        def of(zone: ZoneInfo) -> Callable[..., Any]:
+            found = make(kinds, zone)
+            assert found is not None
+            return found.compute
+
+        def compute(zone: ZoneInfo, *values: Any) -> Any:
+            return of(zone)(*values)
+
+        return replace(made, compute=by_zone(compute), volatility="stable", zoned=True)
+
+    return family
+
+
+def _texts(kinds: Kinds, zone: ZoneInfo) -> list[Callable[[Any], str]]:
     """How a value of each argument is shown; never called with None."""
-    return [_shown(kind) for kind in _known(kinds)]
+    return [_shown(kind, zone) for kind in _known(kinds)]
 
 
-def _shown(kind: Type) -> Callable[[Any], str]:
+def _shown(kind: Type, zone: ZoneInfo) -> Callable[[Any], str]:
     if is_text(kind) and kind.length is None:
         return str
-    return lambda value: shown_text(kind, value)
+    return lambda value: shown_text(kind, value, zone)
 
 
-def _concat(kinds: Kinds) -> Function | None:
+@in_zones
+def _concat(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     if not kinds:
         return None
-    texts = _texts(kinds)
+    texts = _texts(kinds, zone)
 
     def compute(*values: Any) -> str:
         pairs = zip(texts, values, strict=True)
@@ -59,10 +87,11 @@ def _concat(kinds: Kinds) -> Function | None:
     return Function("concat", _known(kinds), TEXT, compute, strict=False)
 
 
-def _concat_ws(kinds: Kinds) -> Function | None:
+@in_zones
+def _concat_ws(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     if len(kinds) < 2 or not (kinds[0] is None or is_text(kinds[0])):
         return None
-    texts = _texts(kinds[1:])
+    texts = _texts(kinds[1:], zone)
 
     def compute(by: str | None, *values: Any) -> str | None:
         if by is None:
@@ -87,10 +116,11 @@ def quote_literal(text: str) -> str:
     return "E" + quoted.replace("\\", "\\\\") if "\\" in quoted else quoted
 
 
-def _format(kinds: Kinds) -> Function | None:
+@in_zones
+def _format(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     if not kinds or not (kinds[0] is None or is_text(kinds[0])):
         return None
-    texts = _texts(kinds[1:])
+    texts = _texts(kinds[1:], zone)
 
     def compute(pattern: str | None, *values: Any) -> str | None:
         if pattern is None:
@@ -143,15 +173,17 @@ def _specified(kind: str, value: str | None) -> str:
 # ------------------------------------------------------------------ JSON
 
 
-def _to_jsonb(kinds: Kinds) -> Function | None:
+@in_zones
+def _to_jsonb(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     if len(kinds) != 1 or kinds[0] is None:
         return None
-    make = json_of(kinds[0])
+    make = json_of(kinds[0], zone)
     return Function("to_jsonb", (kinds[0],), JSONB, lambda value: json_value.text_of(make(value)))
 
 
-def _build_array(kinds: Kinds) -> Function | None:
-    makes = [json_of(kind) for kind in _known(kinds)]
+@in_zones
+def _build_array(kinds: Kinds, zone: ZoneInfo) -> Function | None:
+    makes = [json_of(kind, zone) for kind in _known(kinds)]
 
     def compute(*values: Any) -> str:
         pairs = zip(makes, values, strict=True)
@@ -160,10 +192,10 @@ def _build_array(kinds: Kinds) -> Function | None:
     return Function("jsonb_build_array", _known(kinds), JSONB, compute, strict=False)
 
 
-def _build_object(kinds: Kinds) -> Function | None:
+def _object_of(kinds: Kinds, zone: ZoneInfo) -> Function:
     known = _known(kinds)
-    texts = [_shown(kind) for kind in known[::2]]
-    makes = [json_of(kind) for kind in known[1::2]]
+    texts = [_shown(kind, zone) for kind in known[::2]]
+    makes = [json_of(kind, zone) for kind in known[1::2]]
 
     def compute(*values: Any) -> str:
         if len(values) % 2:
@@ -181,13 +213,18 @@ def _build_object(kinds: Kinds) -> Function | None:
     return Function("jsonb_build_object", known, JSONB, compute, strict=False)
 
 
-def _build_json(kinds: Kinds) -> Function | None:
+@in_zones
+def _build_object(kinds: Kinds, zone: ZoneInfo) -> Function | None:
+    return _object_of(kinds, zone)
+
+
+@in_zones
+def _build_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     """json keeps its members as they are given, and is written with blanks around the colon."""
-    object_of = _build_object(kinds)
-    assert object_of is not None
+    object_of = _object_of(kinds, zone)
     known = object_of.arguments
-    texts = [_shown(kind) for kind in known[::2]]
-    makes = [json_of(kind) for kind in known[1::2]]
+    texts = [_shown(kind, zone) for kind in known[::2]]
+    makes = [json_of(kind, zone) for kind in known[1::2]]
 
     def compute(*values: Any) -> str:
         object_of.compute(*values)  # for what it refuses

@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import NullNotAllowed, WrongType
 from leasehold.schema.array_value import elements_of, stored_form
 from leasehold.schema.types import Type, array_of, element_of, first_subscript, sort_key_of
 from leasehold.sql.comparisons import SIGNS, comparison
 from leasehold.sql.function import BOOLEAN, BYTEA, INTEGER, TEXT, Function, is_text
+from leasehold.sql.functions_any import in_zones
 from leasehold.sql.functions_text import bounded
 from leasehold.sql.resolution import common_type
 from leasehold.sql.text_form import shown_text
@@ -260,7 +262,8 @@ def _positions(kinds: Kinds) -> Function | None:
 # ------------------------------------------------------------------ texts
 
 
-def _to_string(kinds: Kinds) -> Function | None:
+@in_zones
+def _to_string(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     texts = [TEXT] * (len(kinds) - 1)
     element = _of(kinds[0]) if len(kinds) in (2, 3) and _taken(kinds[1:], *texts) else None
     if element is None or kinds[0] is None:
@@ -269,7 +272,7 @@ def _to_string(kinds: Kinds) -> Function | None:
     def compute(stored: str | None, by: str | None, null: str | None = None) -> str | None:
         if stored is None or by is None:
             return None
-        shown = [null if v is None else shown_text(element, v) for v in elements_of(stored)]
+        shown = [null if v is None else shown_text(element, v, zone) for v in elements_of(stored)]
         return bounded(by.join([text for text in shown if text is not None]))
 
     return Function("array_to_string", (kinds[0], *texts), TEXT, compute, strict=False)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
 from leasehold.schema.elements import Moment
@@ -23,17 +24,23 @@ from leasehold.sql.function import (
     TIMESTAMPTZ,
     Function,
     Volatility,
+    zoned,
 )
 from leasehold.sql.moment_template import date_by_template, moment_by_template, moment_text
-from leasehold.sql.moment_text import at_zone, in_range, local_of, zone_of
+from leasehold.sql.moment_text import offset_of_text
+from leasehold.sql.time_zone import at_zone, in_range, local_of, zone_at, zone_said
 
 
 def _now(moment: Moment) -> int:
     return moment.now_us
 
 
+def _local_now(moment: Moment) -> int:
+    return local_of(moment.now_us, zone_at(moment))
+
+
 def _today(moment: Moment) -> int:
-    return moment.now_us // DAY_US
+    return _local_now(moment) // DAY_US
 
 
 def _make_date(year: int, month: int, day: int) -> int:
@@ -53,10 +60,16 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
     return in_range(_make_date(year, month, day) * DAY_US + rest)
 
 
-def _make_timestamptz(
-    year: int, month: int, day: int, hour: int, minute: int, second: float, zone: str = "UTC"
-) -> int:
-    return at_zone(_make_timestamp(year, month, day, hour, minute, second), zone_of(zone))
+def _make_in_session(zone: ZoneInfo, *parts: Any) -> int:
+    return at_zone(_make_timestamp(*parts), zone)
+
+
+def _make_timestamptz(*parts: Any) -> int:
+    """The last one is a zone; its digits count east, as in a time."""
+    zone = parts[-1]
+    offset = offset_of_text(zone)
+    local = _make_timestamp(*parts[:-1])
+    return at_zone(local, zone_said(zone)) if offset is None else in_range(local - offset)
 
 
 def _make_interval(
@@ -85,11 +98,15 @@ def _of_seconds(seconds: float) -> int:
 
 
 def _from_zone(zone: str, local: int) -> int:
-    return at_zone(local, zone_of(zone))
+    return at_zone(local, zone_said(zone))
 
 
 def _to_zone(zone: str, moment: int) -> int:
-    return local_of(moment, zone_of(zone))
+    return in_range(local_of(moment, zone_said(zone)))
+
+
+def _template_in_zone(zone: ZoneInfo, text: str, template: str) -> int:
+    return at_zone(moment_by_template(text, template), zone)
 
 
 def _by_offset(sign: int) -> Callable[[str, int], int]:
@@ -128,22 +145,22 @@ FUNCTIONS: Final = (
             "statement_timestamp",
         )
     ),
-    Function("localtimestamp", (), TIMESTAMP, _now, volatility=_STABLE),
+    Function("localtimestamp", (), TIMESTAMP, _local_now, volatility=_STABLE),
     Function("current_date", (), DATE, _today, volatility=_STABLE),
     Function("clock_timestamp", (), TIMESTAMPTZ, _now, volatility="volatile"),
     Function("make_date", (INTEGER, INTEGER, INTEGER), DATE, _make_date),
     Function("make_timestamp", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMP, _make_timestamp),
-    Function("make_timestamptz", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMPTZ, _make_timestamptz),
+    zoned("make_timestamptz", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMPTZ, _make_in_session),
     Function("make_timestamptz", (INTEGER,) * 5 + (DOUBLE, TEXT), TIMESTAMPTZ, _make_timestamptz),
     *(
         Function("make_interval", _MAKES_INTERVAL[:count], INTERVAL, _make_interval)
         for count in range(8)
     ),
     Function("to_timestamp", (DOUBLE,), TIMESTAMPTZ, _of_seconds),
-    Function("to_timestamp", (TEXT, TEXT), TIMESTAMPTZ, moment_by_template),
+    zoned("to_timestamp", (TEXT, TEXT), TIMESTAMPTZ, _template_in_zone),
     Function("to_date", (TEXT, TEXT), DATE, date_by_template),
-    Function("to_char", (TIMESTAMP, TEXT), TEXT, lambda v, t: moment_text(v, t, zoned=False)),
-    Function("to_char", (TIMESTAMPTZ, TEXT), TEXT, lambda v, t: moment_text(v, t, zoned=True)),
+    Function("to_char", (TIMESTAMP, TEXT), TEXT, moment_text),
+    zoned("to_char", (TIMESTAMPTZ, TEXT), TEXT, lambda zone, v, t: moment_text(v, t, zone)),
     Function("timezone", (TEXT, TIMESTAMP), TIMESTAMPTZ, _from_zone),
     Function("timezone", (TEXT, TIMESTAMPTZ), TIMESTAMP, _to_zone),
     Function("timezone", (INTERVAL, TIMESTAMP), TIMESTAMPTZ, _by_offset(-1)),

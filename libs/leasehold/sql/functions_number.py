@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Decimal
+from hashlib import blake2b
 from typing import Final
 
 from leasehold.model.errors import (
@@ -254,7 +255,7 @@ _EXACT_PAIRS: Final[dict[str, Callable[..., Decimal]]] = {
 
 
 def _random(moment: Moment) -> float:
-    bits = int.from_bytes(moment.seed[:8].ljust(8, b"\0"), "big") >> 11
+    bits = int.from_bytes(blake2b(moment.seed, digest_size=8).digest(), "big") >> 11
     return bits / (1 << 53)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.schema.array_value import stored_form
@@ -15,6 +16,7 @@ from leasehold.schema.types import Type, array_of
 from leasehold.sql.catalog_shape import PG_CATALOG
 from leasehold.sql.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.sql.system_relations import NodeSide, System
+from leasehold.sql.time_zone import UTC
 
 VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 SCHEMA: Final = "public"
@@ -23,7 +25,7 @@ SCHEMA: Final = "public"
 class Caller(NamedTuple):
     """`process`: the number by which a connection is cancelled. `settings`: by name in lower
     case. `change`: sets one, for this transaction alone if it says so; gives its value then.
-    `node`: the one that it is on."""
+    `node`: the one that it is on. `zone`: the setting TimeZone."""
 
     user: str
     database: str
@@ -31,6 +33,7 @@ class Caller(NamedTuple):
     settings: Mapping[str, str]
     change: Callable[[str, str | None, bool], str]
     node: NodeSide | None = None
+    zone: ZoneInfo = UTC
 
 
 def _nobodys(name: str, value: str | None, local: bool) -> str:
@@ -46,6 +49,10 @@ class CallersMoment(Moment):
 
     caller: Caller
     system: System | None
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return self.caller.zone
 
     @classmethod
     def of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from leasehold.schema.array_value import elements_of
 from leasehold.schema.json_value import value_of
@@ -12,9 +13,10 @@ from leasehold.schema.moments import utc_of
 from leasehold.schema.numeric import decimal_of
 from leasehold.schema.types import INTEGER_BITS, Type, element_of
 from leasehold.sql.text_form import double_text, shown_text
+from leasehold.sql.time_zone import UTC, local_of, offset_at, offset_text
 
 
-def json_of(kind: Type) -> Callable[[Any], Any]:
+def json_of(kind: Type, zone: ZoneInfo = UTC) -> Callable[[Any], Any]:
     """Never called with None. Numbers stay numbers, but for those that JSON has none for."""
     if kind.name in INTEGER_BITS:
         return Decimal
@@ -26,11 +28,13 @@ def json_of(kind: Type) -> Callable[[Any], Any]:
         return _exact
     if kind.name == "double precision":
         return _double
-    if kind.name in ("timestamp", "timestamptz"):
-        return _moment(kind)
+    if kind.name == "timestamp":
+        return _local
+    if kind.name == "timestamptz":
+        return lambda value: _zoned(value, zone)
     element = element_of(kind)
     if element is not None:
-        make = json_of(element)
+        make = json_of(element, zone)
         return lambda stored: [None if v is None else make(v) for v in elements_of(stored)]
     return lambda value: shown_text(kind, value)
 
@@ -45,11 +49,11 @@ def _double(value: float) -> Any:
     return text if text.endswith("y") else Decimal(text)
 
 
-def _moment(kind: Type) -> Callable[[int], str]:
-    zone = "+00:00" if kind.name == "timestamptz" else ""
+def _local(value: int) -> str:
+    shown = utc_of(value).replace(tzinfo=None).isoformat()
+    return shown.rstrip("0") if "." in shown else shown
 
-    def text(value: int) -> str:
-        shown = utc_of(value).replace(tzinfo=None).isoformat()
-        return (shown.rstrip("0") if "." in shown else shown) + zone
 
-    return text
+def _zoned(value: int, zone: ZoneInfo) -> str:
+    offset = offset_text(offset_at(value, zone))
+    return _local(local_of(value, zone)) + (offset if ":" in offset else f"{offset}:00")

@@ -8,12 +8,24 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import DivisionByZero, MomentOutOfRange
+from leasehold.schema.elements import Moment
 from leasehold.schema.interval import Span, span_of, stored_form
 from leasehold.schema.moments import DAY_US, date_of, day_of
-from leasehold.sql.function import DATE, DOUBLE, INTEGER, INTERVAL, TIMESTAMP, TIMESTAMPTZ, Function
-from leasehold.sql.moment_text import day_in_range, in_range
+from leasehold.sql.function import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Function,
+    zoned,
+)
+from leasehold.sql.moment_text import day_in_range
+from leasehold.sql.time_zone import UTC, at_zone, in_range, local_of, zone_at
 
 _SECONDS_OF_DAY: Final = 86_400
 _YEAR_MOST: Final = 9_999
@@ -63,8 +75,16 @@ def plus(moment: int, span: Span) -> int:
     return in_range((day + span.days) * DAY_US + rest + span.microseconds)
 
 
-def _minus(moment: int, span: Span) -> int:
-    return plus(moment, Span(*(-part for part in span)))
+def plus_in_zone(zone: ZoneInfo, moment: int, span: Span) -> int:
+    """Months and days are added to what the clocks show, time to the moment."""
+    for part in (Span(span.months, 0, 0), Span(0, span.days, 0)):
+        if any(part):
+            moment = at_zone(plus(local_of(moment, zone), part), zone)
+    return in_range(moment + span.microseconds)
+
+
+def _opposite(span: Span) -> Span:
+    return Span(*(-part for part in span))
 
 
 def difference(left: int, right: int) -> str:
@@ -74,9 +94,9 @@ def difference(left: int, right: int) -> str:
     return stored_form(Span(0, days, between - days * DAY_US))
 
 
-def age(left: int, right: int) -> str:
-    """Years, months and days of the calendar between two moments."""
-    one, other = fields_of(left), fields_of(right)
+def age(left: int, right: int, zone: ZoneInfo = UTC) -> str:
+    """Years, months and days of the calendar between two moments, by a zone's clocks."""
+    one, other = fields_of(local_of(left, zone)), fields_of(local_of(right, zone))
     sign = -1 if left < right else 1
     year, month, day, hour, minute, second, micro = (
         sign * (a - b) for a, b in zip(one, other, strict=True)
@@ -181,23 +201,29 @@ def _span_added(moment: int, span: str) -> int:
 
 
 def _span_taken(moment: int, span: str) -> int:
-    return _minus(moment, span_of(span))
+    return plus(moment, _opposite(span_of(span)))
+
+
+def _zoned_added(zone: ZoneInfo, moment: int, span: str) -> int:
+    return plus_in_zone(zone, moment, span_of(span))
+
+
+def _zoned_taken(zone: ZoneInfo, moment: int, span: str) -> int:
+    return plus_in_zone(zone, moment, _opposite(span_of(span)))
+
+
+def _age_of_today(moment: Moment, value: int) -> str:
+    return age(moment.now_us // DAY_US * DAY_US, value)
+
+
+def _age_in_zone(moment: Moment, value: int) -> str:
+    zone = zone_at(moment)
+    today = local_of(moment.now_us, zone) // DAY_US * DAY_US
+    return age(at_zone(today, zone), value, zone)
 
 
 def _turned(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda left, right: compute(right, left)
-
-
-def _with_moments() -> list[Function]:
-    made = []
-    for kind in (TIMESTAMP, TIMESTAMPTZ):
-        made += [
-            Function("+", (kind, INTERVAL), kind, _span_added),
-            Function("+", (INTERVAL, kind), kind, _turned(_span_added)),
-            Function("-", (kind, INTERVAL), kind, _span_taken),
-            Function("-", (kind, kind), INTERVAL, difference),
-        ]
-    return made
 
 
 OPERATORS: Final = (
@@ -208,7 +234,13 @@ OPERATORS: Final = (
     Function("+", (DATE, INTERVAL), TIMESTAMP, lambda d, s: _span_added(d * DAY_US, s)),
     Function("+", (INTERVAL, DATE), TIMESTAMP, lambda s, d: _span_added(d * DAY_US, s)),
     Function("-", (DATE, INTERVAL), TIMESTAMP, lambda d, s: _span_taken(d * DAY_US, s)),
-    *_with_moments(),
+    Function("+", (TIMESTAMP, INTERVAL), TIMESTAMP, _span_added),
+    Function("+", (INTERVAL, TIMESTAMP), TIMESTAMP, _turned(_span_added)),
+    Function("-", (TIMESTAMP, INTERVAL), TIMESTAMP, _span_taken),
+    zoned("+", (TIMESTAMPTZ, INTERVAL), TIMESTAMPTZ, _zoned_added),
+    zoned("+", (INTERVAL, TIMESTAMPTZ), TIMESTAMPTZ, lambda zone, s, m: _zoned_added(zone, m, s)),
+    zoned("-", (TIMESTAMPTZ, INTERVAL), TIMESTAMPTZ, _zoned_taken),
+    *(Function("-", (kind, kind), INTERVAL, difference) for kind in (TIMESTAMP, TIMESTAMPTZ)),
     Function("+", (INTERVAL, INTERVAL), INTERVAL, _added),
     Function("-", (INTERVAL, INTERVAL), INTERVAL, _taken),
     Function("-", (INTERVAL,), INTERVAL, negated),
@@ -217,17 +249,10 @@ OPERATORS: Final = (
     Function("/", (INTERVAL, DOUBLE), INTERVAL, span_divided),
 )
 FUNCTIONS: Final = (
-    *(Function("age", (kind, kind), INTERVAL, age) for kind in (TIMESTAMP, TIMESTAMPTZ)),
-    *(
-        Function(
-            "age",
-            (kind,),
-            INTERVAL,
-            lambda moment, value: age(moment.now_us // DAY_US * DAY_US, value),
-            volatility="stable",
-        )
-        for kind in (TIMESTAMP, TIMESTAMPTZ)
-    ),
+    Function("age", (TIMESTAMP, TIMESTAMP), INTERVAL, age),
+    zoned("age", (TIMESTAMPTZ,) * 2, INTERVAL, lambda zone, a, b: age(a, b, zone)),
+    Function("age", (TIMESTAMP,), INTERVAL, _age_of_today, volatility="stable"),
+    Function("age", (TIMESTAMPTZ,), INTERVAL, _age_in_zone, volatility="stable"),
     Function("justify_hours", (INTERVAL,), INTERVAL, justify_hours),
     Function("justify_days", (INTERVAL,), INTERVAL, justify_days),
     Function("justify_interval", (INTERVAL,), INTERVAL, justify_interval),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument
 from leasehold.schema.interval import HOUR_US, MINUTE_US, Span, span_of, stored_form
@@ -21,10 +22,13 @@ from leasehold.sql.function import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Function,
+    zoned,
 )
 from leasehold.sql.moment_arithmetic import fields_of
-from leasehold.sql.moment_text import at_zone, local_of, zone_of
+from leasehold.sql.time_zone import at_zone, local_of, offset_at, zone_said
 
+_PLAIN: Final = "timestamp without time zone"
+_ZONED: Final = "timestamp with time zone"
 JULIAN_OF_EPOCH: Final = 2_440_588
 _UNITS: Final = {
     "microseconds": "microseconds us usec usecs useconds microsecond",
@@ -132,14 +136,20 @@ def _of_clock(unit: str, rest: int) -> Decimal | None:
     return None
 
 
-def field_of_moment(unit: str, moment: int, *, zoned: bool) -> Decimal:
-    kind = "timestamp with time zone" if zoned else "timestamp without time zone"
+def field_of_moment(unit: str, moment: int, zone: ZoneInfo | None = None) -> Decimal:
+    """As the clocks of `zone` show it; None: of a timestamp, which has none."""
     if unit.startswith("timezone"):
-        if not zoned:
-            raise _unsupported(unit, kind)
-        return Decimal(0)
+        if zone is None:
+            raise _unsupported(unit, _PLAIN)
+        ahead = offset_at(moment, zone)
+        if unit == "timezone":
+            return Decimal(ahead)
+        hours = _quotient(ahead, 3_600)
+        by_minutes = _quotient(ahead - hours * 3_600, 60)
+        return Decimal(hours if unit == "timezone_hour" else by_minutes)
     if unit == "epoch":
         return _scaled(moment, 6)
+    moment = moment if zone is None else local_of(moment, zone)
     day, rest = divmod(moment, DAY_US)
     found = _of_clock(unit, rest)
     if found is not None:
@@ -201,9 +211,12 @@ def field_of_span(unit: str, span: Span) -> Decimal:
     return _scaled(quarter_days * (DAY_US // 4) + span.microseconds, 6)
 
 
-def _extract_moment(*, zoned: bool) -> Callable[[str, int], Decimal]:
-    kind = "timestamp with time zone" if zoned else "timestamp without time zone"
-    return lambda name, moment: field_of_moment(unit_of(name, kind), moment, zoned=zoned)
+def _extract_local(name: str, moment: int) -> Decimal:
+    return field_of_moment(unit_of(name, _PLAIN), moment)
+
+
+def _extract_zoned(zone: ZoneInfo, name: str, moment: int) -> Decimal:
+    return field_of_moment(unit_of(name, _ZONED), moment, zone)
 
 
 def _extract_date(name: str, day: int) -> Decimal:
@@ -212,7 +225,7 @@ def _extract_date(name: str, day: int) -> Decimal:
 
 def _part_of_date(name: str, day: int) -> Decimal:
     """date_part takes a date for the timestamp at its midnight."""
-    return _extract_moment(zoned=False)(name, day * DAY_US)
+    return _extract_local(name, day * DAY_US)
 
 
 def _extract_span(name: str, stored: str) -> Decimal:
@@ -264,25 +277,25 @@ def _check_truncated(unit: str, name: str, kind: str) -> None:
         raise InvalidArgument(f'unit "{name:.40}" not recognized for type {kind}')
 
 
-def _truncated(kind: str) -> Callable[[str, int], int]:
-    def truncate(name: str, moment: int) -> int:
-        unit = unit_of(name, kind)
-        _check_truncated(unit, name, kind)
-        if unit in _STEPS:
-            return moment - moment % _STEPS[unit]
-        fields_of(moment)  # the calendar's range
-        return _truncated_day(unit, moment // DAY_US) * DAY_US
-
-    return truncate
+def _truncated(name: str, moment: int, kind: str = _PLAIN) -> int:
+    unit = unit_of(name, kind)
+    _check_truncated(unit, name, kind)
+    if unit in _STEPS:
+        return moment - moment % _STEPS[unit]
+    fields_of(moment)  # the calendar's range
+    return _truncated_day(unit, moment // DAY_US) * DAY_US
 
 
-def _truncated_in_zone(name: str, moment: int, zone: str) -> int:
-    where = zone_of(zone)
-    local = local_of(moment, where)
-    step = _STEPS.get(unit_of(name, "timestamp with time zone"))
+def _truncated_in_zone(zone: ZoneInfo, name: str, moment: int) -> int:
+    local = local_of(moment, zone)
+    step = _STEPS.get(unit_of(name, _ZONED))
     if step is not None:  # no clock is put forward or back inside it
         return moment - local % step
-    return at_zone(_truncated("timestamp with time zone")(name, local), where)
+    return at_zone(_truncated(name, local, _ZONED), zone)
+
+
+def _truncated_in_named(name: str, moment: int, zone: str) -> int:
+    return _truncated_in_zone(zone_said(zone), name, moment)
 
 
 def _truncated_span(name: str, stored: str) -> str:
@@ -308,27 +321,23 @@ def _truncated_span(name: str, stored: str) -> str:
 
 
 def _numeric(compute: Callable[..., Decimal]) -> Callable[..., str]:
-    return lambda name, value: stored_numeric(compute(name, value))
+    return lambda *values: stored_numeric(compute(*values))
 
 
 def _double(compute: Callable[..., Decimal]) -> Callable[..., float]:
-    return lambda name, value: float(compute(name, value))
+    return lambda *values: float(compute(*values))
 
 
-_SOURCES: Final = (
-    (TIMESTAMP, _extract_moment(zoned=False)),
-    (TIMESTAMPTZ, _extract_moment(zoned=True)),
-    (INTERVAL, _extract_span),
-)
+_SOURCES: Final = ((TIMESTAMP, _extract_local), (INTERVAL, _extract_span))
 FUNCTIONS: Final = (
     *(Function("extract", (TEXT, kind), NUMERIC, _numeric(f)) for kind, f in _SOURCES),
     Function("extract", (TEXT, DATE), NUMERIC, _numeric(_extract_date)),
+    zoned("extract", (TEXT, TIMESTAMPTZ), NUMERIC, _numeric(_extract_zoned)),
     *(Function("date_part", (TEXT, kind), DOUBLE, _double(f)) for kind, f in _SOURCES),
     Function("date_part", (TEXT, DATE), DOUBLE, _double(_part_of_date)),
-    Function("date_trunc", (TEXT, TIMESTAMP), TIMESTAMP, _truncated("timestamp without time zone")),
-    Function(
-        "date_trunc", (TEXT, TIMESTAMPTZ), TIMESTAMPTZ, _truncated("timestamp with time zone")
-    ),
-    Function("date_trunc", (TEXT, TIMESTAMPTZ, TEXT), TIMESTAMPTZ, _truncated_in_zone),
+    zoned("date_part", (TEXT, TIMESTAMPTZ), DOUBLE, _double(_extract_zoned)),
+    Function("date_trunc", (TEXT, TIMESTAMP), TIMESTAMP, _truncated),
+    zoned("date_trunc", (TEXT, TIMESTAMPTZ), TIMESTAMPTZ, _truncated_in_zone),
+    Function("date_trunc", (TEXT, TIMESTAMPTZ, TEXT), TIMESTAMPTZ, _truncated_in_named),
     Function("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncated_span),
 )

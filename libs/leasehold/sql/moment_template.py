@@ -2,8 +2,8 @@
 
 Written: YYYY YYY YY Y, IYYY, MM, MONTH Month month, MON Mon mon, DD, DDD, D, ID, DAY Day day,
 DY Dy dy, HH HH12 HH24, MI, SS, MS, US, SSSS, AM PM am pm A.M. P.M. a.m. p.m., Q, WW, IW, W, CC, J,
-TZ tz OF, each with FM before or TH th behind it, and text in quotes. Read: YYYY, MM, MON, MONTH,
-DD, DDD, HH, HH12, HH24, MI, SS, MS, US, AM PM, J. Any other letter is refused (0A000).
+TZ tz TZH TZM OF, each with FM before or TH th behind it, and text in quotes. Read: YYYY, MM, MON,
+MONTH, DD, DDD, HH, HH12, HH24, MI, SS, MS, US, AM PM, J. Any other letter is refused (0A000).
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import re
 from datetime import date
 from functools import lru_cache
 from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
 from leasehold.schema.moments import DAY_LEAST, DAY_MOST, DAY_US, date_of, day_of
 from leasehold.sql.moment_arithmetic import days_in_month, fields_of
+from leasehold.sql.time_zone import abbreviation_at, local_of, offset_at
 
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -24,8 +26,10 @@ _MONTHS: Final = (
 _DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _NAMES: Final = (
     *("MONTH", "Month", "month", "MON", "Mon", "mon", "DAY", "Day", "day", "DY", "Dy", "dy"),
-    *("AM", "PM", "am", "pm", "A.M.", "P.M.", "a.m.", "p.m.", "TZ", "tz", "OF"),
+    *("AM", "PM", "am", "pm", "A.M.", "P.M.", "a.m.", "p.m."),
+    *("TZ", "tz", "TZH", "TZM", "OF"),
 )
+_ZONES: Final = frozenset({"TZ", "tz", "TZH", "TZM", "OF"})
 _NUMBERS: Final = (
     *("YYYY", "YYY", "YY", "Y", "IYYY", "MM", "DDD", "DD", "D", "ID", "HH24", "HH12", "HH", "MI"),
     *("SSSSS", "SSSS", "SS", "MS", "US", "Q", "WW", "IW", "W", "CC", "J"),
@@ -69,16 +73,38 @@ def _pieces(template: str) -> tuple[_Piece, ...]:
     return tuple(made)
 
 
-def moment_text(moment: int, template: str, *, zoned: bool) -> str:
-    return "".join(
-        piece.text if not piece.word else _written(piece, moment, zoned=zoned)
-        for piece in _pieces(template)
-    )
+def moment_text(moment: int, template: str, zone: ZoneInfo | None = None) -> str:
+    """As the clocks of `zone` show it; None: of a timestamp, which has none."""
+    local = moment if zone is None else local_of(moment, zone)
+    return "".join(_written(piece, local, moment, zone) for piece in _pieces(template))
 
 
-def _written(piece: _Piece, moment: int, *, zoned: bool) -> str:
+def _written(piece: _Piece, local: int, moment: int, zone: ZoneInfo | None) -> str:
+    if not piece.word:
+        return piece.text
+    if piece.word in _ZONES:
+        return _zone_name(piece.word, moment, zone)
     if piece.word in _NAMES:
-        return _name(piece, moment, zoned=zoned)
+        return _name(piece, local)
+    return _digits(piece, local)
+
+
+def _zone_name(word: str, moment: int, zone: ZoneInfo | None) -> str:
+    if word in ("TZ", "tz"):
+        name = "" if zone is None else abbreviation_at(moment, zone)
+        return name.upper() if word == "TZ" else name.lower()
+    ahead = 0 if zone is None else offset_at(moment, zone)
+    minutes = abs(ahead) // 60
+    sign, hours, rest = "-" if ahead < 0 else "+", minutes // 60, minutes % 60
+    match word:
+        case "TZH":
+            return f"{sign}{hours:02}"
+        case "TZM":
+            return f"{rest:02}"
+    return f"{sign}{hours:02}" + (f":{rest:02}" if rest else "")
+
+
+def _digits(piece: _Piece, moment: int) -> str:
     number, width = _number(piece.word, moment)
     text = str(number) if piece.bare else str(number).rjust(width, "0")
     if piece.ordinal:
@@ -130,13 +156,9 @@ def _number(word: str, moment: int) -> tuple[int, int]:
     return numbers[word]
 
 
-def _name(piece: _Piece, moment: int, *, zoned: bool) -> str:
+def _name(piece: _Piece, moment: int) -> str:
     at, word = fields_of(moment), piece.word
     upper = word.upper()
-    if upper in ("TZ", "OF"):
-        if upper == "OF":
-            return "+00"
-        return ("UTC" if word == "TZ" else "utc") if zoned else ""
     if upper in ("AM", "PM", "A.M.", "P.M."):
         half = "AM" if at.hour < 12 else "PM"
         shown = half if "." not in word else f"{half[0]}.{half[1]}."

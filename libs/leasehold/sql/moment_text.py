@@ -7,18 +7,13 @@ and a zone (Z, +02, +05:30, a zone's name); epoch. Of PostgreSQL's other spellin
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from datetime import date
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import (
-    FeatureNotSupported,
-    InvalidArgument,
-    InvalidMoment,
-    MomentOutOfRange,
-)
-from leasehold.schema.moments import DAY_LEAST, DAY_MOST, DAY_US, day_of, microseconds_of, utc_of
+from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
+from leasehold.schema.moments import DAY_LEAST, DAY_MOST, DAY_US, day_of
+from leasehold.sql.time_zone import UTC, at_zone, in_range, zone_said
 
 _MONTHS: Final = (
     "jan",
@@ -71,9 +66,9 @@ def date_of_text(text: str) -> int:
     return day
 
 
-def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo | None = None) -> int:
+def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo = UTC) -> int:
     """Microseconds since 1970-01-01, UTC; a zone counts for a timestamptz alone, and one without
-    is meant in that of the `session` (None: UTC). Raises as `date_of_text` does."""
+    is meant in that of the `session`. Raises as `date_of_text` does."""
     kind = "timestamp with time zone" if zoned else "timestamp"
     if text.strip(_BLANKS).lower() == "epoch":
         return 0
@@ -86,55 +81,10 @@ def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo | None = None
     return in_range(made)
 
 
-def in_range(microseconds: int) -> int:
-    """Raises MomentOutOfRange outside the years 1 to 9999."""
-    if not DAY_LEAST <= microseconds // DAY_US <= DAY_MOST:
-        raise MomentOutOfRange("timestamp out of range: the years are 1 to 9999")
-    return microseconds
-
-
 def day_in_range(day: int) -> int:
     if not DAY_LEAST <= day <= DAY_MOST:
         raise MomentOutOfRange("date out of range: the years are 1 to 9999")
     return day
-
-
-def at_zone(local: int, zone: ZoneInfo) -> int:
-    """The moment at which the clocks of a zone show `local`; of two, the one by standard time, and
-    where there is none, as if they had not been put forward yet."""
-    wall = utc_of(in_range(local))
-    first = wall.replace(tzinfo=zone, fold=0)
-    later = wall.replace(tzinfo=zone, fold=1)
-    before, after = first.utcoffset() or timedelta(), later.utcoffset() or timedelta()
-    # Clocks put back: the hour comes twice, the second time by standard time. Put forward: the
-    # offset from before the gap is what fold=0 gives.
-    chosen = later if before > after else first
-    return in_range(microseconds_of(chosen.replace(tzinfo=UTC), zoned=True) - _us(chosen))
-
-
-def local_of(moment: int, zone: ZoneInfo) -> int:
-    """What the clocks of a zone show at a moment."""
-    try:
-        return moment + _us(utc_of(in_range(moment)).astimezone(zone))
-    except OverflowError as error:
-        raise MomentOutOfRange("timestamp out of range: the years are 1 to 9999") from error
-
-
-def _us(moment: datetime) -> int:
-    offset = moment.utcoffset()
-    assert offset is not None
-    return offset // timedelta(microseconds=1)
-
-
-@lru_cache(maxsize=512)
-def zone_of(name: str) -> ZoneInfo:
-    """Raises InvalidArgument (22023) for a zone that nobody knows."""
-    for spelled in (name, name.upper(), "/".join(part.capitalize() for part in name.split("/"))):
-        try:
-            return ZoneInfo(spelled)
-        except (KeyError, ValueError, OSError):
-            continue
-    raise InvalidArgument(f'time zone "{name:.80}" not recognized')
 
 
 def _read(text: str, kind: str) -> tuple[int, int, ZoneInfo | int | None]:
@@ -195,7 +145,17 @@ def _zone(found: re.Match[str], text: str) -> ZoneInfo | int:
     if found["utc"]:
         return 0
     if found["name"]:
-        return zone_of(found["name"])
+        return zone_said(found["name"])
+    return _offset(found, text)
+
+
+def offset_of_text(text: str) -> int | None:
+    """µs of +02, -05:30 …; None for what is no number. Raises MomentOutOfRange."""
+    found = _ZONE.fullmatch(text)
+    return None if found is None or not found["hours"] else _offset(found, text)
+
+
+def _offset(found: re.Match[str], text: str) -> int:
     hours, minutes, seconds = (int(found[part] or 0) for part in ("hours", "minutes", "seconds"))
     if hours > 15 or minutes > 59 or seconds > 59:
         raise MomentOutOfRange(f'time zone displacement out of range: "{text:.80}"')

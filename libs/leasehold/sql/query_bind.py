@@ -20,7 +20,7 @@ from leasehold.schema.types import VECTORS, Type, array_of, element_of, parse_ty
 from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalogue import SET_NAMES, function_for
-from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT
+from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT, TIMESTAMPTZ
 from leasehold.sql.parse import placed
 from leasehold.sql.query_aggregates import (
     AGGREGATES,
@@ -62,6 +62,7 @@ from leasehold.sql.query_typing import (
 )
 from leasehold.sql.query_walk import has_aggregate, has_window
 from leasehold.sql.system_types import SYSTEM_TYPES
+from leasehold.sql.text_form import shows_zone
 
 _MOMENTS: Final = {
     "now": "timestamptz",
@@ -377,7 +378,8 @@ class Expressions:
         if node.star or node.distinct or node.order or node.filter is not None:
             raise SyntaxInvalid(f"{name} is not an aggregate function", position=node.at)
         if name in _MOMENTS and not node.arguments:
-            return Moment(Type(_MOMENTS[name]))
+            now = Moment(TIMESTAMPTZ)
+            return self.typing.cast(now, Type(_MOMENTS[name]), node.at)
         if name in ("coalesce", "greatest", "least", "nullif"):
             return self._list_function(node)
         if name in SET_NAMES:
@@ -436,6 +438,8 @@ class Expressions:
             if name != "count":
                 raise sentence_of(name, [])
             return Aggregate("count", (), BIGINT, condition=condition, over=self._over(node))
+        if name in ("jsonb_agg", "jsonb_object_agg"):
+            arguments = self._shown_in_zone(name, arguments, at)
         shape = self._shape(name, arguments, at)
         parts = tuple(
             self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
@@ -455,6 +459,18 @@ class Expressions:
             self._over(node),
             shape.function,
         )
+
+    def _shown_in_zone(self, name: str, arguments: list[Bound], at: int) -> list[Bound]:
+        """As the names and the JSON that functions make of them: aggregates know no session."""
+        made = []
+        for place, argument in enumerate(arguments):
+            if not shows_zone(self.typing.kind_of(argument)):
+                made.append(argument)
+            elif place == 0 and name == "jsonb_object_agg":
+                made.append(self.typing.cast(argument, TEXT, at))
+            else:
+                made.append(self._called("to_jsonb", [argument], at))
+        return made
 
     def _shape(self, name: str, arguments: list[Bound], at: int) -> Shape:
         if name not in WINDOWS:

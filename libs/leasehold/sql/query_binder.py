@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -45,11 +46,14 @@ from leasehold.sql.system_types import REGISTERED
 
 
 class Binder:
-    """Of one statement. `lookup`: the descriptor of a table's name, or UnknownTable."""
+    """Of one statement. `lookup`: the descriptor of a table's name, or UnknownTable. `zone`: the
+    session's time zone."""
 
-    def __init__(self, lookup: Callable[[str], Descriptor], types: dict[int, Type]) -> None:
+    def __init__(
+        self, lookup: Callable[[str], Descriptor], types: dict[int, Type], zone: ZoneInfo
+    ) -> None:
         self._lookup = lookup
-        self.typing = Typing(types)
+        self.typing = Typing(types, zone)
         self.used: dict[str, Descriptor] = {}
         self.sources = Sources(self)
         self.relations = 0

@@ -73,6 +73,8 @@ _TESTS: Final = {
 }
 _NAMES: dict[Function | aggregates.Aggregate, str] = {}
 _NUMBERS: Final = count(1)
+OWN_ROWS: Final = "o"
+"""Under this name own rows are looked through for one that hides a committed one."""
 _HOLE: Final = re.compile(r"\?([0-9]+)")
 
 
@@ -98,6 +100,7 @@ class Emitted:
     the place of the LSN that is read as of; behind it stands the first genid that is later.
 
     `highest`: the number of the last hole, behind which values are not taken.
+    `draws`: it calls what is random, or changes from call to call.
     `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
     with whether they run in windows. `systems`: system relations by the name of their table.
     """
@@ -112,7 +115,7 @@ class Emitted:
         self.now_at: int | None = None
         self.as_of_at: int | None = None
         self.highest = 0
-        self.calls_change = self.calls_stable = False
+        self.calls_change = self.calls_stable = self.draws = False
         self._numbers: dict[tuple[type, Any], int] = {}
 
     @property
@@ -472,9 +475,9 @@ class Emitter:
         own = f"temp.{shadow_name(table)}"
         if table in self._beside.own:
             match = " AND ".join(
-                f"o.{column_name(e)} = m.{column_name(e)}" for e in descriptor.primary_key
+                f"{OWN_ROWS}.{column_name(e)} = m.{column_name(e)}" for e in descriptor.primary_key
             )
-            not_own = [f"NOT EXISTS (SELECT 1 FROM {own} AS o WHERE {match})"]
+            not_own = [f"NOT EXISTS (SELECT 1 FROM {own} AS {OWN_ROWS} WHERE {match})"]
         parts: list[str] = []
         if table in self._beside.past:
             lsn, later = self.made.as_of()
@@ -505,8 +508,7 @@ class Emitter:
         return found or f"r{part.relation}.{part.name}"
 
     def _moment(self, part: Moment) -> str:
-        now = self.made.now()
-        return f"lh_day({now})" if part.kind.name == "date" else now
+        return self.made.now()
 
     def _apply(self, part: Apply) -> str:
         return self._call(part.function, *map(self.expression, part.arguments))
@@ -515,7 +517,8 @@ class Emitter:
         name = called_as(function)
         self.made.functions[name] = function
         self.made.calls_change |= function.volatility != "immutable"
-        self.made.calls_stable |= function.volatility == "stable"
+        self.made.calls_stable |= function.volatility == "stable" and not function.zoned
+        self.made.draws |= function.volatility == "volatile"
         return f"{name}({', '.join(arguments)})"
 
     def _native(self, part: Native) -> str:

@@ -83,14 +83,15 @@ class _Grammar:
         words = self.words
         at = words.position
         if words.take("explain"):
+            reads = self._reads_asked()
             if words.at("(") and words.said(1) not in ("select", "values", "with", "table", "("):
-                words.refuse("EXPLAIN with options")
+                words.refuse("EXPLAIN with options but (READS)")
             if words.said() in ("analyze", "verbose"):
                 words.refuse(f"EXPLAIN {words.said().upper()}")
             inner = self.statement()
             if isinstance(inner, Explain):
                 raise SyntaxInvalid("syntax error at or near 'explain'", position=inner.at)
-            return Explain(at, inner)
+            return Explain(at, inner, reads)
         ctes = self._with() if words.at("with") else None
         match words.said():
             case "insert":
@@ -105,6 +106,14 @@ class _Grammar:
                 return self._selectv(at, ctes)
         query = self._query_after(at, ctes)
         return self._visits(query) if words.at("for") else query
+
+    def _reads_asked(self) -> bool:
+        words = self.words
+        if not (words.at("(") and words.said(1) == "reads" and words.said(2) == ")"):
+            return False
+        for word in ("(", "reads", ")"):
+            words.take(word)
+        return True
 
     def _selectv(self, at: int, ctes: With | None) -> Query:
         words = self.words

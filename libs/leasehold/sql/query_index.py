@@ -121,11 +121,11 @@ class Indexes:
         inner = [s for s in inner_sources(body.source) if isinstance(s, TableSource)]
         apart = [s for s in inner if s.descriptor.table_id in self._apart]
         inner = [s for s in inner if s not in apart]
-        conditions = [*conjuncts(body.where), *_inner_conditions(body.source)]
+        conditions = [*conjuncts(body.where), *inner_conditions(body.source)]
         accesses = self._accesses(inner, conditions)
         for source in apart:
             # A query of its own sees constants alone.
-            constant = [c for c in conditions if _relations_of(c) == {source.relation}]
+            constant = [c for c in conditions if relations_of(c) == {source.relation}]
             found = self._best(source, constant, None)
             if found is not None:
                 accesses[source.relation] = found[1]
@@ -135,7 +135,7 @@ class Indexes:
             access = accesses.get(source.relation)
             if access is not None and _covers(source, access, query):
                 accesses[source.relation] = replace(access, covering=True)
-        for join in _joins(body.source):
+        for join in joins(body.source):
             right = join.right
             if join.kind != "left" or not isinstance(right, TableSource):
                 continue
@@ -290,24 +290,24 @@ def bound_expression(
         return None
 
 
-def _inner_conditions(source: BoundSource) -> list[Bound]:
+def inner_conditions(source: BoundSource) -> list[Bound]:
     """Of the joins that leave nothing out: as good as WHERE."""
     if not isinstance(source, JoinSource):
         return []
     found: list[Bound] = []
     if source.kind in ("inner", "cross", "left"):
-        found += _inner_conditions(source.left)
+        found += inner_conditions(source.left)
     if source.kind in ("inner", "cross"):
         found += conjuncts(source.condition)
     return found
 
 
-def _joins(source: BoundSource) -> Iterator[JoinSource]:
+def joins(source: BoundSource) -> Iterator[JoinSource]:
     """Joins whose left side is in WHERE's sight."""
     if isinstance(source, JoinSource):
         yield source
         if source.kind in ("inner", "cross", "left"):
-            yield from _joins(source.left)
+            yield from joins(source.left)
 
 
 def _plain(part: Bound) -> Bound:
@@ -358,7 +358,7 @@ def _of_array(condition: Member) -> Iterator[Sought]:
         yield Sought(part, "members", source.arguments, condition.query)
 
 
-def _relations_of(condition: Bound) -> frozenset[int]:
+def relations_of(condition: Bound) -> frozenset[int]:
     """Without the one that the elements of an array are."""
     arrays = list(_of_array(condition)) if isinstance(condition, Member) else []
     if not arrays:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import OutOfRange, Refused
 from leasehold.schema.descriptor import Descriptor
@@ -18,16 +19,19 @@ from leasehold.sql import query_tree as tree
 from leasehold.sql.function import TEXT
 from leasehold.sql.query_binder import Binder
 from leasehold.sql.query_bound import BoundQuery, Column
+from leasehold.sql.query_computed import Computed, computed_in
 from leasehold.sql.query_emit import NOTHING, Beside, Emitted, emit
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_index import Chosen, Indexes
 from leasehold.sql.query_reads import Reads, reads_of
 from leasehold.sql.query_visits import Visits, visited_in
 from leasehold.sql.query_write import BoundWrite, WriteBinder, rows_in_the_way
+from leasehold.sql.time_zone import UTC
 
 PLANS_KEPT_MAX: Final = 1_000
 VARIANTS_MAX: Final = 8
-"""Of one text: descriptors of two versions, with and without own rows, of now and of the past."""
+"""Of one text: descriptors of two versions, with and without own rows, of now and of the past; by
+time zone where one makes a difference."""
 
 Lookup = Callable[[str], Descriptor]
 HasChanged = Callable[[int], bool]
@@ -37,17 +41,28 @@ HasChanged = Callable[[int], bool]
 @dataclass(frozen=True, slots=True)
 class Write:
     """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`query_write.py`
-    says what they hold). `there`: by arbiter, the query for the row in the way of another one."""
+    says what they hold). `there`: by arbiter, the query for the row in the way of another one.
+    `computed`: what it does as expressions over the one row that it changes."""
 
     bound: BoundWrite
     returning: Emitted | None
     update: Emitted | None
     there: dict[int, Emitted]
+    computed: Computed | None = None
 
     @property
     def asks_system(self) -> bool:
+        return any(emitted.asks_system for emitted in self._later)
+
+    @property
+    def draws(self) -> bool:
+        return any(emitted.draws for emitted in self._later)
+
+    @property
+    def _later(self) -> Iterator[Emitted]:
+        """What is run for each row."""
         later = (self.returning, self.update, *self.there.values())
-        return any(emitted is not None and emitted.asks_system for emitted in later)
+        return (emitted for emitted in later if emitted is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +71,9 @@ class Prepared:
     version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
     `columns` None: no rows come back. `ordered`: their order was asked for;
     `visits`: rows of tables that were shown are told of. `asks_system`: it asks
-    what is no table's, of the database, the session or the node."""
+    what is no table's, of the database, the session or the node. `draws`: it has random values.
+    `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
+    its constants were read, None where that makes no difference."""
 
     text: str
     tag: str
@@ -72,6 +89,12 @@ class Prepared:
     beside: Beside = NOTHING
     ordered: bool = False
     visits: Visits | None = None
+    draws: bool = False
+    tells_reads: bool = False
+    zone: ZoneInfo | None = None
+
+    def serves_in(self, zone: ZoneInfo) -> bool:
+        return self.zone is None or self.zone is zone
 
 
 def prepare(
@@ -80,16 +103,19 @@ def prepare(
     types: Sequence[Type | None] = (),
     own: frozenset[int] = frozenset(),
     has_changed: HasChanged | None = None,
+    zone: ZoneInfo = UTC,
 ) -> Prepared:
     """`types`: of the first parameters, None where open. `own`: ids of tables that the transaction
     has own rows of. `has_changed`: of a table, where an earlier LSN is read; None: what is newest
-    is. Raises every Refused that a text can meet before it runs, with positions."""
+    is. `zone`: the session's. Raises every Refused that a text can meet before it runs, with its
+    position."""
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
+    tells_reads = isinstance(statement, tree.Explain) and statement.reads
     if isinstance(statement, tree.Explain):
         statement = statement.statement
     known = {number: kind for number, kind in enumerate(types, 1) if kind is not None}
-    binder = Binder(lookup, known)
+    binder = Binder(lookup, known, zone)
     numbered = max(numbered, len(types))
     visits: Visits | None = None
     try:
@@ -114,7 +140,10 @@ def prepare(
             tag = bound.kind
             columns = None if bound.returning is None else bound.returning.columns
         emitted = emit(query, numbered, beside)
+        reads = reads_of(query, *(() if bound is None else _later(bound)))
         write = None if bound is None else _write(bound, indexes, numbered, beside)
+        if bound is not None and write is not None and not explain:
+            write = replace(write, computed=computed_in(bound, reads))
         return Prepared(
             text,
             "EXPLAIN" if explain else tag,
@@ -122,7 +151,7 @@ def prepare(
             tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
             dict(binder.used),
             emitted,
-            reads_of(query, *(() if bound is None else _later(bound))),
+            reads,
             chosen,
             explain,
             write,
@@ -130,6 +159,9 @@ def prepare(
             beside,
             bool(query.order),
             visits,
+            emitted.draws or (write is not None and write.draws),
+            tells_reads,
+            zone if binder.typing.asked_zone else None,
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error
@@ -170,23 +202,6 @@ class Plans:
         self._kept_max = kept_max
         self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[Prepared]] = OrderedDict()
 
-    def kept(
-        self,
-        text: str,
-        lookup: Lookup,
-        types: tuple[Type | None, ...] = (),
-        own: frozenset[int] = frozenset(),
-        has_changed: HasChanged | None = None,
-    ) -> Prepared | None:
-        """None: it would have to be made."""
-        name = (text, types)
-        for found in self._kept.get(name, ()):
-            if _serves(found, lookup, own, has_changed):
-                with suppress(KeyError):  # another thread may have made room meanwhile
-                    self._kept.move_to_end(name)
-                return found
-        return None
-
     def get(
         self,
         text: str,
@@ -194,14 +209,22 @@ class Plans:
         types: tuple[Type | None, ...] = (),
         own: frozenset[int] = frozenset(),
         has_changed: HasChanged | None = None,
+        zone: ZoneInfo = UTC,
+        *,
+        before_making: Callable[[], None] | None = None,
     ) -> Prepared:
-        """As `prepare`."""
-        found = self.kept(text, lookup, types, own, has_changed)
-        if found is not None:
-            return found
+        """As `prepare`. `before_making` is called where nothing that is kept serves; what it raises
+        ends the call."""
         name = (text, types)
+        for found in self._kept.get(name, ()):
+            if _serves(found, lookup, own, has_changed, zone):
+                with suppress(KeyError):  # another thread may have made room meanwhile
+                    self._kept.move_to_end(name)
+                return found
+        if before_making is not None:
+            before_making()
         kept = self._kept.get(name)
-        made = prepare(text, lookup, types, own, has_changed)
+        made = prepare(text, lookup, types, own, has_changed, zone)
         self._kept[name] = [made, *(kept or ())][:VARIANTS_MAX]
         while len(self._kept) > self._kept_max:
             with suppress(KeyError):
@@ -210,8 +233,14 @@ class Plans:
 
 
 def _serves(
-    prepared: Prepared, lookup: Lookup, own: frozenset[int], has_changed: HasChanged | None
+    prepared: Prepared,
+    lookup: Lookup,
+    own: frozenset[int],
+    has_changed: HasChanged | None,
+    zone: ZoneInfo,
 ) -> bool:
+    if not prepared.serves_in(zone):
+        return False
     beside = prepared.beside
     owned = 0
     for name, descriptor in prepared.tables.items():

@@ -1,38 +1,69 @@
 """What a statement reads, as far as its text tells: for a level that must know whether somebody has
 written there since.
 
-A superset: rows that were looked at and did not fit are in it too.
+A superset: rows that were looked at and did not fit are in it too. A table is read
+
+1. by keys, or a range of the primary key or of an index, where constants, parameters and what
+   follows from them say so (a list or an array: one place for each of its values);
+2. by keys that other tables' rows name (`Lookup`), where those are read like that themselves: only
+   rows with such a key can be in what comes out;
+3. else whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from leasehold.model.errors import Refused
 from leasehold.model.records import Key
+from leasehold.schema.array_value import elements_of
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.types import words_of
+from leasehold.sql.function import BIGINT, BOOLEAN
 from leasehold.sql.physical import column_name
 from leasehold.sql.query_bound import (
+    Access,
+    Apply,
     Bound,
     BoundQuery,
     BoundSelect,
+    BoundSource,
+    Column,
+    ElementsSource,
     Field,
+    JoinSource,
+    Member,
+    Native,
     Slot,
     TableSource,
     Value,
 )
-from leasehold.sql.query_emit import inner_sources
-from leasehold.sql.query_index import prefix, sought_in
-from leasehold.sql.query_walk import conjuncts, walk
+from leasehold.sql.query_emit import Beside, Emitted, emit, inner_sources
+from leasehold.sql.query_index import (
+    Sought,
+    inner_conditions,
+    joins,
+    prefix,
+    relations_of,
+    sought_in,
+)
+from leasehold.sql.query_typing import KEYED
+from leasehold.sql.query_walk import conjuncts, relations_in, walk
 
 LISTED_MAX: Final = 100
-"""Values of an IN that are places of their own; of more the list tells nothing."""
+"""Values of an IN or an array that are places of their own; of more the list tells nothing."""
+LOOKED_UP_MAX: Final = 1_000
+"""Keys that other tables' rows name; more of them are the whole table."""
 
 
 class Read(NamedTuple):
     """Keys of table `table_id` that begin with `prefix` and, in the part behind it, lie in
     low … high (None: no bound; both ends belong to it): of the primary key (`index_id` 0) or of an
-    index. () without bounds: the whole table. Values are storage values."""
+    index. () without bounds: the whole table. Values are storage values; of an index over numeric
+    what its entries hold."""
 
     table_id: int
     index_id: int
@@ -43,80 +74,347 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
+    """`array`: each of its elements stands behind `prefix`; `keyed`: as entries hold them."""
+
     table_id: int
     index_id: int
     prefix: tuple[Bound, ...]
     low: Bound | None = None
     high: Bound | None = None
+    array: Bound | None = None
+    keyed: bool = False
+
+    def reads(self, parameters: Sequence[Any]) -> Iterator[Read]:
+        """Raises what its expressions raise."""
+        before = tuple(_computed(part, parameters) for part in self.prefix)
+        if self.array is None:
+            low, high = (
+                None if b is None else _computed(b, parameters) for b in (self.low, self.high)
+            )
+            yield Read(self.table_id, self.index_id, before, low, high)
+            return
+        stored = _computed(self.array, parameters)
+        elements = [] if stored is None else elements_of(stored)
+        if len(elements) > LISTED_MAX:
+            yield Read(self.table_id, self.index_id, before)
+            return
+        for element in elements:
+            if element is not None:
+                value = element[:-1] if self.keyed else element
+                yield Read(self.table_id, self.index_id, (*before, value))
+
+
+class Lookup:
+    """Keys of a table that `query` gives: of the primary key (`index_id` 0), or beginnings of an
+    index's."""
+
+    def __init__(self, table_id: int, index_id: int, query: BoundQuery, by: str) -> None:
+        """`by`: names of the tables whose rows say them."""
+        self.table_id = table_id
+        self.index_id = index_id
+        self.by = by
+        self._query = query
+        self._emitted: Emitted | None = None
+
+    def emitted(self, parameters: int, beside: Beside) -> Emitted:
+        """As that of the statement it belongs to: made when a level asks for it."""
+        if self._emitted is None:
+            self._emitted = emit(self._query, parameters, beside)
+        return self._emitted
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
     places: tuple[_Place, ...]
+    lookups: tuple[Lookup, ...] = ()
 
     def of(self, parameters: Sequence[Any]) -> frozenset[Read]:
-        """With the statement's parameters, storage values."""
+        """Without what is looked up. With the statement's parameters, storage values."""
+        found: set[Read] = set()
+        for place in self.places:
+            try:
+                found.update(place.reads(parameters))
+            except Refused:  # the statement itself will say so, or does not come to it
+                found.add(Read(place.table_id, 0, ()))
+        return frozenset(found)
 
-        def value(part: Bound | None) -> Any:
-            if isinstance(part, Slot):
-                return parameters[part.number - 1]
-            return part.value if isinstance(part, Value) else None
+    @property
+    def table_ids(self) -> frozenset[int]:
+        looked_up = frozenset(lookup.table_id for lookup in self.lookups)
+        return looked_up.union(place.table_id for place in self.places)
 
-        return frozenset(
-            Read(p.table_id, p.index_id, tuple(map(value, p.prefix)), value(p.low), value(p.high))
-            for p in self.places
-        )
+    def is_row(self, table_id: int, key_columns: int) -> bool:
+        """Is a row of that table, by its whole primary key, all that is read?"""
+        return not self.lookups and [
+            (p.table_id, p.index_id, len(p.prefix), p.low, p.high, p.array) for p in self.places
+        ] == [(table_id, 0, key_columns, None, None, None)]
 
 
 def reads_of(*queries: BoundQuery) -> Reads:
     """Of all queries of a statement, as `Indexes` has left them."""
-    places: dict[int, tuple[_Place, ...]] = {}
+    found: dict[int, _Found] = {}
     for node in (node for query in queries for node in walk(query)):
         if isinstance(node, TableSource):
-            places.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
+            found.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
         if isinstance(node, BoundSelect) and node.source is not None:
-            for source in walk(node.source):
-                if isinstance(source, TableSource):
-                    places[source.relation] = _places(source, node)
-    return Reads(tuple(dict.fromkeys(place for found in places.values() for place in found)))
+            found |= _Select(node, node.source).found()
+    places = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
+    lookups = tuple(f for f in found.values() if isinstance(f, Lookup))
+    return Reads(tuple(dict.fromkeys(places)), lookups)
 
 
-def _places(source: TableSource, body: BoundSelect) -> tuple[_Place, ...]:
-    table_id = source.descriptor.table_id
-    assert body.source is not None
-    if source not in inner_sources(body.source):
-        return (_Place(table_id, 0, ()),)
-    sought = [
-        s
-        for s in sought_in(conjuncts(body.where), source.relation, frozenset())
-        if s.sign != "members"
-        and len(s.values) <= LISTED_MAX
-        and all(isinstance(v, Value | Slot) for v in s.values)
-    ]
-    key = [
-        Field(source.relation, column_name(e), source.descriptor.by_id[e].type)
-        for e in source.descriptor.primary_key
-    ]
+_Found: TypeAlias = tuple[_Place, ...] | Lookup
+
+
+class _Select:
+    """The tables of one FROM."""
+
+    def __init__(self, body: BoundSelect, source: BoundSource) -> None:
+        self._source = source
+        self._conditions = [*conjuncts(body.where), *inner_conditions(source)]
+        self._found: dict[int, _Found] = {}
+        # Of each table that is found by more than itself: its own relation and theirs.
+        self._with: dict[int, frozenset[int]] = {}
+
+    def found(self) -> dict[int, _Found]:
+        """By relation, of those that are not read whole."""
+        waiting = [
+            (s, self._conditions) for s in inner_sources(self._source) if isinstance(s, TableSource)
+        ]
+        inner = len(waiting)
+        waiting += _behind_left_joins(self._source)
+        for number, (source, conditions) in enumerate(waiting):
+            places = _by_constants(source, conditions)
+            if places is not None:
+                self._found[source.relation] = places
+                if number < inner:
+                    self._with[source.relation] = frozenset({source.relation})
+        outer = {source.relation for source, _ in waiting[inner:]}
+        for _ in waiting:
+            for source, conditions in waiting:
+                if source.relation not in self._found:
+                    self._look_up(source, conditions, outer)
+        return self._found
+
+    def _look_up(
+        self, source: TableSource, conditions: list[Bound], outer: frozenset[int] | set[int]
+    ) -> None:
+        """By rows of tables that are found already; nothing where those do not say enough."""
+        known = frozenset(self._with)
+
+        def serves(sought: Sought) -> bool:
+            value = sought.values[0]
+            if sought.sign != "=" or value == Value(value.kind, None):
+                return False
+            return _constant(value) or (sought.relations <= known and _simple(value))
+
+        sought = list(filter(serves, sought_in(conditions, source.relation, frozenset())))
+        best = _best(source, sought)
+        if best is None:
+            return
+        index_id, equal = best
+        needed = frozenset().union(*map(relations_in, equal))
+        tables = frozenset().union(*(self._with[relation] for relation in needed))
+        names = {s.relation: s.descriptor.name for s in _tables(self._source)}
+        by = ", ".join(sorted({names[relation] for relation in tables}))
+        query = self._query(equal, tables)
+        self._found[source.relation] = Lookup(source.descriptor.table_id, index_id, query, by)
+        if source.relation not in outer:
+            self._with[source.relation] = tables | {source.relation}
+
+    def _query(self, values: tuple[Bound, ...], tables: frozenset[int]) -> BoundQuery:
+        """What the rows of `tables` that meet the conditions on them alone say."""
+        source: BoundSource | None = None
+        for each in _tables(self._source):
+            if each.relation in tables:
+                part = replace(each, access=_within(each, tables))
+                source = part if source is None else JoinSource("cross", source, part, None)
+        own = [c for c in self._conditions if relations_of(c) <= tables and _simple(c)]
+        where: Bound | None = None
+        for condition in own:
+            where = condition if where is None else Native("and", (where, condition), BOOLEAN)
+        columns = tuple(Column(f"k{n}", value.kind) for n, value in enumerate(values))
+        once = None if any(value.kind.name in KEYED for value in values) else ()
+        body = BoundSelect(values, source, where, (), False, None, once)
+        return BoundQuery(columns, body, limit=Value(BIGINT, LOOKED_UP_MAX + 1))
+
+
+def _by_constants(source: TableSource, conditions: list[Bound]) -> tuple[_Place, ...] | None:
+    """None: that says nothing."""
+    table_id, key = source.descriptor.table_id, _key(source)
+    sought = [s for s in sought_in(conditions, source.relation, frozenset()) if _says(s)]
     rank, equal, last = prefix(list(key), sought)
     access = source.access
-    if access is not None and rank < len(key):
-        constant = [v for v in access.equal if isinstance(v, Value | Slot)]
-        bounds = [b for b in (access.low, access.high) if b is not None]
-        known = all(isinstance(v, Value | Slot) for v in (*access.items, *(b[0] for b in bounds)))
-        few = len(access.items) <= LISTED_MAX
-        if len(constant) == len(access.equal) and known and few:
-            low = None if access.low is None else access.low[0]
-            high = None if access.high is None else access.high[0]
-            index_id = access.index.element_id
-            if access.items:
-                return tuple(
-                    _Place(table_id, index_id, (*access.equal, item)) for item in access.items
-                )
-            if constant or bounds:
-                return (_Place(table_id, index_id, access.equal, low, high),)
-    listed = next((s.values for s in last if s.sign == "in"), ())
-    if listed:
-        return tuple(_Place(table_id, 0, (*equal, item)) for item in listed)
-    low = next((s.values[0] for s in last if s.sign in (">", ">=")), None)
-    high = next((s.values[0] for s in last if s.sign in ("<", "<=")), None)
-    return (_Place(table_id, 0, equal, low, high),)
+    if access is not None and rank < len(source.descriptor.primary_key):
+        by_index = _by_index(table_id, access)
+        if by_index:
+            return by_index
+    if not equal and not last:
+        return None
+    place = _Place(table_id, 0, equal)
+    for found in last:
+        if found.sign == "in":
+            return tuple(replace(place, prefix=(*equal, item)) for item in found.values)
+        if found.sign == "members":
+            return (replace(place, array=found.values[0]),)
+        if found.sign in (">", ">="):
+            place = replace(place, low=found.values[0])
+        else:
+            place = replace(place, high=found.values[0])
+    return (place,)
+
+
+def _by_index(table_id: int, access: Access) -> tuple[_Place, ...]:
+    equal = tuple(takewhile(_constant, access.equal))
+    place = _Place(table_id, access.index.element_id, equal)
+    if len(equal) == len(access.equal):
+        if access.items and len(access.items) <= LISTED_MAX and all(map(_constant, access.items)):
+            return tuple(replace(place, prefix=(*equal, item)) for item in access.items)
+        array = None if access.members is None else _array_of(access.members)
+        if array is not None and access.members is not None:
+            keyed = access.members.columns[0].kind.name in KEYED
+            return (replace(place, array=array, keyed=keyed),)
+        low, high = (
+            None if bound is None or not _constant(bound[0]) else bound[0]
+            for bound in (access.low, access.high)
+        )
+        place = replace(place, low=low, high=high)
+    return (place,) if place != _Place(table_id, place.index_id, ()) else ()
+
+
+def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, ...]] | None:
+    """(index id, values of the first parts of its key) where those are all equal to something."""
+    _, equal, _ = prefix(list(_key(source)), sought)
+    access = source.access
+    if access is not None and len(equal) < len(source.descriptor.primary_key):
+        values = [s.values[0] for s in sought]
+        by_index = tuple(takewhile(values.__contains__, access.equal))
+        if by_index:
+            return access.index.element_id, by_index
+    return (0, equal) if equal else None
+
+
+def _key(source: TableSource) -> tuple[Field, ...]:
+    """The first columns of its primary key; not a numeric one: a scale stands behind what is
+    compared."""
+    descriptor = source.descriptor
+    fields = (
+        Field(source.relation, column_name(e), descriptor.by_id[e].type)
+        for e in descriptor.primary_key
+    )
+    return tuple(takewhile(lambda field: field.kind.name not in KEYED, fields))
+
+
+def _says(sought: Sought) -> bool:
+    """Do constants alone say it?"""
+    if sought.sign == "members":
+        return sought.query is not None and _array_of(sought.query) is not None
+    return len(sought.values) <= LISTED_MAX and all(map(_constant, sought.values))
+
+
+def _array_of(query: BoundQuery) -> Bound | None:
+    """The array whose elements the query of = ANY gives as they are."""
+    body = query.body
+    if not isinstance(body, BoundSelect) or not isinstance(body.source, ElementsSource):
+        return None
+    part = body.outputs[0]
+    while isinstance(part, Native) and part.word in ("same", "key"):
+        (part,) = part.arguments
+    (array,) = body.source.arguments
+    return array if isinstance(part, Field) and _constant(array) else None
+
+
+def _constant(part: Bound) -> bool:
+    """Does its value follow from constants and parameters?"""
+    if isinstance(part, Native):
+        return part.word in ("same", "key") and _constant(part.arguments[0])
+    if isinstance(part, Apply):
+        return part.function.volatility == "immutable" and all(map(_constant, part.arguments))
+    return isinstance(part, Value | Slot)
+
+
+def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
+    """Of what is constant. Raises what functions raise."""
+    match part:
+        case Value():
+            return part.value
+        case Slot():
+            return parameters[part.number - 1]
+        case Native():
+            value = _computed(part.arguments[0], parameters)
+            return value[:-1] if part.word == "key" and value is not None else value
+        case Apply():
+            values = [_computed(argument, parameters) for argument in part.arguments]
+            if part.function.strict and None in values:
+                return None
+            return part.function.compute(*values)
+    raise AssertionError(part)
+
+
+def _simple(part: Bound) -> bool:
+    """Is it computed of columns alone, the same whenever it is? (A condition on an array, too.)"""
+    for node in walk(part):
+        if isinstance(node, BoundQuery) and not (
+            isinstance(part, Member) and node is part.query and _array_of(node) is not None
+        ):
+            return False
+        if isinstance(node, Apply) and node.function.volatility == "volatile":
+            return False
+    return True
+
+
+def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
+    """Its access, where that needs no other tables."""
+    access = source.access
+    arrays = {n.relation for n in walk(access) if isinstance(n, ElementsSource)} if access else ()
+    return access if access and relations_in(access) <= tables | set(arrays) else None
+
+
+def _tables(source: BoundSource) -> list[TableSource]:
+    return [node for node in walk(source) if isinstance(node, TableSource)]
+
+
+def _behind_left_joins(source: BoundSource) -> list[tuple[TableSource, list[Bound]]]:
+    """Tables on the right of a LEFT JOIN, with what is said of the rows that it shows."""
+    return [
+        (join.right, list(conjuncts(join.condition)))
+        for join in joins(source)
+        if join.kind == "left" and isinstance(join.right, TableSource)
+    ]
+
+
+# ------------------------------------------------------------------ in words
+
+
+def told(reads: Reads, tables: Iterable[Descriptor], parameters: Sequence[Any]) -> list[str]:
+    """As EXPLAIN (READS) shows it: one line for each place."""
+    by_id = {descriptor.table_id: descriptor for descriptor in tables}
+    lines = [_words(read, by_id) for read in reads.of(parameters)]
+    for lookup in reads.lookups:
+        descriptor = by_id[lookup.table_id]
+        by = _by(descriptor, lookup.index_id)
+        lines.append(f"Reads {descriptor.name} by {by}: the keys that rows of {lookup.by} say")
+    return sorted(lines) or ["Reads no table"]
+
+
+def _by(descriptor: Descriptor, index_id: int) -> str:
+    found = next((i for i in descriptor.indexes if i.element_id == index_id), None)
+    return "primary key" if found is None else f"index {found.name}"
+
+
+def _words(read: Read, tables: Mapping[int, Descriptor]) -> str:
+    descriptor = tables[read.table_id]
+    if read == Read(read.table_id, read.index_id, ()):
+        return f"Reads {descriptor.name} whole"
+    index = next((i for i in descriptor.indexes if i.element_id == read.index_id), None)
+    elements = descriptor.primary_key if index is None else index.columns
+
+    def shown(place: int, value: Any) -> str:
+        column = descriptor.by_id.get(elements[place])
+        return repr(value)[:80] if column is None else words_of(column.type, value)
+
+    at = len(read.prefix)
+    parts = [f"= ({', '.join(shown(n, v) for n, v in enumerate(read.prefix))})"] if at else []
+    parts += [f">= {shown(at, read.low)}"] if read.low is not None else []
+    parts += [f"<= {shown(at, read.high)}"] if read.high is not None else []
+    return f"Reads {descriptor.name} by {_by(descriptor, read.index_id)}: {', '.join(parts)}"

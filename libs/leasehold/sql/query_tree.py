@@ -455,8 +455,11 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
+    """`reads`: not how rows are found, but which of them are verified where reads are."""
+
     at: int
     statement: Statement
+    reads: bool = False
 
 
 Statement: TypeAlias = Query | Insert | Update | Delete | Explain

@@ -4,6 +4,7 @@ comparison, for CASE and UNION, and for what is stored in a column."""
 from __future__ import annotations
 
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import CannotCast, Refused, UnknownFunction, WrongObject, WrongType
 from leasehold.schema.types import INTEGER_BITS, Type, element_of
@@ -24,6 +25,7 @@ from leasehold.sql.functions_array import order_key
 from leasehold.sql.parse import placed
 from leasehold.sql.query_bound import OPEN, Apply, Bound, Native, Slot, Value
 from leasehold.sql.system_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
+from leasehold.sql.time_zone import InZone
 
 COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _NUMBERS: Final = ("smallint", "integer", "bigint", "numeric", "double precision")
@@ -49,10 +51,13 @@ def bare(kind: Type) -> Type:
 
 
 class Typing:
-    """`types`: what is known of the statement's parameters so far, by number."""
+    """`types`: what is known of the statement's parameters so far, by number. `zone`: the
+    session's, in which constants are read; `asked_zone`: one was."""
 
-    def __init__(self, types: dict[int, Type]) -> None:
+    def __init__(self, types: dict[int, Type], zone: ZoneInfo) -> None:
         self.types = types
+        self.zone = zone
+        self.asked_zone = False
 
     def kind_of(self, part: Bound) -> Type:
         if isinstance(part, Slot):
@@ -89,10 +94,17 @@ class Typing:
         function = cast_for(None, target, "explicit")
         if function is None:
             raise CannotCast(f"cannot cast type unknown to {target}", position=at)
-        if function.volatility != "immutable":
+        if not _is_constant(function):
             return Apply(function, (Value(TEXT, part.value),), target)
+        return self._computed(function, part.value, target, at)
+
+    def _computed(self, function: Function, value: Any, target: Type, at: int) -> Value:
+        given: tuple[Any, ...] = (value,)
+        if function.zoned:
+            self.asked_zone = True
+            given = (InZone(self.zone), value)
         try:
-            return Value(target, function.compute(part.value))
+            return Value(target, function.compute(*given))
         except Refused as error:
             raise error if "position" in error.detail else placed(error, at) from error
 
@@ -114,13 +126,10 @@ class Typing:
         widens = INTEGER_BITS.get(kind.name, 99) <= INTEGER_BITS.get(target.name, 0)
         if function.compute is unchanged or widens:
             return retyped(part, target)
-        if isinstance(part, Value) and function.volatility == "immutable":
+        if isinstance(part, Value) and _is_constant(function):
             if part.value is None:
                 return retyped(part, target)
-            try:
-                return Value(target, function.compute(part.value))
-            except Refused as error:
-                raise error if "position" in error.detail else placed(error, at) from error
+            return self._computed(function, part.value, target, at)
         if kind.name in INTEGER_BITS and target.name == "double precision":
             return Native("real", (part,), DOUBLE)  # the nearest double, in SQLite as well
         return Apply(function, (part,), target)
@@ -212,6 +221,11 @@ class Typing:
         parts = zip(arguments, kinds, strict=True)
         brought = tuple(self.brought(part, kind, at) for part, kind in parts)
         return Apply(function, brought, function.result)
+
+
+def _is_constant(function: Function) -> bool:
+    """Of a constant, as long as the session's time zone is the one that the plan is made for."""
+    return function.zoned or function.volatility == "immutable"
 
 
 def opened(kind: Type) -> Type | None:

@@ -73,7 +73,8 @@ class BoundWrite:
     `columns` before, a genid for each lock of the table (NULL where there is none, or the row is
     the transaction's own), then for UPDATE the new values of `given`. `extra` more values follow,
     of other tables, for `returning`; its slots are numbered behind the statement's parameters:
-    `columns` as they are after the write (before it: DELETE), then those.
+    `columns` as they are after the write (before it: DELETE), then those. `parts`: of UPDATE, the
+    new values before they were brought to their columns' types.
     """
 
     kind: str
@@ -84,6 +85,7 @@ class BoundWrite:
     extra: int
     returning: BoundQuery | None
     conflict: BoundConflict | None
+    parts: tuple[Bound, ...] = ()
 
 
 class WriteBinder:
@@ -139,7 +141,7 @@ class WriteBinder:
         expressions.place = "WHERE"
         where = None if statement.where is None else expressions.condition(statement.where, "WHERE")
         expressions.place = "UPDATE"
-        given, values = self._assigned(descriptor, assignments, expressions)
+        given, values, parts = self._assigned(descriptor, assignments, expressions)
         genids = [
             Field(relation, lock_name(lock), GENIDS, nullable=True) for lock in descriptor.locks
         ]
@@ -150,7 +152,7 @@ class WriteBinder:
         body = BoundSelect((*outputs, *extras), source, where, (), False, None, None)
         kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
         return BoundWrite(
-            kind, descriptor, columns, given, _query(body), len(extras), returning, None
+            kind, descriptor, columns, given, _query(body), len(extras), returning, None, parts
         )
 
     def _assigned(
@@ -158,9 +160,11 @@ class WriteBinder:
         descriptor: Descriptor,
         assignments: Sequence[tree.Assignment],
         expressions: Expressions,
-    ) -> tuple[tuple[Column, ...], list[Bound]]:
+    ) -> tuple[tuple[Column, ...], list[Bound], tuple[Bound, ...]]:
+        """Columns, their values, and the same before they were brought to the columns' types."""
         given: list[Column] = []
         values: list[Bound] = []
+        parts: list[Bound] = []
         for assignment in assignments:
             column = _column(descriptor, assignment.column, assignment.at)
             if column in given:
@@ -171,13 +175,15 @@ class WriteBinder:
             if isinstance(node, tree.DefaultWord):
                 if column.generated:
                     continue
-                value = self._default(column, descriptor)
+                part = value = self._default(column, descriptor)
             else:
                 _refuse_generated(column, node.at)
-                value = self._stored(expressions.bind(node), column, node.at)
+                part = expressions.bind(node)
+                value = self._stored(part, column, node.at)
             given.append(column)
             values.append(value)
-        return tuple(given), values
+            parts.append(part)
+        return tuple(given), values, tuple(parts)
 
     def _stored(self, part: Bound, column: Column, at: int) -> Bound:
         """As PostgreSQL's assignment brings it to a column."""
@@ -330,7 +336,7 @@ class WriteBinder:
         scope = Scope(names=names, ctes=self._outer.ctes)
         expressions = Expressions(self._binder, scope)
         expressions.place = "ON CONFLICT DO UPDATE"
-        assigned, values = self._assigned(descriptor, conflict.updates, expressions)
+        assigned, values, _ = self._assigned(descriptor, conflict.updates, expressions)
         holds: Bound = Value(BOOLEAN, 1)
         if conflict.where is not None:
             holds = expressions.condition(conflict.where, "WHERE")

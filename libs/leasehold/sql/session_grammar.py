@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from leasehold.model.errors import FeatureNotSupported, Refused
 from leasehold.schema.moments import AsOf
@@ -22,6 +22,8 @@ from leasehold.sql.session_statements import (
     CloseCursor,
     Commit,
     CopyIn,
+    CopyOptions,
+    CopyOut,
     Deallocate,
     Discard,
     Meaning,
@@ -123,7 +125,7 @@ def _statement(text: str, part: list[Word]) -> SessionStatement:
     elif first in _ROWS or first == "explain":
         meaning = RowStatement(first)
     else:
-        meaning = _Grammar(words).statement()
+        meaning = _Grammar(words, offset).statement()
     return SessionStatement(own, offset, meaning)
 
 
@@ -151,8 +153,11 @@ def _shifted(offset: int, work: Callable[[], T]) -> T:
 
 
 class _Grammar:
-    def __init__(self, words: Words) -> None:
+    """`offset`: characters of the text before the statement."""
+
+    def __init__(self, words: Words, offset: int) -> None:
         self.words = words
+        self.offset = offset
 
     def statement(self) -> Meaning:
         words = self.words
@@ -282,7 +287,7 @@ class _Grammar:
             words.refuse(f"SET {words.said().upper()}")
         if words.take("time"):
             words.expect("zone")
-            return Set("timezone", self._value(("local",)), local)
+            return Set("timezone", self._zone(), local)
         if words.take("names"):
             value = "UTF8" if words.peek().kind == END else self._value()
             return Set("client_encoding", value, local)
@@ -294,6 +299,19 @@ class _Grammar:
         if not words.take("="):
             words.expect("to")
         return Set(name, self._value(), local)
+
+    def _zone(self) -> str | None:
+        words = self.words
+        if not words.at("interval"):
+            return self._value(("local",))
+        words.advance()
+        found = words.peek()
+        if found.kind != STRING:
+            raise words.unexpected()
+        words.advance()
+        if words.take("hour") and words.take("to"):
+            words.expect("minute")
+        return f"INTERVAL '{found.text}'"
 
     def _some_modes(self) -> Modes:
         if self.words.peek().kind == END:
@@ -413,11 +431,13 @@ class _Grammar:
 
     # ---------------------------------------------------------- COPY
 
-    def _copy(self) -> CopyIn:
+    def _copy(self) -> CopyIn | CopyOut:
         words = self.words
-        if words.at("("):
-            words.refuse("COPY of a query TO the client: run the query; it")
         at = words.position
+        if words.at("("):
+            span = self._copied_query()
+            self._to_stdout()
+            return CopyOut("", at, None, self._copy_options(out=True), span)
         table = words.name()
         if words.take("."):
             if table != "public":
@@ -425,46 +445,76 @@ class _Grammar:
             at, table = words.position, words.name()
         columns = self._copied_columns() if words.at("(") else None
         if words.at("to"):
-            words.refuse("COPY … TO: run a SELECT; it")
+            self._to_stdout()
+            return CopyOut(table, at, columns, self._copy_options(out=True))
         words.expect("from")
         if not words.take("stdin"):
             words.refuse("COPY from a file or a program on the server")
-        options: dict[str, str | bool] = {}
+        given = self._copy_options(out=False)
+        if words.at("where"):
+            words.refuse("COPY … WHERE")
+        return CopyIn(table, at, columns, given)
+
+    def _to_stdout(self) -> None:
+        self.words.expect("to")
+        if not self.words.take("stdout"):
+            self.words.refuse("COPY to a file or a program on the server")
+
+    def _copied_query(self) -> tuple[int, int]:
+        """Where the text between its parentheses stands, from the statement's beginning."""
+        words = self.words
+        words.advance()
+        if words.said() not in ("select", "values", "with", "table", "("):
+            words.refuse("COPY of what is no query")
+        begin, depth = words.position - 1, 1
+        while depth:
+            if words.peek().kind == END:
+                raise words.unexpected()
+            depth += {"(": 1, ")": -1}.get(words.said(), 0)
+            end = words.position - 1
+            words.advance()
+        return begin - self.offset, end - self.offset
+
+    def _copy_options(self, *, out: bool) -> CopyOptions:
+        words = self.words
+        options: dict[str, Any] = {}
         words.take("with")
         if words.take("("):
-            self._copy_option(options)
+            self._copy_option(options, out=out)
             while words.take(","):
-                self._copy_option(options)
+                self._copy_option(options, out=out)
             words.expect(")")
         else:
             self._old_copy_options(options)
-        if words.at("where"):
-            words.refuse("COPY … WHERE")
-        return CopyIn(table, at, columns, **options)  # type: ignore[arg-type]
+        return CopyOptions(**options)
 
     def _copied_columns(self) -> tuple[tuple[str, int], ...]:
+        self.words.expect("(")
+        found = self._named_columns()
+        self.words.expect(")")
+        return found
+
+    def _named_columns(self) -> tuple[tuple[str, int], ...]:
         words = self.words
-        words.expect("(")
         found = []
         while True:
             at = words.position
             found.append((words.name(), at))
             if not words.take(","):
-                break
-        words.expect(")")
-        return tuple(found)
+                return tuple(found)
 
-    def _copy_option(self, options: dict[str, str | bool]) -> None:
+    def _copy_option(self, options: dict[str, Any], *, out: bool) -> None:
         words = self.words
         at = words.position
         name = words.label().lower()
         if name == "format":
-            form = words.label().lower()
-            if form not in ("text", "csv"):
+            quoted = words.peek().kind == STRING
+            form = words.advance().text.lower() if quoted else words.label().lower()
+            if form not in ("text", "csv", "binary"):
                 raise FeatureNotSupported(
                     f"COPY in the format {form!r} is not supported", position=at
                 )
-            options["csv"] = form == "csv"
+            options["csv"], options["binary"] = form == "csv", form == "binary"
         elif name in ("delimiter", "null", "quote", "escape"):
             options[name] = self._constant()
         elif name in ("header", "freeze"):
@@ -477,13 +527,17 @@ class _Grammar:
                 )
             if name == "header":  # FREEZE asks for nothing that readers could tell
                 options[name] = given in ("true", "on", "1")
+        elif name == "force_quote":
+            if not out:
+                raise FeatureNotSupported("COPY force quote is for COPY TO", position=at)
+            options[name] = None if words.take("*") else self._copied_columns()
         elif name == "encoding":
             if self._constant().upper().replace("-", "") not in ("UTF8", "UNICODE"):
                 raise FeatureNotSupported("COPY in another encoding than UTF8", position=at)
         else:
             raise FeatureNotSupported(f"COPY option {name!r:.40} is not supported", position=at)
 
-    def _old_copy_options(self, options: dict[str, str | bool]) -> None:
+    def _old_copy_options(self, options: dict[str, Any]) -> None:
         words = self.words
         while words.peek().kind != END and not words.at("where"):
             name = words.said()
@@ -496,7 +550,12 @@ class _Grammar:
                 words.take("as")
                 options[name] = self._constant()
             elif name == "binary":
-                words.refuse("COPY in binary form")
+                words.advance()
+                options[name] = True
+            elif name == "force" and words.said(1) == "quote":
+                words.advance()
+                words.advance()
+                options["force_quote"] = None if words.take("*") else self._named_columns()
             else:
                 raise words.unexpected()
 

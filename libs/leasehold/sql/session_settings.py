@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, UnknownObject
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidArgument,
+    Refused,
+    SyntaxInvalid,
+    UnknownObject,
+)
 from leasehold.sql.as_of import as_of_text
+from leasehold.sql.time_zone import zone_set
 
 SERVER_VERSION: Final = "15.0"
-UTC_NAMES: Final = frozenset(
-    {"utc", "gmt", "etc/utc", "etc/gmt", "zulu", "etc/zulu", "uct", "universal", "z", "0", "+00"}
-    | {"+00:00", "-00", "0.0"}
-)
 _UNITS_MS: Final = {
     "us": 0.001,
     "ms": 1,
@@ -29,6 +32,7 @@ _UNITS_MS: Final = {
     "d": 86_400_000,
 }
 _DURATION: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-z]*)\s*")
+_OPTION: Final = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
 MS_MAX: Final = 2**31 - 1
 
 Check = Callable[[str, str], str]
@@ -131,12 +135,11 @@ def _integer(low: int, high: int) -> Check:
 
 
 def _zone(name: str, text: str) -> str:
-    if text.strip().strip("'\"").lower() not in UTC_NAMES:
-        raise FeatureNotSupported(
-            f"time zone {text!r:.60} is not supported: sessions show and read times in UTC;"
-            " convert in the client"
-        )
-    return "UTC"
+    try:
+        return zone_set(text).key
+    except Refused as error:
+        hint = "A name of IANA's (Europe/Berlin), hours east of UTC (-8), or a rule of POSIX."
+        raise _invalid(name, text, hint) from error
 
 
 def _search_path(name: str, text: str) -> str:
@@ -235,6 +238,28 @@ def setting_named(name: str) -> Setting:
     return found
 
 
+def settings_of_options(text: str) -> dict[str, str]:
+    """What a client's `options` set: `-c name=value`, `-cname=value`, `--name=value`; a backslash
+    keeps the character behind it. Raises SyntaxInvalid for any other switch."""
+    made: dict[str, str] = {}
+    words = iter(_unescaped(word) for word in _OPTION.findall(text))
+    for word in words:
+        said = ""
+        if word.startswith("-c"):
+            said = word[2:] or next(words, "")
+        elif word.startswith("--"):
+            said = word[2:]
+        name, is_set, value = said.partition("=")
+        if not name or not is_set:
+            raise SyntaxInvalid(f"invalid command-line argument for server process: {word:.80}")
+        made[name.replace("-", "_")] = value
+    return made
+
+
+def _unescaped(word: str) -> str:
+    return re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL)
+
+
 class SessionSettings:
     """Values by canonical name. What a transaction has set goes back when it fails, and SET LOCAL
     when it ends; `resets`: what RESET goes back to."""
@@ -248,7 +273,7 @@ class SessionSettings:
                 text if setting.check is _fixed else setting.check(setting.name, text)
             )
         self._resets = dict(self._values)
-        self._in_transaction = False
+        self.in_transaction = False
         self._before: dict[str, str] | None = None  # once something was changed
         self._local: dict[str, str] = {}
 
@@ -299,15 +324,15 @@ class SessionSettings:
     # ------------------------------------------------------------ transactions
 
     def begin(self) -> None:
-        self._in_transaction = True
+        self.in_transaction = True
 
     def _changes(self) -> None:
-        if self._in_transaction and self._before is None:
+        if self.in_transaction and self._before is None:
             self._before = dict(self._values)
 
     def end(self, *, committed: bool) -> dict[str, str]:
         """→ told settings that are something else now than while the transaction ran."""
-        self._in_transaction = False
+        self.in_transaction = False
         if self._before is None and not self._local:
             return {}
         ran = dict(self._values)

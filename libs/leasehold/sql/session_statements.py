@@ -124,18 +124,39 @@ class NothingToDo:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """`force_quote`: columns with their positions; None: all of them."""
+
+    csv: bool = False
+    binary: bool = False
+    delimiter: str | None = None
+    null: str | None = None
+    header: bool = False
+    quote: str | None = None
+    escape: str | None = None
+    force_quote: tuple[tuple[str, int], ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CopyIn:
     """COPY … FROM STDIN. `columns` None: all, in order."""
 
     table: str
     at: int
     columns: tuple[tuple[str, int], ...] | None
-    csv: bool = False
-    delimiter: str | None = None
-    null: str | None = None
-    header: bool = False
-    quote: str | None = None
-    escape: str | None = None
+    options: CopyOptions
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOut:
+    """COPY … TO STDOUT of a table, or of a query (`span`: where it stands in the statement's text,
+    characters from 0)."""
+
+    table: str
+    at: int
+    columns: tuple[tuple[str, int], ...] | None
+    options: CopyOptions
+    span: tuple[int, int] | None = None
 
 
 Meaning: TypeAlias = (
@@ -156,6 +177,7 @@ Meaning: TypeAlias = (
     | CloseCursor
     | NothingToDo
     | CopyIn
+    | CopyOut
 )
 
 

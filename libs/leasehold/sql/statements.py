@@ -39,7 +39,8 @@ class CheckDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyDefinition:
-    """FOREIGN KEY (columns) REFERENCES table [(parent_columns)]; () = its primary key."""
+    """FOREIGN KEY (columns) REFERENCES table [(parent_columns)]; () = its primary key. `full`:
+    MATCH FULL. `delete_sets`: ON DELETE SET … (columns), () = all."""
 
     columns: tuple[str, ...]
     table: str
@@ -49,6 +50,8 @@ class ForeignKeyDefinition:
     position: int = 1
     on_delete: OnChange = OnChange.NO_ACTION
     on_update: OnChange = OnChange.NO_ACTION
+    full: bool = False
+    delete_sets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,14 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
+    """`cascade`: with the foreign keys of others that refer to it. `beside`: the tables that the
+    same statement drops."""
+
     name: str
     if_exists: bool = False
     position: int = 1
+    cascade: bool = False
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

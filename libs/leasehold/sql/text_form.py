@@ -6,6 +6,7 @@ import math
 import re
 from functools import partial
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import InvalidArgument, InvalidText, OutOfRange
 from leasehold.schema.array_value import elements_of, stored_form
@@ -17,10 +18,12 @@ from leasehold.sql.array_text import array_of_text, text_of_array
 from leasehold.sql.moment_text import date_of_text, timestamp_of_text
 from leasehold.sql.shortest import shortest
 from leasehold.sql.system_types import TEXT_INPUT
+from leasehold.sql.time_zone import UTC, local_of, offset_text
 
 _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
 _DIGITS_MAX: Final = 400  # no double has more; int() of a longer text would be slow
+_SECOND_US: Final = 1_000_000
 _BLANKS: Final = " \t\n\r\v\f"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -29,8 +32,9 @@ _UUID: Final = re.compile(r"(?:[0-9a-f]{4}-?){7}[0-9a-f]{4}", re.IGNORECASE)
 _BYTE: Final = re.compile(rb"\\(\\|[0-3][0-7][0-7])")
 
 
-def from_text(kind: Type, text: str) -> Any:
-    """The storage value of a quoted constant, e.g. integer '3', boolean 'yes'.
+def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
+    """The storage value of a quoted constant, e.g. integer '3', boolean 'yes'. `zone`: which a
+    timestamptz is meant in that names none.
 
     Raises InvalidText, InvalidArgument, OutOfRange, TooLong, InvalidMoment and MomentOutOfRange.
     """
@@ -59,14 +63,14 @@ def from_text(kind: Type, text: str) -> Any:
     if name == "date":
         return date_of_text(text)
     if name in ("timestamp", "timestamptz"):
-        return timestamp_of_text(text, zoned=name == "timestamptz")
+        return timestamp_of_text(text, zoned=name == "timestamptz", session=zone)
     if name == "uuid":
         return _uuid(kind, text)
     element = element_of(kind)
     if element is not None and name in VECTORS:
         return stored_form([from_text(element, part) for part in text.split()])
     if element is not None:
-        return array_of_text(text, partial(from_text, element))
+        return array_of_text(text, partial(from_text, element, zone=zone))
     assert name == "bytea", kind
     return _bytes(text)
 
@@ -127,7 +131,12 @@ def _escaped(found: re.Match[bytes]) -> bytes:
 # ------------------------------------------------------------------ out
 
 
-def to_text(kind: Type, value: Any) -> str:
+def shows_zone(kind: Type) -> bool:
+    """Does a value's text depend on the session's time zone?"""
+    return (element_of(kind) or kind).name == "timestamptz"
+
+
+def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
     """A cast to text. A boolean is a word; char(n) has lost the blanks that fill it up."""
     match kind.name:
         case "text" | "varchar" | "char" | "uuid" | "jsonb":
@@ -142,26 +151,28 @@ def to_text(kind: Type, value: Any) -> str:
             return "\\x" + bytes(value).hex()
         case "date":
             return date_of(value).isoformat()
-        case "timestamp" | "timestamptz":
-            zone = "+00" if kind.name == "timestamptz" else ""
-            return _moment_text(value) + zone
+        case "timestamp":
+            return _moment_text(value)
+        case "timestamptz":
+            local = local_of(value, zone)
+            return _moment_text(local) + offset_text((local - value) // _SECOND_US)
         case "interval":
             return interval_text(value)
     element = element_of(kind)
     if element is not None and kind.name in VECTORS:
         return " ".join(map(str, elements_of(value)))
     if element is not None:
-        return text_of_array(value, partial(shown_text, element))
+        return text_of_array(value, partial(shown_text, element, zone=zone))
     return str(value)
 
 
-def shown_text(kind: Type, value: Any) -> str:
+def shown_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
     """What a client is shown, and `concat` and `format` use: a boolean is t or f."""
     if kind.name == "boolean":
         return "t" if value else "f"
     if kind.name == "char" and kind.length:
         return str(value).ljust(kind.length)
-    return to_text(kind, value)
+    return to_text(kind, value, zone)
 
 
 def _moment_text(value: int) -> str:

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import Refused, WrongType
 from leasehold.schema.types import Type
+from leasehold.sql.casts import Context
 from leasehold.sql.catalogue import cast_for
 from leasehold.sql.closures import Compute, constant, strict
-from leasehold.sql.function import Function, unchanged
+from leasehold.sql.function import Function, in_utc, unchanged
 from leasehold.sql.resolution import common_type
+
+_asked: Final[ContextVar[list[Function] | None]] = ContextVar("_asked", default=None)
+
+
+@contextmanager
+def asking_zone() -> Iterator[list[Function]]:
+    """What of the session's time zone is asked for by what is compiled meanwhile."""
+    found: list[Function] = []
+    token = _asked.set(found)
+    try:
+        yield found
+    finally:
+        _asked.reset(token)
+
+
+def without_session(function: Function) -> Function:
+    """What is compiled here is kept, and computed where there is no session: in UTC."""
+    asked = _asked.get()
+    if function.zoned and asked is not None:
+        asked.append(function)
+    return in_utc(function)
 
 
 class Typed(NamedTuple):
@@ -29,7 +53,7 @@ def brought(part: Typed, kind: Type) -> Compute:
     if part.kind is None:
         if part.text is None:
             return constant(None)
-        return constant(_made(cast_for(None, kind, "implicit")).compute(part.text))
+        return constant(of_constant(kind, part.text))
     cast = cast_for(part.kind, Type(kind.name), "implicit")
     if cast is None:
         raise WrongType(f"{part.kind} is not {kind}: CAST it")
@@ -40,6 +64,7 @@ def converted(part: Typed, cast: Function) -> Compute:
     """With a constant, at once."""
     if cast.compute is unchanged:
         return part.compute
+    cast = without_session(cast)
     made = strict(cast.compute, part.compute)
     if not part.fixed:
         return made
@@ -49,14 +74,18 @@ def converted(part: Typed, cast: Function) -> Compute:
         return made  # a branch that is never taken may hold it
 
 
-def _made(cast: Function | None) -> Function:
+def of_constant(kind: Type, text: str, context: Context = "implicit") -> Any:
+    """A quoted constant's value. It is one for all, even where its zone is UTC for want of another:
+    nothing asks for a session's then."""
+    cast = cast_for(None, kind, context)
     assert cast is not None
-    return cast
+    return in_utc(cast).compute(text)
 
 
 def called(function: Function, parts: Sequence[Typed]) -> Typed:
     """A function over parts, which are brought to the types it takes."""
     arguments = [brought(p, kind) for p, kind in zip(parts, function.arguments, strict=True)]
+    function = without_session(function)
     if function.strict:
         return Typed(function.result, strict(function.compute, *arguments))
     compute = function.compute

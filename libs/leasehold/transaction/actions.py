@@ -150,12 +150,14 @@ class Actions:
     ) -> Image:
         """The columns of the foreign key as the action sets them."""
         columns = [child.by_id[column] for column in key.columns]
+        set_now = key.delete_sets if parent is None and key.delete_sets else key.columns
         if action is OnChange.SET_NULL:
-            return dict.fromkeys(key.columns)
+            return dict.fromkeys(set_now)
         if action is OnChange.SET_DEFAULT:
             return {
                 column.element_id: default_of(child, column, before, self._moment)
                 for column in columns
+                if column.element_id in set_now
             }
         assert parent is not None
         of = self._catalog.newest(key.parent)

@@ -20,7 +20,7 @@ from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.entries import exact_entry
 from leasehold.schema.states import WRITTEN
 from leasehold.schema.types import to_storage
-from leasehold.sql.expression import compile_expression
+from leasehold.sql.expression import arguments, compile_expression
 
 
 def _named(column: Column, error: Refused) -> Refused:
@@ -155,14 +155,19 @@ class Binding:
                 )
             try:
                 if type(value) is Expression:
-                    # Typed by the column it is for, so the result has storage form and range.
-                    compute = compile_expression(value.text, self.descriptor, column, kept=False)
-                    changed[element_id] = compute(row or {})
+                    changed[element_id] = self._result(value, column, row or {})
                 else:
                     changed[element_id] = convert(value)
             except Refused as error:
                 raise _named(column, error) from error
         return changed
+
+    def _result(self, value: Expression, column: Column, row: Image) -> Any:
+        """Typed by the column it is for, so the result has storage form and range."""
+        compute = compile_expression(
+            value.text, self.descriptor, column, kept=False, types=value.types
+        )
+        return compute({**row, **arguments(value.types, value.args)} if value.args else row)
 
     def with_key(self, image: Image, key: Key) -> dict[int, Any]:
         """The image plus its key columns' pairs."""

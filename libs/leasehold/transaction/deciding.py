@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from leasehold.model.errors import DuplicateKey, Uncommittable, VerifyError
+from leasehold.model.errors import DuplicateKey, Refused, Uncommittable, VerifyError
 from leasehold.model.ids import hidden_key
 from leasehold.model.ports import Row
 from leasehold.model.records import (
+    ANY_GENID,
     ChangeKind,
     Image,
     Key,
@@ -30,6 +31,8 @@ from leasehold.transaction.rules import VerifyRules
 _INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
 _DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
 _UPDATED: Final = ChangeKind.UPDATE
+_UNCOMPUTABLE: Final = frozenset({"22", "54"})
+"""Classes of what an expression may fail with on one row and not on another."""
 
 
 class RowRefused(VerifyError):
@@ -65,15 +68,56 @@ def decide(
     row: Row | None,
     rules: VerifyRules,
     moment: Moment | None,
+    *,
+    replays: bool = False,
 ) -> RowChange | None:
     """None when it affects no row. An insert where there is a row is an update that moves it: that
-    one goes (`deleted`), and comes like this."""
+    one goes (`deleted`), and comes like this. `replays`: who asks would run its statements again.
+    """
     descriptor = bound.descriptor
     kind = operation.kind
     if kind is _UPSERT:
         kind = _INSERT if row is None else _UPDATE
     if kind is _INSERT:
         return _insert(operation, bound, key, row, moment)
+    try:
+        found = _composed(operation, kind, bound, key, row, rules, moment)
+    except Refused as error:
+        found_out = rules.uncomputable_runs_again and error.sqlstate[:2] in _UNCOMPUTABLE
+        if not (replays and found_out and operation.expect == ANY_GENID):
+            raise
+        raise _computed_otherwise(descriptor, key, error) from error
+    if found is None or row is None:
+        return None
+    if found.image is None:
+        return deleted(descriptor, key, row)
+    if found.moves:
+        return landed(bound, found.image, rules, row.values)
+    # ⚠ Refused here it is for good: constraints wait for COMMIT (T4), and no replay looks at them.
+    bound.check(row.values, found.image)
+    return updated(descriptor, key, row, found.image, found.locks)
+
+
+class _Composed(NamedTuple):
+    """`image` None: of a row that goes."""
+
+    image: Image | None
+    locks: tuple[int, ...]
+    moves: bool = False
+
+
+def _composed(
+    operation: Operation,
+    kind: OperationKind,
+    bound: Binding,
+    key: Key,
+    row: Row | None,
+    rules: VerifyRules,
+    moment: Moment | None,
+) -> _Composed | None:
+    """What an update or a delete makes of its row, whose genids are looked at. None: it is not
+    there."""
+    descriptor = bound.descriptor
     changed: Image = {}
     locks = descriptor.locks
     moves = False
@@ -88,15 +132,22 @@ def decide(
     if row is None:
         return None
     if kind is _DELETE:
-        return deleted(descriptor, key, row)
+        return _Composed(None, locks)
     seen_row = row.values
     if not rules.master_composes:  # what a writer at this version could have seen
         seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
-    image = compose(descriptor, _UPDATED, seen_row, changed, moment)
-    if moves:
-        return landed(bound, image, rules, row.values)
-    bound.check(row.values, image)
-    return updated(descriptor, key, row, image, locks)
+    return _Composed(compose(descriptor, _UPDATED, seen_row, changed, moment), locks, moves)
+
+
+def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> VerifyError:
+    """⚠ Who replays has computed it on the row as it was, and has told its client so: where that
+    can't be done on the row as it is now, its statements have to find out (T2, T4)."""
+    return VerifyError(
+        f"verify error in table {descriptor.name!r}: on the row as it is now there is"
+        f" {error.message} ({error.sqlstate})",
+        table=descriptor.name,
+        key=list(key),
+    )
 
 
 def deleted(descriptor: Descriptor, key: Key, row: Row) -> RowChange:
@@ -190,9 +241,11 @@ def _verify_error(
             descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
         )
     now = "is gone" if row is None else f"has {_genid_words(operation, descriptor, row)} now"
+    said = f"was seen with genid {operation.expect}"
+    if operation.expect == ANY_GENID:
+        said = "has to be there"
     return RowRefused(
-        f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} was seen with genid"
-        f" {operation.expect}, but {now}",
+        f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} {said}, but {now}",
         image,
         locks,
         table=descriptor.name,

@@ -92,7 +92,7 @@ def isolation_of(name: str) -> Isolation:
     """The level of that name, as here or as PostgreSQL says it, in any case and with any blanks.
 
     Raises MalformedRequest for another one."""
-    level = _SPOKEN.get(" ".join(name.replace("_", " ").lower().split()))
+    level = _SPOKEN.get(name) or _SPOKEN.get(" ".join(name.replace("_", " ").lower().split()))
     if level is None:
         known = ", ".join(_SPOKEN)
         raise MalformedRequest(f"there is no isolation level {name!r:.60}; known are {known}")

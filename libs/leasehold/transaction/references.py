@@ -55,9 +55,12 @@ class References:
                     self._check_parent(row, child, key)
 
     def _check_child(self, row: FinalRow, key: ForeignKey) -> None:
+        assert row.image is not None
         values = values_of(row.image, key.columns)
-        before = None if row.before is None else values_of(row.before.values, key.columns)
-        if values is None or values == before:
+        was = None if row.before is None else row.before.values
+        if key.is_mixed(row.image) and (was is None or not _same(key, was, row.image)):
+            raise _mixed(row.descriptor, key, row.image)
+        if values is None or values == values_of(was, key.columns):
             return
         parent = self._catalog.newest(key.parent)
         if self._found(parent, key.parent_columns, key.parent_index, values):
@@ -110,6 +113,10 @@ class References:
         return found
 
 
+def _same(key: ForeignKey, one: Image, other: Image) -> bool:
+    return all(one.get(column) == other.get(column) for column in key.columns)
+
+
 def row_referred_to(
     table: Descriptor,
     columns: tuple[int, ...],
@@ -142,6 +149,17 @@ def keys_by(
 def _words(table: Descriptor, columns: tuple[int, ...], values: Key) -> str:
     names = ", ".join(table.by_id[column].name for column in columns)
     return f"({names}) = ({', '.join(repr(value)[:80] for value in values)})"
+
+
+def _mixed(child: Descriptor, key: ForeignKey, image: Image) -> ForeignKeyViolation:
+    values = tuple(image.get(column) for column in key.columns)
+    return ForeignKeyViolation(
+        f"the row of table {child.name!r} has {_words(child, key.columns, values)}: of a MATCH FULL"
+        f" foreign key all are NULL or none (foreign key {key.name!r})",
+        table=child.name,
+        constraint=key.name,
+        key=list(values),
+    )
 
 
 def _violation(

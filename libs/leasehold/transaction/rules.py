@@ -17,6 +17,7 @@ class VerifyRules(ReadRules):
     fill_leaves_genids: bool = True  # ⚠ chunks: a schema change gives writers verify errors
     twin_follows: bool = True  # a write goes to both tables while a primary key changes
     uncommittable_is_recognised: bool = True  # T2: what can never commit is replayed for ever
+    uncomputable_runs_again: bool = True  # ⚠ T2: what was told to be computed is found out
     actions_when_enforced: bool = True  # a foreign key acts from write-only on, not once public
     move_carries_all: bool = True  # ⚠ move: pairs that its writer can't see go along
     moved_is_new: bool = True  # a row under another key is looked at as if it were inserted

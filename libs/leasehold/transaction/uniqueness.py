@@ -49,7 +49,8 @@ def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -
             other = claimed.setdefault((table_id, index.element_id, values), key)
             if other == key:
                 found = holders(row.descriptor, index.element_id, values, len(rows) + 1)
-                other = next((o for o in found if _still(rows, table_id, o, index, values)), key)
+                table = row.descriptor
+                other = next((o for o in found if _still(rows, o, index, table, values)), key)
             if other != key:
                 raise _duplicate(row.descriptor, index, values, other)
 
@@ -61,13 +62,16 @@ def _key(index: Index, descriptor: Descriptor, image: Image) -> Key | None:
 
 
 def _still(
-    rows: dict[tuple[int, Key], FinalRow], table_id: int, key: Key, index: Index, values: Key
+    rows: dict[tuple[int, Key], FinalRow],
+    key: Key,
+    index: Index,
+    table: Descriptor,
+    values: Key,
 ) -> bool:
-    """Will the row at `key`, which has the entry now, have it after the request?"""
-    row = rows.get((table_id, key))
-    return row is None or (
-        row.image is not None and _key(index, row.descriptor, row.image) == values
-    )
+    """Will the row at `key`, which has the entry now, have it after the request? By the index of
+    `table`: ⚠ what a foreign key has done to a row is done under another version, maybe."""
+    row = rows.get((table.table_id, key))
+    return row is None or (row.image is not None and _key(index, table, row.image) == values)
 
 
 def _duplicate(table: Descriptor, index: Index, values: Key, other: Key) -> DuplicateKey:

@@ -17,6 +17,7 @@ from leasehold.model.records import (
     ChangeKind,
     ChangeRequest,
     Key,
+    OnConflict,
     Operation,
     OperationKind,
     RowChange,
@@ -98,7 +99,7 @@ def verify(
         if not looked_at_the_end(descriptor, catalog) and not descriptor.twin:
             versions[descriptor.table_id] = descriptor.version
             return _decide_one(request, descriptor, rows, rules, moment, versions)
-    made = _Request(request.id, catalog, rows, lsn, rules, holders, moment)
+    made = _Request(request, catalog, rows, lsn, rules, holders, moment)
     slices = made.decided(request.operations, versions)
     while True:
         try:
@@ -122,7 +123,7 @@ def verify_in_slices(
     """`verify`, so many operations in a slice; between two of them no row and no version may
     change."""
     versions = _used(request, catalog, rules, past)
-    made = _Request(request.id, catalog, rows, lsn, rules, holders, moment)
+    made = _Request(request, catalog, rows, lsn, rules, holders, moment)
     return (yield from made.decided(request.operations, versions, slice_operations))
 
 
@@ -158,7 +159,8 @@ def _decide_one(
     bound = binding(descriptor)
     key = bound.key(operation.key)
     row = rows(descriptor, key)
-    change = decide(operation, bound, key, row, rules, moment)
+    replays = request.on_conflict is OnConflict.REPLAY
+    change = decide(operation, bound, key, row, rules, moment, replays=replays)
     if change is None:
         return Decided((), (), versions, 0)
     if row is not None and change.kind is _COMES:
@@ -173,7 +175,7 @@ class _Request:
 
     def __init__(
         self,
-        request_id: bytes,
+        request: ChangeRequest,
         catalog: Catalog,
         rows: RowReader,
         lsn: int,
@@ -181,7 +183,8 @@ class _Request:
         holders: HolderReader | None,
         moment: Moment | None,
     ) -> None:
-        self._id = request_id
+        self._request = request
+        self._replays = request.on_conflict is OnConflict.REPLAY
         self._catalog = catalog
         self._rows = rows
         self._lsn = lsn
@@ -229,7 +232,7 @@ class _Request:
     def _operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
         """Did it affect its row?"""
         if not operation.key:
-            operation = with_key(operation, descriptor, self._id, number)
+            operation = with_key(operation, descriptor, self._request.id, number)
         bound = binding(descriptor)
         key = bound.key(operation.key)
         name = (descriptor.table_id, key)
@@ -239,7 +242,9 @@ class _Request:
             self._land()
             row = self._overlay.row(descriptor, key)
         try:
-            change = decide(operation, bound, key, row, self._rules, self._moment)
+            change = decide(
+                operation, bound, key, row, self._rules, self._moment, replays=self._replays
+            )
         except RowRefused as error:
             lsn = self._lsn
             stale = row is None or any(genid_lsn(row.genids.get(k, 0)) == lsn for k in error.locks)

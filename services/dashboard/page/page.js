@@ -208,6 +208,7 @@ function health(state) {
   const poor = state.nodes.filter((node) => ["incoherent", "silent"].includes(node.coherency));
   if (poor.length) return [`${plural(poor.length, "node")} not coherent`, "warn"];
   if (state.ledger.state !== "ready") return [`the lease ledger is ${state.ledger.state}`, "warn"];
+  if (state.spark && state.spark.silent) return ["Spark is silent", "warn"];
   return ["all is well", "good"];
 }
 

@@ -38,7 +38,7 @@ def lines(tmp_path: Path) -> str:
 
 
 def test_lines_for_people(lines: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dev", lines]) == 0
+    assert main(["dev", lines]) == 1  # one is refused, and some are no lines
     out, err = capsys.readouterr()
     told = out.splitlines()
     assert told[0].endswith("table 1")
@@ -57,7 +57,7 @@ def test_lines_for_people(lines: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_lines_for_programs(lines: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dev", "--json", lines]) == 0
+    assert main(["dev", "--json", lines]) == 1
     values = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert values[0]["answer"] == {"table": 1}
     assert values[1]["rows"] == 1
@@ -65,12 +65,45 @@ def test_lines_for_programs(lines: str, capsys: pytest.CaptureFixture[str]) -> N
     assert {"id": 1, "n": 5} in values
 
 
+WELL = "CREATE TABLE t (id bigint PRIMARY KEY)"
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        ("", 0),
+        (".get t 1", 0),
+        ("CREATE TABLE t (id bigint PRIMARY KEY)", 1),
+        ("{", 1),
+        (".nope", 1),
+        (".get nope 1", 1),
+    ],
+)
+def test_what_goes_wrong_is_an_exit_code(tmp_path: Path, last: str, code: int) -> None:
+    path = tmp_path / "lines"
+    path.write_text(f"{WELL}\n{last}\n", encoding="utf-8")
+    assert main(["dev", str(path)]) == code
+
+
+def test_bytes_that_are_no_text_are_told_and_the_next_line_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b'\xff\xfe\n{"\xff": 1}\n' + WELL.encode())
+    assert main(["dev", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert err.count("this line is no UTF-8 text") == 2
+    assert out.rstrip().endswith("table 1")
+
+
 def test_findings_are_an_exit_code(
-    lines: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = CheckSummary(3, 1, 1, ("r1: t: for this test",))
     monkeypatch.setattr(DevDatabase, "check", lambda _: found)
-    assert main(["dev", lines]) == 1
+    path = tmp_path / "lines"
+    path.write_text(WELL, encoding="utf-8")
+    assert main(["dev", str(path)]) == 1
     assert "r1: t: for this test" in capsys.readouterr().err
 
 

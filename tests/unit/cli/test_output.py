@@ -166,6 +166,7 @@ def told(**changes: Any) -> dict[str, Any]:
         "nodes": [{"node": "r1", "role": "replicant", "coherency": "coherent", "for_ms": 1,
                    "lag_records": 0}],
         "ledger": {"state": "ready"},
+        "spark": {"silent": False, "heard_ms": 100, "trouble": ""},
         "jobs": [{"status": "running"}],
         **changes,
     }  # fmt: skip
@@ -177,6 +178,8 @@ def told(**changes: Any) -> dict[str, Any]:
         ({"log": {"master": "", "master_silent_ms": None}}, "no master"),
         ({"log": {"master": "m1", "master_silent_ms": 9_000}}, "written nothing"),
         ({"ledger": {"state": "grace"}}, "ledger is grace"),
+        ({"spark": {"silent": True, "heard_ms": 9_000, "trouble": ""}}, "Spark is silent"),
+        ({"spark": {"silent": False, "heard_ms": 9, "trouble": "no rows"}}, "does not retry"),
         ({"jobs": [{"status": "failed", "job": 7, "table": "t", "error": "e"}]}, "job 7"),
         (
             {"nodes": [{"node": "r9", "role": "replicant", "coherency": "silent", "for_ms": 5,

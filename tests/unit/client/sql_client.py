@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol
+from zoneinfo import ZoneInfo
 
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_session import SqlSession
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Report, Status
+from leasehold.pgwire.value_encoding import TEXT
+from leasehold.pgwire.value_forms import result_form
 from leasehold.sql.query_plan import Plans
+
+UTC = ZoneInfo("UTC")
 
 
 class HasNodes(Protocol):
@@ -20,9 +25,8 @@ class SqlClient:
     """`tags`: of the last text's statements."""
 
     def __init__(self, database: HasNodes, node: str = "r1", **settings: str) -> None:
-        self.session = SqlSession(
-            database.sql_node(node), Plans(), user="me", process=7, settings=settings
-        )
+        self.node = database.sql_node(node)
+        self.session = SqlSession(self.node, Plans(), user="me", process=7, settings=settings)
         self.tags: list[str] = []
         self.reports: list[Report] = []
 
@@ -45,12 +49,16 @@ class SqlClient:
         return rows
 
     def run(self, prepared: Any, values: Sequence[Any] = (), portion: int = 2) -> list[Any]:
+        """Rows as they are stored. Each must also be one that its declared types can be told in."""
+        told = result_form(prepared.columns or (), (TEXT,), UTC)
         portal = self.session.bind(prepared, values)
         rows: list[Any] = []
         try:
             while True:
                 found = portal.fetch(portion)
                 rows += found.rows
+                if prepared.columns:
+                    _ = [told.row(row) for row in found.rows]
                 if found.tag is not None:
                     self.tags.append(found.tag)
                     return rows

@@ -208,7 +208,7 @@ def test_columns_of_indexes_are_found_by_their_place(client: SqlClient) -> None:
     )
     assert client.ask(text) == [("one_price", "price", 0), ("one_price", "gate", 1)]
     text = "select indkey[0], indoption::text from pg_index where indrelid = 'legs'::regclass"
-    assert sorted(client.ask(text)) == [(1, "0"), (2, "0")]
+    assert client.ask(text) == [(1, "0")], "what a foreign key needs is not shown"
 
 
 @pytest.mark.parametrize(

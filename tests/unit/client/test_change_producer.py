@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.request_codec import decode_request
+from leasehold.adapters.request_decoding import decode_request
 from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.client_settings import ClientSettings

@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.cli.job_watch import rows_words
+from leasehold.cli.status import troubles_of
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import (
     HELD_BACK_MAX,
@@ -26,6 +27,7 @@ from leasehold.client.cluster_view import (
     Unreachable,
     fold,
 )
+from leasehold.client.job_report import SPARK_SILENT_SAID_MS
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
 from leasehold.model.records import (
     Ack,
@@ -33,6 +35,7 @@ from leasehold.model.records import (
     HoldingReport,
     JobEvent,
     JobProgress,
+    SparkReport,
     VersionEvent,
 )
 from leasehold.schema.descriptor import Column, Descriptor, Index
@@ -429,6 +432,31 @@ def test_what_is_away_is_said_until_it_is_back() -> None:
     assert report(view, NOW)["ledger"]["state"] == "ready"
 
 
+def spark_troubles(view: ClusterView, now_us: int) -> list[str]:
+    return [each for each in troubles_of(report(view, now_us)) if "Spark" in each]
+
+
+def test_spark_is_silent_once_it_is_not_heard_and_of_none_nothing_is_said() -> None:
+    none = seen()
+    assert report(none, NOW)["spark"] is None
+    assert spark_troubles(none, NOW) == []
+    view = seen(SparkReport(NOW, ""))
+    heard_until = NOW + SPARK_SILENT_SAID_MS * 1_000
+    assert spark_troubles(view, heard_until) == []
+    late = heard_until + 1_000
+    assert report(view, late)["spark"]["silent"]
+    (words,) = spark_troubles(view, late)
+    assert words.startswith("Spark is silent for 15.0 s")
+    assert spark_troubles(fold(view, SparkReport(late, ""), late), late) == []
+
+
+def test_spark_says_why_it_retries_nothing() -> None:
+    view = seen(SparkReport(NOW, "no checkpoint"))
+    assert spark_troubles(view, NOW) == [
+        "Spark does not retry requests just now: no checkpoint",
+    ]
+
+
 EVENTS: list[Event] = [
     log(1),
     log(2, epoch=2),
@@ -440,13 +468,13 @@ EVENTS: list[Event] = [
     job(),
     job(step=1, phase=Phase.BACKFILLING),
     JobProgress(2, 0, 5, 1, 3.0, "reading", NOW),
+    SparkReport(NOW, "x"),
     ledger({1: (Holding(1, 2, 7, "a"),)}),
     Unreachable("kafka", "x"),
     TopicEnds({"rows/1": 9, "requests": 8}),
 ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(EVENTS), max_size=25))
 def test_any_order_gives_a_report_that_json_can_hold(events: list[Event]) -> None:
     view = seen(*events)

@@ -94,6 +94,7 @@ def test_a_transaction_begins_by_itself_and_ends_when_told(
         ("insert into t (id) values (7), (7)", (), dbapi_errors.IntegrityError, "23505"),
         ("lock table t", (), dbapi_errors.NotSupportedError, "0A000"),
         ("copy t from stdin", (), dbapi_errors.NotSupportedError, ""),
+        ("copy t to stdout", (), dbapi_errors.NotSupportedError, ""),
         ("select 1; select 2", (), dbapi_errors.ProgrammingError, ""),
         ("select %s", (), dbapi_errors.ProgrammingError, ""),
         ("select %(a)s", (1,), dbapi_errors.ProgrammingError, ""),

@@ -25,9 +25,10 @@ from leasehold.client.dev_node import DevNode
 from leasehold.client.pending import Pending, standing_of
 from leasehold.client.sql_listener import SqlListener
 from leasehold.client.sql_running import HURRIED_ROWS_MAX, Running
-from leasehold.model.errors import OutcomeUnknown
+from leasehold.model.errors import OutcomeUnknown, UnknownTable
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.pgwire.session import Status, Waits
+from leasehold.pgwire.wire_errors import CachedResultChanged
 from tests.unit.client.sql_client import SqlClient
 
 WAIT_S = 60
@@ -80,6 +81,8 @@ def hurried(client: SqlClient, text: str) -> list[Any]:
         "select count(*) from t where id between 5 and 8",
         "begin; select g from t where id = 3; commit",
         "show timezone",
+        "insert into t (id) select 1 where false",
+        "begin; insert into t values (9000, 1, 'one more'); rollback",
     ],
 )
 def test_what_is_found_by_key_is_done_at_once(client: SqlClient, text: str) -> None:
@@ -102,7 +105,6 @@ def test_what_is_found_by_key_is_done_at_once(client: SqlClient, text: str) -> N
         "select pg_cancel_backend(0)",
         "select gen_random_uuid(), current_setting('timezone')",
         f"select '{'long ' * 200}'",
-        "insert into t (id) select 1 where false",
         "update t set g = g where note = 'note 7'",
         f"update t set g = g where id < {ROWS}",
     ],
@@ -158,6 +160,88 @@ def test_rows_after_the_first_portion_are_left_to_others(client: SqlClient) -> N
     session.hurried = False
     assert [*portal.fetch(2).rows, *portal.fetch(100).rows] == wanted
     portal.close()
+
+
+def test_own_rows_are_seen_at_once(client: SqlClient) -> None:
+    """The first one on a connection leaves making their table to others; what it held then is no
+    later transaction's."""
+    read = "select g from t where id = 70"
+    session = client.session
+    for turn, (key, seen) in enumerate([(70, 1_007), (70, 1_007), (71, 7)]):
+        client.ask("begin")
+        client.ask(f"update t set g = g + 1000 where id = {key}")
+        session.hurried = turn > 0
+        found = client.run(session.prepare(session.statements(read)[0], ()), portion=9)
+        session.hurried = False
+        assert found == [(seen,)]
+        client.ask("rollback")
+
+
+@pytest.mark.parametrize("level", ["default", "snapshot", "serializable", "read committed"])
+def test_a_query_sees_what_its_level_says(client: SqlClient, level: str) -> None:
+    """Alone it needs no transaction, where its level sees what is newest; beside what its batch has
+    written it is one of that transaction's statements."""
+    read, write = "select g from t where id = 60", "update t set g = g + 1000 where id = 60"
+    client.ask(f"set leasehold.isolation = '{level}'")
+    before = client.ask(read)[0][0]
+    session = client.session
+    client.run(session.prepare(session.statements(write)[0], ()))
+    seen = before if level == "default" else before + 1000
+    session.hurried = True
+    with suppress(Waits):  # own rows are left to others
+        assert client.run(session.prepare(session.statements(read)[0], ()), portion=9) == [(seen,)]
+    session.hurried = False
+    assert client.run(session.prepare(session.statements(read)[0], ()), portion=9) == [(seen,)]
+    session.end_batch()
+    assert hurried(client, read) == [(before + 1000,)]
+
+
+def test_a_query_as_of_an_lsn_is_of_then(client: SqlClient, database: DevDatabase) -> None:
+    read = "select g from t where id = 61"
+    (before,) = client.ask(read)
+    with database.sql_node("r1").single_read().snapshot() as snapshot:
+        then = snapshot.lsn
+    client.ask("update t set g = -1 where id = 61")
+    assert hurried(client, read) == [(-1,)]
+    client.ask(f"set leasehold.as_of = {then}")
+    with suppress(Waits):
+        assert hurried(client, read) == [before]
+    client.session.fail()
+    assert client.ask(read) == [before]
+
+
+def test_what_was_prepared_follows_its_table(client: SqlClient) -> None:
+    """By the catalog of the very snapshot that is read; another shape is not shown (0A000)."""
+    client.ask("create table shaped (id int primary key, a int)")
+    client.ask("insert into shaped values (1, 2)")
+    session = client.session
+    texts = ("select a from shaped where id = 1", "select * from shaped where id = 1")
+    one, all_of_it = (session.prepare(session.statements(text)[0], ()) for text in texts)
+    session.end_batch()
+
+    def found(prepared: Any) -> list[Any]:
+        session.hurried = True
+        try:
+            return client.run(prepared, portion=9)
+        except Waits:
+            session.hurried = False
+            return client.run(prepared, portion=9)
+        finally:
+            session.hurried = False
+            session.end_batch()
+
+    for _ in range(2):
+        assert (found(one), found(all_of_it)) == ([(2,)], [(1, 2)])
+    client.ask("alter table shaped add column b int default 3")
+    for _ in range(2):
+        assert found(one) == [(2,)]
+        with pytest.raises(CachedResultChanged):
+            found(all_of_it)
+        session.fail()
+    client.ask("drop table shaped")
+    with pytest.raises(UnknownTable):
+        found(one)
+    session.fail()
 
 
 class Answers:
@@ -234,7 +318,7 @@ def test_a_commit_that_was_refused_runs_again_elsewhere(
     client: SqlClient, answers: Answers, database: DevDatabase
 ) -> None:
     session = client.session
-    (update,) = session.statements("update t set g = g + 1 where id = 23")
+    (update,) = session.statements("update t set g = g + 1 where id = 23 and g > 0")
     client.run(session.prepare(update, ()))
     session.hurried = True
     with pytest.raises(Waits):

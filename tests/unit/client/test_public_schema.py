@@ -63,7 +63,6 @@ def event_of(descriptor: Descriptor, **more: Any) -> VersionEvent:
     return told._replace(**more)
 
 
-@settings(deadline=None)
 @given(descriptors())
 def test_what_is_told_is_the_whole_descriptor(descriptor: Descriptor) -> None:
     event = event_of(descriptor, job_id=3, step="delete-only", job={**JOB, "status": "running"})
@@ -72,7 +71,7 @@ def test_what_is_told_is_the_whole_descriptor(descriptor: Descriptor) -> None:
     assert found._replace(body=None) == event._replace(body=None)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(descriptors())
 def test_the_same_event_has_the_same_bytes(descriptor: Descriptor) -> None:
     again = decode_event(encode_event(event_of(descriptor)))

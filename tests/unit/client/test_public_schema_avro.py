@@ -114,7 +114,6 @@ def values_of(descriptor: Descriptor, image: dict[int, Any]) -> dict[str, Any]:
     return values
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_every_row_of_every_table_comes_back(data: st.DataObject) -> None:
     descriptor = data.draw(descriptors())
@@ -124,7 +123,6 @@ def test_every_row_of_every_table_comes_back(data: st.DataObject) -> None:
     assert read(written(schema, row), schema) == row
 
 
-@settings(deadline=None)
 @given(NAMES)
 def test_names_come_back_and_are_names(name: str) -> None:
     for mangled in (avro_name(name), avro_record_name(name)):
@@ -166,7 +164,7 @@ def expected(old: Descriptor, new: Descriptor, image: dict[int, Any]) -> dict[in
 
 
 @pytest.mark.parametrize("name", CHANGES)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_data_of_each_version_is_read_with_the_schema_of_the_next(
     name: str, data: st.DataObject

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
@@ -29,7 +29,6 @@ def validator(descriptor: Descriptor) -> Draft202012Validator:
     return Draft202012Validator(json.loads(json.dumps(schema)), format_checker=checker)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_every_row_that_a_table_may_hold_is_valid(data: st.DataObject) -> None:
     descriptor = data.draw(descriptors())

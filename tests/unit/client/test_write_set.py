@@ -22,7 +22,8 @@ from tests.schema_change.changes import standing
 
 TABLE = standing(
     "CREATE TABLE t (id int PRIMARY KEY, a int, g int GENERATED ALWAYS AS (100 / a) STORED,"
-    " d timestamptz DEFAULT now(), y date GENERATED ALWAYS AS (d::date) STORED)"
+    " d timestamptz DEFAULT now(),"
+    " y date GENERATED ALWAYS AS ((d AT TIME ZONE 'UTC')::date) STORED)"
 )
 DAY_US = 86_400_000_000
 

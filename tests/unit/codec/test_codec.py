@@ -39,7 +39,7 @@ from leasehold.model.records import (
 from tests.unit.codec.records import ANY_RECORD, BODY, PLAIN, record
 
 CODEC = MessagePackCodec()
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def types_of(value: Any) -> Any:

@@ -16,23 +16,22 @@ from uuid import UUID
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.request_codec import (
+from leasehold.adapters.request_bytes import (
     JSON,
     MESSAGE_PACK,
     MESSAGE_PACK_ZLIB,
     OPERATIONS_MAX,
     REQUEST_BYTES_MAX,
-    ROWS_TOGETHER_MAX,
-    SQL_BYTES_MAX,
-    decode_request,
-    encode_request,
 )
+from leasehold.adapters.request_decoding import SQL_BYTES_MAX, decode_request
+from leasehold.adapters.request_encoding import ROWS_TOGETHER_MAX, encode_request
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records import (
+    ANY_GENID,
     ChangeRequest,
     Expression,
     JobControl,
@@ -67,6 +66,10 @@ UPDATED = ChangeRequest(
     ),
     on_conflict=OnConflict.FAIL,
 )
+
+
+def said(**fields: Any) -> dict[str, Any]:
+    return {**UPDATE, "values": {"a": {"expr": "a + $1", **fields}}}
 
 
 def both(fields: Any) -> list[tuple[str, bytes]]:
@@ -164,6 +167,12 @@ def without(name: str) -> dict[str, Any]:
         ({**UPDATE, "values": {"a": {"b": 1}}}, "'values.a'"),
         ({**UPDATE, "values": {"a": {"expr": 1}}}, "'values.a'"),
         ({**UPDATE, "values": {"a": {"expr": "b", "c": 1}}}, "'values.a'"),
+        ({**UPDATE, "values": {"a": {"expr": "b + $1", "args": [1]}}}, "'values.a'"),
+        (said(args=1, types=[]), "'values.a.args': expected an array of at most 100 values"),
+        (said(args=[1] * 101, types=["integer"] * 101), "'values.a.args'"),
+        (said(args=[[1]], types=["integer"]), "'values.a.args'"),
+        (said(args=[1], types=["integer", "text"]), "'values.a.types': expected an array of 1"),
+        (said(args=[1], types=[4]), "'values.a.types'"),
         ({**UPDATE, "values": {"": 1}}, "'values'"),
         ({**UPDATE, "op": "delete"}, "a delete takes none"),
         ({**UPDATE, "expect": "77"}, "'expect': expected a whole number"),
@@ -383,7 +392,6 @@ def broken_requests(draw: st.DrawFn) -> dict[str, Any]:
     return fields
 
 
-@settings(deadline=None)
 @given(broken_requests())
 def test_no_field_raises_anything_else(fields: dict[str, Any]) -> None:
     data = [(JSON, json.dumps(fields).encode())]
@@ -405,7 +413,6 @@ def test_no_bytes_raise_anything_else(content_type: str, data: bytes) -> None:
     assert not {"request_id", "reply_to"} & caught.value.detail.keys()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 200), st.integers(0, 255))
 def test_one_changed_byte_raises_nothing_else(at: int, byte: int) -> None:
     for content_type, data in both(UPDATE):
@@ -421,6 +428,14 @@ def test_one_changed_byte_raises_nothing_else(at: int, byte: int) -> None:
         UPDATED,
         UPDATED._replace(attempt=3, give_up=True, reply_to=5, used={"u": 1}),
         UPDATED._replace(operations=UPDATED.operations * 2, on_conflict=OnConflict.REPLAY),
+        UPDATED._replace(
+            operations=(
+                UPDATED.operations[0]._replace(
+                    values={"a": Expression("a + $1 * $2", (1, "2.50"), ("integer", "numeric"))},
+                    expect=ANY_GENID,
+                ),
+            )
+        ),
         ChangeRequest(ID, sql="CREATE TABLE …"),
         UPDATED._replace(sql="CREATE TABLE …; CREATE INDEX …"),
         UPDATED._replace(sql="CREATE TABLE …", operations=UPDATED.operations * 2),

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
@@ -47,7 +47,6 @@ def record(version: int, values: dict[int, Any], lsn: int = 5) -> RowRecord:
     return RowRecord(row_key(key), CODEC.encode(RowImage(1, key, {0: 9}, lsn, version, 7, values)))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_every_row_of_every_table_is_decoded_alike(data: st.DataObject) -> None:
     descriptor = data.draw(descriptors())

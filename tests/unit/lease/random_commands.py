@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from leasehold.lease.commands import (
+    HOLDERS_MAX,
     Acquire,
     Change,
     Command,
@@ -173,7 +174,8 @@ class CommandMaker:
 
     def _holders(self, state: LedgerState, run_id: str) -> Command:
         table = self.random.choice(TABLES)
-        return Holders(table, self.random.choice((0, self._version(state, table))))
+        below = self.random.choice((0, self._version(state, table)))
+        return Holders(table, below, self.random.choice((0, 1, HOLDERS_MAX)))
 
     def _liveness(self, state: LedgerState, run_id: str) -> Command:
         return Liveness()

@@ -26,6 +26,7 @@ from leasehold.model.errors import (
 from leasehold.pgwire.copy_format import CopyFormat
 from leasehold.pgwire.session import (
     Column,
+    CopySource,
     CopyTarget,
     Deallocated,
     Fetched,
@@ -42,7 +43,7 @@ from leasehold.pgwire.value_decoding import input_of
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
 from leasehold.pgwire.wire_types import NUMBERS, WireType
 from leasehold.schema.types import SYNONYMS, Type, array_of, type_with
-from leasehold.sql.moment_text import zone_of
+from leasehold.sql.time_zone import zone_of
 
 SETTINGS = {
     "server_version": "15.0",
@@ -126,6 +127,7 @@ class SmallPrepared:
     ends_transaction: bool = False
     leaves_failed_block: bool = False
     copy: CopyTarget | None = None
+    copies: CopySource | None = None
     version: int = 0
 
 

@@ -208,7 +208,7 @@ SOME = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(sent=st.lists(SOME, max_size=25))
 @example(sent=[query("create table t (id int, a text)"), query("copy t from stdin")])
 def test_any_order_of_messages_is_answered_by_the_rules(sent: list[bytes]) -> None:
@@ -237,7 +237,7 @@ def test_any_order_of_messages_is_answered_by_the_rules(sent: list[bytes]) -> No
     assert not talk.session.open_portals
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(kind=st.sampled_from(sorted(READERS)), body=st.binary(max_size=60), more=st.binary())
 def test_no_body_of_a_message_is_a_defect(kind: int, body: bytes, more: bytes) -> None:
     talk = Talk()

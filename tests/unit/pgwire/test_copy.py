@@ -21,7 +21,7 @@ from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Column
 from leasehold.pgwire.wire_errors import InvalidCopyText
 from leasehold.schema.types import Type
-from leasehold.sql.moment_text import zone_of
+from leasehold.sql.time_zone import zone_of
 from tests.unit.pgwire.copy_cases import CASES, REFUSED, CopyCase
 
 LINE_MAX = 1_000

@@ -356,7 +356,7 @@ def test_no_value_and_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> N
         assert secret not in caplog.text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.binary(max_size=300), let_in=st.booleans())
 def test_any_bytes_at_the_port_end_in_an_answer_or_a_closed_connection(
     data: bytes, let_in: bool

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.moments import offset_text
 from leasehold.pgwire.value_decoding import decoder, input_of
 from leasehold.pgwire.value_encoding import BINARY, TEXT, encoder
 from leasehold.pgwire.wire_types import NUMBERS, modifier_of
@@ -22,7 +21,7 @@ from leasehold.schema.array_value import stored_form as array_form
 from leasehold.schema.interval import Span, stored_form
 from leasehold.schema.json_value import text_of
 from leasehold.schema.types import Type, array_of, to_storage
-from leasehold.sql.moment_text import zone_of
+from leasehold.sql.time_zone import offset_text, zone_of
 from tests.unit.pgwire.small_session import type_named
 from tests.unit.pgwire.talk import Talk
 from tests.unit.pgwire.value_cases import INPUTS, REFUSED
@@ -67,7 +66,7 @@ def test_what_is_no_value_is_refused(kind: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL, ids=str)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.binary(max_size=40))
 def test_no_binary_value_is_a_defect(kind: Type, data: bytes) -> None:
     for one in (kind, array_of(kind)):
@@ -112,7 +111,7 @@ VALUES["timestamptz"] = VALUES["timestamp"]
 
 
 @pytest.mark.parametrize("kind", ALL, ids=str)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_what_is_said_is_read_back(kind: Type, data: st.DataObject) -> None:
     value = data.draw(VALUES[kind.name])

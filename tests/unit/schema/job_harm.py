@@ -22,12 +22,12 @@ def _running(catalog: Catalog) -> Iterable[Job]:
 def judge_write(write: CatalogWrite, catalog: Catalog, ledger: LedgerState) -> None:
     held = [lease for leases in ledger.leases.values() for lease in leases]
     match write:
-        case DescriptorWrite(table_id=table, version=version) if version > 1:
+        case DescriptorWrite(table_id=table, version=version) if catalog.has(table):
             if catalog.min_version(table) != version - 1:
                 raise Harm(f"D5: {version} is published and {version - 1} is not fenced")
             if any(h.table == table and h.version < version - 1 for h in held):
                 raise Harm(f"D2: three versions live at the publication of {version}")
-            if not any(j.versions == {table: version} for j in _running(catalog)):
+            if not any(j.versions.get(table) == version for j in _running(catalog)):
                 raise Harm(f"D2: {version} is published without an intent in the log")
         case MinVersion(table_id=table, version=version):
             if any(h.table == table and h.version < version for h in held):

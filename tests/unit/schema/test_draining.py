@@ -105,7 +105,7 @@ def test_d7_agents_in_the_way_are_expired_after_the_time_that_the_job_says() -> 
     world.ddl(OPTIONAL)
     world.control("set", cancel_blockers_after_ms=400)
     reach(world, 0, Phase.DRAINING)
-    world.until(lambda: bool(world.coordinator.blockers(1)))
+    world.until(lambda: "to end" in world.coordinator.waiting_for(1))
     began = world.now_ns
     expired: list[Any] = []
     while not expired:
@@ -130,12 +130,25 @@ def test_agents_in_the_way_are_waited_for_while_the_job_says_nothing() -> None:
     assert world.job().phase is Phase.DRAINING
 
 
+def test_the_first_looks_count_and_who_stays_is_named() -> None:
+    world = ready_world()
+    hold(world, 1)
+    world.ddl(OPTIONAL)
+    reach(world, 0, Phase.DRAINING)
+    began = world.now_ns
+    world.until(lambda: "to end" in world.coordinator.waiting_for(1))
+    assert world.coordinator.blockers(1) == ()
+    world.until(lambda: bool(world.coordinator.blockers(1)))
+    assert world.now_ns - began >= 100 * MS
+    assert world.coordinator.waiting_for(1) == "1 leases to end, of slow"
+
+
 def test_polls_back_off_and_stay_bounded() -> None:
     world = ready_world()
     hold(world, 1)
     world.ddl(OPTIONAL)
     reach(world, 0, Phase.DRAINING)
-    world.until(lambda: bool(world.coordinator.blockers(1)))
+    world.until(lambda: "to end" in world.coordinator.waiting_for(1))
     asked = 0
     for _ in range(1_000):  # ten seconds
         world.pass_time(10)

@@ -10,6 +10,7 @@ import pytest
 from leasehold.schema.estimate import (
     NOT_KNOWN,
     RECENT_JOBS_MAX,
+    ROWS_BEYOND,
     Pace,
     WorkPace,
     pace_of,
@@ -45,12 +46,22 @@ def test_without_a_job_that_has_ended_nothing_is_known() -> None:
 def test_the_best_rate_and_never_quicker_than_the_quickest_run() -> None:
     pace = pace_of([ended(1, 10, 2.0), ended(2, 100_000, 4.0)])
     assert pace.lease_s == 0.5
-    assert pace.fill == WorkPace(2.0, 25_000.0)
+    assert pace.fill == WorkPace(2.0, 25_000.0, 100_000)
     assert pace.fill.seconds(10) == 2.0
     assert pace.fill.seconds(1_000_000) == 40.0
     assert pace.step_seconds(Step((), (1, 2), (1,)), 1_000_000) == 0.5 + 2 * 40.0 + 10.0
     assert pace.step_seconds(Step((), (), (1,)), 1_000_000) == 0.5 + 10.0
     assert pace.step_seconds(Step(()), -1) == 0.5, "a step without work goes over no row"
+
+
+def test_a_run_of_few_rows_tells_nothing_of_many() -> None:
+    """Two rows take two seconds, 10,000 do not take three hours."""
+    pace = pace_of([ended(1, 2, 2.0)])
+    assert pace.fill.seconds(2) == pace.fill.shortest_s == 2.0
+    assert pace.fill.seconds(2 * ROWS_BEYOND) == 20.0
+    assert pace.fill.seconds(2 * ROWS_BEYOND + 1) == NOT_KNOWN
+    assert pace.step_seconds(Step((), (1,)), 10_000) == NOT_KNOWN
+    assert pace.fill.seconds(10_000, 100) == 100.0, "what somebody has set is known"
 
 
 @pytest.mark.parametrize("status", [Status.RUNNING, Status.FAILED, Status.CANCELLED])
@@ -62,7 +73,7 @@ def test_a_rate_that_was_set_is_not_what_is_possible() -> None:
     slowed = ended(1, 1_000, 100.0, settings={"rows_per_second": 10})
     assert pace_of([slowed]).fill == WorkPace()
     assert pace_of([slowed]).verify == WorkPace(), "it holds for the nodes' look, too"
-    assert WorkPace(1.0, 1_000.0).seconds(10_000, 100) == 100.0
+    assert WorkPace(1.0, 1_000.0, 1_000).seconds(10_000, 100) == 100.0
     assert WorkPace().seconds(10_000, 100) == 100.0
 
 
@@ -78,7 +89,7 @@ def test_only_the_newest_jobs_count() -> None:
 
 def test_what_is_left_is_the_step_and_those_after_it() -> None:
     job = replace(index_job(1, 1), step=1)
-    pace = Pace(0.5, WorkPace(1.0, 100.0), WorkPace(1.0, 100.0))
+    pace = Pace(0.5, WorkPace(1.0, 100.0, 100), WorkPace(1.0, 100.0, 100))
     after = len(job.steps) - 2
     assert seconds_left(job, pace, 1_000, 3.0) == 3.0 + 0.5 * after
     assert seconds_left(job, pace, 1_000, NOT_KNOWN) == NOT_KNOWN

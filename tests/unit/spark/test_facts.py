@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
@@ -219,7 +219,6 @@ def test_a_check_that_cannot_be_computed_is_broken() -> None:
         assert fact.value == value
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

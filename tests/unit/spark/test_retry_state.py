@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.request_codec import encode_request
+from leasehold.adapters.request_encoding import encode_request
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import request_id
 from leasehold.model.records import (

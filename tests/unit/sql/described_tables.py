@@ -28,8 +28,6 @@ CREATE INDEX flights_gate ON flights (gate, lower(gate)) INCLUDE (seats) WHERE s
 CREATE UNIQUE INDEX flights_code ON flights (code);
 CREATE TABLE legs (id integer PRIMARY KEY, flight bigint REFERENCES flights, note text);
 """
-FOREIGN_KEY_INDEX: Final = "CREATE INDEX legs_flight_idx ON legs (flight);"
-"""Made for the foreign key here, and by hand in PostgreSQL."""
 QUERIES: Final[dict[tuple[str, str], tuple[str, str]]] = {
     (PG_CATALOG, "pg_class"): (
         (

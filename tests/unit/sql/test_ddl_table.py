@@ -80,6 +80,11 @@ def test_several_tables_are_dropped_by_as_many_statements() -> None:
     assert [one.name for one in dropped if isinstance(one, DropTable)] == ["a", "b", "c"]
     assert all(one.if_exists for one in dropped if isinstance(one, DropTable))
     assert {each.sql for each in said[:3]} == {"drop table if exists a, public.b, c restrict"}
+    assert [one.beside for one in dropped if isinstance(one, DropTable)] == [
+        ("b", "c"),
+        ("a", "c"),
+        ("a", "b"),
+    ]
     with pytest.raises(OutOfRange):
         parse_statements(f"drop table {', '.join(f't{n}' for n in range(STATEMENTS_MAX + 1))}")
 
@@ -125,6 +130,7 @@ def test_constraints_stand_in_their_order_and_with_their_columns() -> None:
     ("sql", "expected"),
     [
         ("drop table t", DropTable("t", False, 12)),
+        ("drop table t cascade", DropTable("t", False, 12, cascade=True)),
         ("drop table if exists public.t restrict;", DropTable("t", True, 22)),
         ('DROP TABLE "T t"', DropTable("T t", False, 12)),
     ],
@@ -238,7 +244,7 @@ REFUSED: list[Refusal] = [
     (COLUMN + "int constraint c not null)", FeatureNotSupported, 55),
     (COLUMN + "int constraint c default 1)", FeatureNotSupported, 55),
     (COLUMN + "int references u references v)", SyntaxInvalid, 55),
-    (COLUMN + "int constraint c references u on delete set default (b))", FeatureNotSupported, 90),
+    (COLUMN + "int constraint c references u on update set default (b))", FeatureNotSupported, 90),
     (COLUMN + "int generated always as identity)", FeatureNotSupported, 42),
     (COLUMN + "int generated always as (a + 1) virtual)", FeatureNotSupported, 70),
     (COLUMN + "int generated always as (a + 1))", FeatureNotSupported, 69),
@@ -320,7 +326,6 @@ REFUSED: list[Refusal] = [
     (COLUMN + "varchar(2) default 'abc')", TooLong, 57),
     (COLUMN + "double precision default 'nan')", OutOfRange, 63),
     # DROP TABLE
-    ("drop table t cascade", FeatureNotSupported, 14),
     ("drop table s.t", FeatureNotSupported, 12),
     ("drop table", SyntaxInvalid, 11),
     ("drop table if not exists t", SyntaxInvalid, 15),
@@ -369,6 +374,16 @@ def test_what_becomes_of_rows_that_refer(words: str, on_delete: str, on_update: 
     (key,) = said.foreign_keys
     assert (key.on_delete, key.on_update) == (on_delete, on_update)
     assert said.uniques
+
+
+def test_several_columns_that_refer() -> None:
+    said = parse_ddl(
+        "create table t (a int primary key, b int, foreign key (a, b) references u match full"
+        " on update cascade on delete set default (b, a))"
+    )
+    assert isinstance(said, CreateTable)
+    (key,) = said.foreign_keys
+    assert (key.full, key.delete_sets, key.on_update) == (True, ("b", "a"), "cascade")
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,7 @@ def test_text_does_not_grow_without_bound() -> None:
         evaluate(" || ".join(["name"] * 4), name="x" * 100_000)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(-(1 << 63), (1 << 63) - 1))
 def test_division_and_remainder_belong_together(left: int, right: int) -> None:
     """a = (a / b) * b + a % b, |a % b| < |b|, and the remainder has the dividend's sign."""
@@ -359,7 +359,7 @@ def test_division_and_remainder_belong_together(left: int, right: int) -> None:
     assert remainder == 0 or (remainder < 0) == (left < 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text("seat+-*/%()1'<>=,. ", max_size=40))
 def test_any_text_is_compiled_or_refused_never_worse(text: str) -> None:
     try:

@@ -171,7 +171,7 @@ parts = st.sampled_from(
 )
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(st.lists(parts, min_size=1, max_size=10))
 def test_canonical_text_means_the_same_and_stays(words: list[str]) -> None:
     """parse → text → parse: kept text is kept as it is, and compiles to the same or not at all."""
@@ -245,7 +245,7 @@ USES = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),

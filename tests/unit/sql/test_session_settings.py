@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.session_settings import SessionSettings
+from leasehold.sql.session_settings import SessionSettings, settings_of_options
 
 
 @pytest.fixture
@@ -16,7 +16,15 @@ def settings() -> SessionSettings:
 @pytest.mark.parametrize(
     ("name", "given", "kept"),
     [
-        ("timezone", "gmt", "UTC"),
+        ("timezone", "gmt", "GMT"),
+        ("timezone", "europe/berlin", "Europe/Berlin"),
+        ("timezone", "+5.5", "<+05:30>-05:30"),
+        ("timezone", "-8", "<-08>+08"),
+        ("timezone", "0", "<+00>-00"),
+        ("timezone", "+05:30", "+05:30"),
+        ("timezone", "foo-3", "FOO-3"),
+        ("timezone", "cet-1cest,M3.5.0,M10.5.0/3", "CET-1CEST,M3.5.0,M10.5.0/3"),
+        ("timezone", "interval '-3 hours'", "<-03>+03"),
         ("datestyle", "iso", "ISO, MDY"),
         ("client_encoding", "utf-8", "UTF8"),
         ("statement_timeout", "1500", "1500ms"),
@@ -39,7 +47,12 @@ def test_values_are_kept_in_one_form(
     [
         ("nonsense", "1", "42704"),
         ("server_version", "16", "55P02"),
-        ("timezone", "Europe/Berlin", "0A000"),
+        ("timezone", "Nowhere/None", "22023"),
+        ("timezone", "PST", "22023"),
+        ("timezone", "z", "22023"),
+        ("timezone", "25", "22023"),
+        ("timezone", "../etc/passwd", "22023"),
+        ("timezone", "interval '1 day'", "22023"),
         ("datestyle", "German", "0A000"),
         ("client_encoding", "latin1", "0A000"),
         ("standard_conforming_strings", "off", "0A000"),
@@ -88,3 +101,23 @@ def test_reset_goes_back_to_what_the_client_came_with(settings: SessionSettings)
     settings.set("statement_timeout", "5s")
     settings.reset_all()
     assert settings.ms("statement_timeout") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ("", {}),
+        ("-c timezone=Europe/Berlin", {"timezone": "Europe/Berlin"}),
+        ("-ctimezone=-8 --statement-timeout=5s", {"timezone": "-8", "statement_timeout": "5s"}),
+        (r"-c search_path=a\ b,\\  -c x=1=2", {"search_path": "a b,\\", "x": "1=2"}),
+    ],
+)
+def test_what_a_client_sets_by_options(options: str, given: dict[str, str]) -> None:
+    assert settings_of_options(options) == given
+
+
+@pytest.mark.parametrize("options", ["-c", "-c timezone", "-d 5", "geqo=off", "--", "-c =1"])
+def test_options_that_say_nothing(options: str) -> None:
+    with pytest.raises(Refused) as caught:
+        settings_of_options(options)
+    assert caught.value.sqlstate == "42601"

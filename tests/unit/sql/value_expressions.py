@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import CannotCast, LeaseholdError
 from leasehold.schema.types import Type, parse_type
 from leasehold.sql import catalogue
 from leasehold.sql.function import Function
 from leasehold.sql.text_form import from_text, to_text
+from leasehold.sql.time_zone import UTC, InZone
 
 POOLS: Final[dict[str, tuple[str, ...]]] = {
     "smallint": ("0", "1", "-1", "2", "7", "-7", "100", "32767", "-32768"),
@@ -112,7 +114,18 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "encode": ("hex", "base64", "escape", "bogus"),
     "decode": ("hex", "base64", "escape"),
-    "timezone": ("UTC", "Europe/Berlin", "America/New_York", "Nowhere/None", "Asia/Kolkata"),
+    "timezone": (
+        *(
+            "UTC",
+            "Europe/Berlin",
+            "America/New_York",
+            "Nowhere/None",
+            "Asia/Kolkata",
+            "pst",
+            "CEST",
+        ),
+        *("EST5EDT", "+02:00", "<-03>+3", "FOO-1", "CET-1CEST,M3.5.0,M10.5.0/3", "europe/london"),
+    ),
     "to_char": (
         "YYYY-MM-DD HH24:MI:SS",
         "DD.MM.YY",
@@ -126,6 +139,7 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         "DDth",
         'YYYY"T"MM',
         "TZ",
+        "tz OF TZH:TZM",
     ),
     "to_date": ("YYYY-MM-DD", "YYYYMMDD", "DD Mon YYYY"),
     "path": ("{a}", "{a,b}", "{b,2,c}", "{0}", "{-1}", "{}", "{x,y}"),
@@ -218,13 +232,13 @@ def case_of(line: list[Any]) -> Case:
     )
 
 
-def ours(case: Case) -> str:
+def ours(case: Case, zone: ZoneInfo = UTC) -> str:
     """As `PostgreSQL.answers` says it."""
     try:
-        value, kind = evaluated(case)
+        value, kind = evaluated(case, zone)
+        shown = "NULL" if value is None else to_text(kind, value, zone)
     except LeaseholdError as error:
         return f"error:{error.sqlstate}:{error.message}"
-    shown = "NULL" if value is None else to_text(kind, value)
     return f"value:{NAMES.get(kind.name, kind.name)}|{shown}"
 
 
@@ -235,9 +249,13 @@ def _aggregate_sql(case: Case) -> str:
     return f"(SELECT {call} FROM (VALUES {rows}) AS given ({', '.join(names)}))"
 
 
-def evaluated(case: Case) -> tuple[Any, Type]:
+def _called(function: Function, zone: ZoneInfo, *values: Any) -> Any:
+    return function.compute(*([InZone(zone)] if function.zoned else []), *values)
+
+
+def evaluated(case: Case, zone: ZoneInfo) -> tuple[Any, Type]:
     if case.rows:
-        return _aggregated(case)
+        return _aggregated(case, zone)
     if case.target is not None:
         (argument,) = case.arguments
         cast = catalogue.cast_for(argument.kind, case.target, "explicit")
@@ -245,8 +263,9 @@ def evaluated(case: Case) -> tuple[Any, Type]:
             raise CannotCast(f"cannot cast type {argument.kind} to {case.target}")
         if argument.text is None:
             return None, case.target
-        value = from_text(argument.kind, argument.text) if argument.kind else argument.text
-        return cast.compute(value), case.target
+        value = argument.text
+        value = from_text(argument.kind, value, zone) if argument.kind else value
+        return _called(cast, zone, value), case.target
     kinds = [argument.kind for argument in case.arguments]
     if case.is_operator and len(kinds) == 2:
         function = catalogue.operator_for(case.name, *kinds)
@@ -259,15 +278,15 @@ def evaluated(case: Case) -> tuple[Any, Type]:
         if argument.text is None:
             values.append(None)
         elif argument.kind is None:
-            values.append(cast.compute(argument.text))
+            values.append(_called(cast, zone, argument.text))
         else:
-            values.append(cast.compute(from_text(argument.kind, argument.text)))
+            values.append(_called(cast, zone, from_text(argument.kind, argument.text, zone)))
     if function.strict and None in values:
         return None, function.result
-    return function.compute(*values), function.result
+    return _called(function, zone, *values), function.result
 
 
-def _aggregated(case: Case) -> tuple[Any, Type]:
+def _aggregated(case: Case, zone: ZoneInfo) -> tuple[Any, Type]:
     found = catalogue.aggregate_for(case.name, tuple(a.kind for a in case.rows[0]))
     state = found.start()
     for row in case.rows:
@@ -279,7 +298,7 @@ def _aggregated(case: Case) -> tuple[Any, Type]:
             for a, kind in zip(row, found.arguments, strict=True)
         ]
         given = [
-            None if value is None or cast is None else cast.compute(value)
+            None if value is None or cast is None else _called(cast, zone, value)
             for value, cast in zip(values, casts, strict=True)
         ]
         if not (found.strict and None in given):
@@ -347,7 +366,7 @@ def functions() -> list[tuple[Function, bool]]:
         (function, is_operator)
         for table, is_operator in tables
         for function in table
-        if function.volatility == "immutable"
+        if (function.volatility == "immutable" or function.zoned)
         and function.name not in SKIPPED
         and all(kind.name in POOLS for kind in function.arguments)
     ]

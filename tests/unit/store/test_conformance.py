@@ -99,7 +99,7 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
             getattr(run, name)()
 
 
-@settings(max_examples=80, deadline=None, print_blob=True)
+@settings(max_examples=80, print_blob=True)
 @given(
     wide_key=st.booleans(),
     rows=st.lists(WRITE, max_size=6),

@@ -43,6 +43,7 @@ WORLD = frozenset(
 MAY_USE_DATES = frozenset(
     {
         *("schema/types.py", "schema/moments.py", "sql/moment_text.py", "sql/moment_template.py"),
+        *("sql/time_zone.py",),
         *("sql/functions_moment.py", "sql/as_of.py"),
     }
 )

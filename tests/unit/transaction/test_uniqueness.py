@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from leasehold.model.errors import DuplicateKey
+from leasehold.model.ports import Row
 from leasehold.model.records import Key, Operation
 from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.states import State
@@ -210,3 +211,29 @@ def test_at_most_one_more_holder_than_the_request_has_rows_is_asked_for() -> Non
     new = FinalRow(TABLE, None, {ID: 3, A: 10})
     check_unique({(1, (1,)): gone, (1, (3,)): new}, holders)
     assert asked == [(5, (10,), 3)]
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+@pytest.mark.parametrize("indexes", [(), (replace(TABLE.indexes[0]),)])
+def test_rows_that_are_written_under_two_versions_meet(
+    leaves: bool, indexes: tuple[Index, ...]
+) -> None:
+    """A foreign key acts under the newest version, whatever that of the request is."""
+    newest = replace(TABLE, version=2, indexes=indexes)
+    images: dict[int, dict[int, Any]] = {
+        1: {ID: 1, A: 11 if leaves else 10, C: "new"},
+        2: {ID: 2, A: 10},
+    }
+    rows = {
+        (1, (2,)): FinalRow(TABLE, Row({ID: 2, A: 20}, {}, 1), images[2]),
+        (1, (1,)): FinalRow(newest, Row({ID: 1, A: 10}, {}, 1), images[1]),
+    }
+
+    def holders(_: Descriptor, index: int, values: Key, most: int) -> Sequence[Key]:
+        return [(1,)] if (index, values) == (5, (10,)) else []
+
+    if leaves:
+        check_unique(rows, holders)
+        return
+    with pytest.raises(DuplicateKey):
+        check_unique(rows, holders)

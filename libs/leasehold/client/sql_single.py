@@ -1,0 +1,64 @@
+"""A query that is a transaction by itself, done in a hurry: nothing of it is pinned (D3), written
+or verified, so a snapshot is all that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from leasehold.adapters.sqlite_brief import brief_rows, is_brief, needs_nothing
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.client.replica_reads import Reads
+from leasehold.client.sql_portals import PreparedStatement
+from leasehold.client.sql_reads import Preparing
+from leasehold.client.sql_running import HURRIED_ROWS_MAX
+from leasehold.client.sql_steps import Types
+from leasehold.model.errors import NotCoherent
+from leasehold.pgwire.session import Waits
+from leasehold.sql.query_plan import Prepared
+
+
+class SingleReads:
+    """Of one session. All methods raise Waits, and what preparing raises."""
+
+    def __init__(self, reads: Reads, plan_of: Preparing) -> None:
+        """`plan_of` raises Waits instead of making a plan."""
+        self._reads = reads
+        self._plan_of = plan_of
+
+    def plan(self, text: str, types: Types, zone: ZoneInfo) -> Prepared:
+        with self._snapshot() as snapshot:
+            return self._plan_of(text, snapshot.newest, types, zone=zone)
+
+    def rows(
+        self, prepared: PreparedStatement, values: Sequence[Any], zone: ZoneInfo
+    ) -> list[tuple[Any, ...]] | None:
+        """All of them; None: it is to run in a transaction. Raises CachedResultChanged."""
+        with self._snapshot() as snapshot:
+            here = prepared.plan_in(snapshot.catalog, zone)
+            plan, simple = here or self._planned(prepared, snapshot, zone)
+            if not simple:
+                return None
+            found = brief_rows(snapshot, plan, values, HURRIED_ROWS_MAX)
+        if found is None:
+            prepared.takes_long = True
+            raise Waits
+        return found
+
+    def _planned(
+        self, prepared: PreparedStatement, snapshot: SqliteSnapshot, zone: ZoneInfo
+    ) -> tuple[Prepared, bool]:
+        plan = self._plan_of(prepared.statement.text, snapshot.newest, prepared.types, zone=zone)
+        simple = needs_nothing(plan) and is_brief(snapshot.connection, plan)
+        prepared.is_planned(snapshot.catalog, plan, simple=simple)
+        return plan, simple
+
+    def _snapshot(self) -> SqliteSnapshot:
+        """C2: a node that is not coherent may become so, which is waited for elsewhere."""
+        try:
+            snapshot = self._reads.snapshot()
+        except NotCoherent:
+            raise Waits from None
+        assert isinstance(snapshot, SqliteSnapshot), "what is newest, on a store of this process"
+        return snapshot

@@ -1,0 +1,98 @@
+"""Which updates of a transaction the master may compute, on the rows as they are at its commit.
+
+An update whose values are computed of the very row that it changes needs no row of the past: as an
+expression it conflicts with nobody, and twenty sessions that count one row up all commit at once.
+It is what a replay of that statement on the newest rows would come to (T2), if nothing else in the
+transaction rests on what the row was. So a row is computed at commit as long as no other statement
+that writes, and none whose rows are compared (SELECTV, FOR UPDATE), reads it, before or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from leasehold.model.records import ANY_GENID, Expression, Key, Operation
+from leasehold.transaction.isolation import Isolation
+
+_Name: TypeAlias = tuple[int, Key]
+_Update: TypeAlias = tuple[Operation, Mapping[str, Expression]]
+
+
+@dataclass(frozen=True, slots=True)
+class AtCommitRules:
+    """⚠ rules for models to switch off."""
+
+    read_rows_stay: bool = True  # a row that another statement's outcome rests on is as it was seen
+    unseen_updates_stay: bool = True  # where own writes are not seen, two of a row don't add up
+    row_has_to_be_there: bool = True  # UPDATE 1 was told
+    nothing_after_an_error: bool = True  # the client may have taken another path, of any row
+
+
+RULES: Final = AtCommitRules()
+
+
+class AtCommit:
+    """Of one transaction, statement by statement. What was taken back by ROLLBACK TO counts as
+    read all the same."""
+
+    def __init__(self, isolation: Isolation, rules: AtCommitRules = RULES) -> None:
+        self._rules = rules
+        self._own_writes = isolation.own_writes or not rules.unseen_updates_stay
+        # At a level of one moment the first of two writers wins (P4), or all reads are verified.
+        self._may = isolation.replays and not isolation.one_moment
+        self._updates: dict[_Name, list[_Update]] = {}
+        self._read: dict[int, set[Key] | None] = {}  # by table; None: any of its rows
+
+    def read(self, table_id: int, key: Key | None) -> None:
+        """A statement whose outcome counts has read that row, or (None) perhaps any of them."""
+        if not self._rules.read_rows_stay:
+            return
+        keys = self._read.setdefault(table_id, set())
+        if keys is None:
+            return
+        if key is None:
+            self._read[table_id] = None
+            self._updates = {k: v for k, v in self._updates.items() if k[0] != table_id}
+        else:
+            keys.add(key)
+            self._updates.pop((table_id, key), None)
+
+    def nothing(self) -> None:
+        """A statement has failed, and its client was told so: who knows of what."""
+        if self._rules.nothing_after_an_error:
+            self._may = False
+
+    def updated(
+        self, table_id: int, key: Key, operation: Operation, values: Mapping[str, Expression]
+    ) -> None:
+        """`operation` says the same by the row that was seen. A second update of a row goes on from
+        the first one, where that is seen and computed as well."""
+        name = (table_id, key)
+        keys = self._read.get(table_id, ())
+        first = operation.expect is not None
+        if keys is None or key in keys or not (first or self._goes_on(name)):
+            self._updates.pop(name, None)
+            return
+        if first:
+            self._updates[name] = []
+        self._updates[name].append((operation, values))
+
+    def _goes_on(self, name: _Name) -> bool:
+        return self._own_writes and name in self._updates
+
+    def operations(self, made: Sequence[Operation]) -> tuple[Operation, ...]:
+        """Those of the write set as they may be asked for."""
+        if not self._may:
+            return tuple(made)
+        expect = ANY_GENID if self._rules.row_has_to_be_there else None
+        instead = {
+            id(o): o._replace(values=dict(v), expect=expect)
+            for o, v in _all(self._updates.values())
+        }
+        return tuple(instead.get(id(operation), operation) for operation in made)
+
+
+def _all(updates: Iterable[list[_Update]]) -> Iterable[_Update]:
+    return (update for of_row in updates for update in of_row)

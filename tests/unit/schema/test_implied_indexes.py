@@ -1,0 +1,101 @@
+"""The index that a foreign key needs: PostgreSQL makes none, so nobody is shown it."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.model.errors import DependentObjects, DuplicateObject, UnknownObject
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.elements import Element, index_from_wire, index_to_wire
+from leasehold.schema.explain import changes_of
+from leasehold.schema.plan import JobPlan
+from leasehold.schema.taking_away import taken_away
+from tests.unit.schema.test_foreign_keys import planned, run
+
+PARENT = "CREATE TABLE p (id int PRIMARY KEY)"
+CHILD = "CREATE TABLE c (id int PRIMARY KEY, a int REFERENCES p, b int)"
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    made = Catalog()
+    for sql in (PARENT, CHILD):
+        run(made, sql)
+    return made
+
+
+def indexes(catalog: Catalog) -> list[tuple[str, bool]]:
+    return [(index.name, index.implied) for index in catalog.resolve("c").indexes]
+
+
+def test_it_is_marked_and_read_back(catalog: Catalog) -> None:
+    (index,) = catalog.resolve("c").indexes
+    assert index.implied
+    assert index_from_wire(index_to_wire(index)) == index
+    body = {k: v for k, v in index_to_wire(index).items() if k != "implied"}
+    assert not index_from_wire(body).implied, "as an earlier release has written it"
+
+
+def test_an_index_that_is_asked_for_is_that_one(catalog: Catalog) -> None:
+    job = run(catalog, "CREATE INDEX by_a ON c (a)")
+    assert [changes_of(step) for step in job.steps] == ["index by_a → named by_a, shown"]
+    assert indexes(catalog) == [("by_a", False)]
+    run(catalog, "DROP INDEX by_a")
+    assert indexes(catalog) == [("by_a", True)]
+    run(catalog, "CREATE INDEX ON c (a)")
+    assert indexes(catalog) == [("c_a_idx", False)]
+    run(catalog, "CREATE INDEX ON c (a)")
+    assert indexes(catalog) == [("c_a_idx", False), ("c_a_idx1", False)]
+
+
+@pytest.mark.parametrize("sql", ["CREATE UNIQUE INDEX u ON c (a)", "CREATE INDEX u ON c (a, b)"])
+def test_another_one_is_made(catalog: Catalog, sql: str) -> None:
+    run(catalog, sql)
+    assert indexes(catalog) == [("c_a_idx", True), ("u", False)]
+
+
+def test_it_has_no_name_for_anybody(catalog: Catalog) -> None:
+    for sql in ("DROP INDEX c_a_idx", "ALTER INDEX c_a_idx RENAME TO d"):
+        with pytest.raises(UnknownObject):
+            run(catalog, sql)
+    run(catalog, "CREATE INDEX c_a_idx ON c (a)")
+    with pytest.raises(DuplicateObject):
+        run(catalog, "CREATE INDEX c_a_idx ON c (a)")
+
+
+def test_it_goes_with_its_last_foreign_key(catalog: Catalog) -> None:
+    run(catalog, "ALTER TABLE c ADD CONSTRAINT again FOREIGN KEY (a) REFERENCES p")
+    run(catalog, "ALTER TABLE c DROP CONSTRAINT again")
+    assert indexes(catalog) == [("c_a_idx", True)]
+    run(catalog, "ALTER TABLE c DROP CONSTRAINT c_a_fkey")
+    assert indexes(catalog) == []
+
+
+def test_one_that_was_asked_for_stays(catalog: Catalog) -> None:
+    run(catalog, "CREATE INDEX by_a ON c (a)")
+    run(catalog, "ALTER TABLE c DROP CONSTRAINT c_a_fkey")
+    assert indexes(catalog) == [("by_a", False)]
+
+
+def test_a_unique_one_is_needed_as_it_is(catalog: Catalog) -> None:
+    run(catalog, "CREATE UNIQUE INDEX u ON p (id)")
+    run(catalog, "ALTER TABLE c DROP CONSTRAINT c_a_fkey")
+    run(catalog, "CREATE UNIQUE INDEX v ON c (a)")
+    run(catalog, "ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p")
+    assert indexes(catalog) == [("v", False)]
+    with pytest.raises(DependentObjects):
+        run(catalog, "DROP INDEX v")
+
+
+def test_it_goes_with_a_parent_that_takes_its_foreign_keys(catalog: Catalog) -> None:
+    run(catalog, "ALTER TABLE c ADD CONSTRAINT again FOREIGN KEY (a) REFERENCES p")
+    made = planned(catalog, "DROP TABLE p CASCADE")
+    assert isinstance(made, JobPlan)
+    assert taken_away(made.job) == {(1, 0), *((2, e.element_id) for e in gone(catalog))}
+    assert made.job.versions == {1: 2, 2: catalog.resolve("c").version + 1}
+    assert len(made.notices) == 2
+
+
+def gone(catalog: Catalog) -> list[Element]:
+    table = catalog.resolve("c")
+    return [*table.foreign_keys, *table.indexes]
