@@ -75,7 +75,9 @@ def test_every_row_is_decoded_under_the_version_that_its_image_names(
                     ended(watch, begin(producer, f"ALTER TABLE {table} {action}"))
                     # A job can be quicker than the next write: a row is seen in each new shape.
                     until(
-                        lambda want=shape: any(each["row"].keys() == want for each in follower.rows),
+                        lambda want=shape: any(
+                            each["row"].keys() == want for each in follower.rows
+                        ),
                         f"a row of {sorted(shape)} from {example}",
                     )
         finally:
