@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.states import State
+
+
+class VersionBrief(NamedTuple):
+    """What counts here of a descriptor."""
+
+    version: int
+    state: State
+    since_lsn: int
+    elements: frozenset[int]
 
 
 def element_ids_of(descriptor: Descriptor) -> frozenset[int]:
@@ -12,8 +23,14 @@ def element_ids_of(descriptor: Descriptor) -> frozenset[int]:
     return frozenset((*columns, *(index.element_id for index in descriptor.indexes)))
 
 
+def brief_of(descriptor: Descriptor) -> VersionBrief:
+    return VersionBrief(
+        descriptor.version, descriptor.state, descriptor.since_lsn, element_ids_of(descriptor)
+    )
+
+
 def dead_elements(
-    versions: Iterable[Descriptor], min_version: int, collected: frozenset[int]
+    versions: Iterable[VersionBrief], min_version: int, collected: frozenset[int]
 ) -> frozenset[int]:
     """Ids that only kept versions below `min_version` name, or none but `collected` ones did.
 
@@ -22,24 +39,23 @@ def dead_elements(
     never used again, so a dead id stays dead.
     """
     kept = tuple(versions)
-    newest = max((descriptor.version for descriptor in kept), default=0)
+    newest = max((each.version for each in kept), default=0)
     live: set[int] = set()
     named: set[int] = set(collected)
-    for descriptor in kept:
-        ids = element_ids_of(descriptor)
-        named |= ids
+    for each in kept:
+        named |= each.elements
         # Never past the newest (D5): a wrong min version must not make a whole table dead.
-        if descriptor.version >= min(min_version, newest):
-            live |= ids
+        if each.version >= min(min_version, newest):
+            live |= each.elements
     return frozenset(named - live)
 
 
-def needed_elements(versions: Iterable[Descriptor], kept_from: int) -> frozenset[int]:
+def needed_elements(versions: Iterable[VersionBrief], kept_from: int) -> frozenset[int]:
     """Ids that somebody may still read as of an LSN from `kept_from` on: those of the newest
     version, and of each that was current until later than that. Of one table, oldest first."""
     kept = tuple(versions)
     needed: set[int] = set()
-    for descriptor, after in zip(kept, (*kept[1:], None), strict=True):
+    for each, after in zip(kept, (*kept[1:], None), strict=True):
         if after is None or after.since_lsn > kept_from:
-            needed |= element_ids_of(descriptor)
+            needed |= each.elements
     return frozenset(needed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from leasehold.adapters.dead_elements import dead_elements
+from leasehold.adapters.dead_elements import brief_of, dead_elements
 from leasehold.model.ports import Row
 from leasehold.model.records import Genids, Key, LogPosition, Outcome, ReadRange
 from leasehold.schema.descriptor import Descriptor, Index, from_wire
@@ -80,7 +80,8 @@ class Contents:
         if dead is None:
             lowest = self.min_versions.get(table_id, 1)
             collected = self.collected.get(table_id, frozenset())
-            dead = dead_elements(self.versions(table_id), lowest, collected)
+            versions = map(brief_of, self.versions(table_id))
+            dead = dead_elements(versions, lowest, collected)
             self.dead[table_id] = dead
         return dead
 

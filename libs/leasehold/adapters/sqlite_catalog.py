@@ -7,7 +7,12 @@ from typing import Any, Final
 import apsw
 import msgpack
 
-from leasehold.adapters.dead_elements import dead_elements, element_ids_of, needed_elements
+from leasehold.adapters.dead_elements import (
+    VersionBrief,
+    brief_of,
+    dead_elements,
+    needed_elements,
+)
 from leasehold.adapters.sqlite_history import collected_elements, keep_elements, raise_floor
 from leasehold.adapters.sqlite_row_history import kept_from
 from leasehold.model.ports import StoredCatalog
@@ -65,6 +70,7 @@ class StoredTables:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._execute = connection.cursor().execute
+        self._briefs: dict[tuple[int, int], tuple[bytes, VersionBrief]] = {}
 
     def position(self) -> LogPosition:
         return read_position(self._connection)
@@ -84,11 +90,12 @@ class StoredTables:
         self._execute(_CHANGED)
 
     def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
-        gone = next(d for d in self._versions(table_id) if d.version == version)
-        keep_elements(self._connection, table_id, element_ids_of(gone))
+        gone = next(each for each in self._versions(table_id) if each.version == version)
+        keep_elements(self._connection, table_id, gone.elements)
         self._execute(
             "DELETE FROM descriptors WHERE table_id = ? AND version = ?", (table_id, version)
         )
+        del self._briefs[table_id, version]
         raise_floor(self._connection, until_lsn)
         self._execute(_CHANGED)
 
@@ -115,15 +122,31 @@ class StoredTables:
             return dead
         return dead - needed_elements(self._versions(table_id), floor)
 
-    def _versions(self, table_id: int) -> list[Descriptor]:
-        bodies = self._connection.execute(
-            "SELECT body FROM descriptors WHERE table_id = ? ORDER BY version", (table_id,)
+    def _versions(self, table_id: int) -> list[VersionBrief]:
+        """Kept ones, oldest first, as of what this transaction sees. A table has hundreds of
+        versions of dozens of columns, and they are looked at after every step of a job: each body
+        is read out once. That it is the same one is seen by its bytes, whatever was rolled back."""
+        found: list[Any] = self._connection.execute(
+            "SELECT version, body FROM descriptors WHERE table_id = ? ORDER BY version",
+            (table_id,),
         ).fetchall()
-        return [from_wire(msgpack.unpackb(body, strict_map_key=False)) for (body,) in bodies]
+        return [self._brief(table_id, version, body) for version, body in found]
+
+    def _brief(self, table_id: int, version: int, body: bytes) -> VersionBrief:
+        known = self._briefs.get((table_id, version))
+        if known is not None and known[0] == body:
+            return known[1]
+        brief = brief_of(from_wire(msgpack.unpackb(body, strict_map_key=False)))
+        self._briefs[table_id, version] = (body, brief)
+        return brief
 
     def versions_in_use(self, table_id: int) -> list[Descriptor]:
         lowest = read_min_versions(self._connection).get(table_id, 1)
-        return [made for made in self._versions(table_id) if made.version >= lowest]
+        bodies = self._connection.execute(
+            "SELECT body FROM descriptors WHERE table_id = ? AND version >= ? ORDER BY version",
+            (table_id, lowest),
+        ).fetchall()
+        return [from_wire(msgpack.unpackb(body, strict_map_key=False)) for (body,) in bodies]
 
     def leftovers(self) -> list[tuple[int, bool, bool]]:
         """Every table id, whether the table is absent for all who may use it (D5), and whether

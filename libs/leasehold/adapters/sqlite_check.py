@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from leasehold.adapters.dead_elements import dead_elements, element_ids_of
+from leasehold.adapters.dead_elements import brief_of, dead_elements, element_ids_of
 from leasehold.adapters.repairs import WrongEntry
 from leasehold.adapters.sqlite_checksum import Checksum
 from leasehold.adapters.sqlite_functions import form_check, install_form_check
@@ -107,7 +107,7 @@ class TableCheck:
         self._connection = connection
         self._newest = versions[-1]
         self._known = collected.union(*map(element_ids_of, versions))
-        self._dead = dead_elements(versions, min_version, collected)
+        self._dead = dead_elements(map(brief_of, versions), min_version, collected)
         self._lsn = lsn
         self._findings_max = findings_max
         self._findings: list[Finding] = []

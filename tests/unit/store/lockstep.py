@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from leasehold.adapters.dead_elements import dead_elements
+from leasehold.adapters.dead_elements import brief_of, dead_elements
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.adapters.sqlite_layout import entries_name, entries_tables
 from leasehold.adapters.sqlite_store import SqliteStore
@@ -291,7 +291,8 @@ class Lockstep:
         held = self.memory.contents
         reader = self.versions[self.newest() - 1]
         # What is dead each store removes at its own pace; the reference never does.
-        dead = dead_elements(self.versions[: self.newest()], self.lowest(), frozenset())
+        versions = map(brief_of, self.versions[: self.newest()])
+        dead = dead_elements(versions, self.lowest(), frozenset())
         entries = {entry for entry in held.entries if entry[1] not in dead}
         for store in (self.master, self.follower):
             assert store.position() == held.position

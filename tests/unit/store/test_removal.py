@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +11,22 @@ import pytest
 from leasehold.adapters.sqlite_layout import entries_tables, physical_columns, tables_aside
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
+from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.schema.edits import Edit, Kind, body_of, edited
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
 ROWS = 25
 KEY, A, B, BY_A = 1, 2, 3, 4
+INTEGER = Type("integer")
 
 
 def table(*, composite: bool) -> Descriptor:
-    integer = Type("integer")
     return Descriptor(
         1,
         "t",
         1,
-        (Column(KEY, "id", integer), Column(A, "a", integer), Column(B, "b", integer)),
+        (Column(KEY, "id", INTEGER), Column(A, "a", INTEGER), Column(B, "b", INTEGER)),
         (KEY, B) if composite else (KEY,),
         (Index(BY_A, "by_a", (A,)),),
         next_element_id=5,
@@ -207,3 +208,40 @@ def test_a_restart_goes_on_and_looks_through_no_column_twice(filled: Filled) -> 
     filled.store.close()
     filled.store = SqliteStore(path)
     assert filled.remove() == 1
+
+
+def test_each_version_is_read_out_once(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is dead is looked for after every step of a job, among all versions that are kept."""
+    read: list[int] = []
+
+    def counted(body: Any) -> Descriptor:
+        read.append(body["version"])
+        return from_wire(body)
+
+    monkeypatch.setattr("leasehold.adapters.sqlite_catalog.from_wire", counted)
+    for number in range(20):
+        filled.put(
+            replace(
+                filled.newest,
+                version=filled.newest.version + 1,
+                columns=(*filled.newest.columns, Column(10 + number, f"n{number}", INTEGER)),
+                next_element_id=11 + number,
+            )
+        )
+        filled.remove()
+    assert read.count(filled.newest.version) == 1
+    assert len(read) <= 21 + 1, "those of before are known"
+
+
+def test_a_version_that_was_rolled_back_is_not_remembered(filled: Filled) -> None:
+    """Its number is given again, to another one."""
+    store, before = filled.store, filled.newest
+    store.begin()
+    with_a = replace(before, version=2)
+    store.put_descriptor(1, 2, with_a.to_wire())
+    store.put_min_version(1, 2)
+    assert store._tables.dead_elements(1) == frozenset()
+    store.rollback()
+    filled.drop(BY_A, A)
+    assert filled.newest.version == 2
+    assert store._tables.dead_elements(1) == {BY_A, A}
