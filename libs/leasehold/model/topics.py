@@ -125,7 +125,7 @@ class Topics:
 
     @property
     def notices(self) -> Topic:
-        """Version events and states of jobs, sent by the master as soon as it has read them back:
+        """Version events and ends of jobs, sent by the master as soon as it has read them back:
         agents that follow a schema change, and who waits for one, need not wait for the
         changefeed's transaction (15 to 60 ms of each step). Facts of the log, so a repeat or a
         late one harms nobody; whoever missed one finds it on `versions` or `jobs`."""

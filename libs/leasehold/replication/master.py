@@ -496,11 +496,14 @@ class Master:
         ]
 
     def _job_news(self, commit: Commit, lsn: int) -> Iterator[Send]:
-        jobs = self._catalog.jobs
+        """The end of a job, which somebody waits for. What it does until then can be read on
+        `jobs` a moment later: each notice is a record and one more fetch of every agent's, as much
+        for the broker as all versions of a job together."""
         for write in commit.catalog:
-            if isinstance(write, JobWrite) and write.job_id in jobs:
-                job = JobEvent(write.job_id, lsn, commit.commit_us, jobs[write.job_id].to_wire())
-                yield Send(Topic.NOTICES, 0, job_key(write.job_id), job, 0)
+            job = self._catalog.jobs.get(write.job_id) if isinstance(write, JobWrite) else None
+            if job is not None and job.status.ended:
+                event = JobEvent(job.job_id, lsn, commit.commit_us, job.to_wire())
+                yield Send(Topic.NOTICES, 0, job_key(job.job_id), event, 0)
 
     def _release(self, now: Now) -> list[Effect]:
         """Answers, and news of jobs: who hears that a change is done may look at any replica, so
