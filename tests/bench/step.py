@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final
 
 from infra.demo.changes import steps_of
+from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.lease.commands import Snapshot
+from leasehold.lease.replies import SnapshotReport
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
 from tests.bench.jobs_reader import Ended
-from tests.bench.stand import Stand, say, stand
+from tests.bench.stand import BenchFailure, Stand, say, stand
 
 AGENTS: Final = (3, 10, 100)
 AGENTS_PER_PROCESS_MAX: Final = 25
@@ -17,6 +22,8 @@ CROWD: Final = 1_000
 CROWD_PER_PROCESS_MAX: Final = 100
 CHANGES: Final = 7
 JOB_TIMEOUT_S: Final = 120.0
+HELD_TIMEOUT_S: Final = 60.0
+LOOK_AGAIN_S: Final = 0.1
 END_TO_END_AGENTS: Final = 10
 
 
@@ -73,9 +80,28 @@ def _add(where: Stand, present: int, wanted: int, per_process_max: int) -> None:
         host.wait_ready()
 
 
+def wait_held(where: Stand, agents: int) -> None:
+    """Until so many agents and the replicant hold a lease on the newest version of the table made
+    last, and on no other. A lease that nobody has used since the step before is given up in a step
+    and asked for again some time later: without this wait, most steps would have nobody to wait
+    for, and be measured as too short."""
+    give_up = time.monotonic() + HELD_TIMEOUT_S
+    ledger = RedisLedger(where.settings.redis, where.settings.cluster.database)
+    with closing(ledger):
+        while time.monotonic() < give_up:
+            reply = ledger.call(Snapshot())
+            assert isinstance(reply, SnapshotReport), reply
+            table = reply.tables[-1]
+            if table.leases == ((table.current, agents + 1),):
+                return
+            time.sleep(LOOK_AGAIN_S)
+    raise BenchFailure(f"{agents} agents do not all hold a lease after {HELD_TIMEOUT_S:g} s")
+
+
 def _changes(where: Stand, agents: int) -> Iterator[Ended]:
     """The first change is the warm-up."""
     for number in range(CHANGES + 1):
+        wait_held(where, agents)
         sql = f"ALTER TABLE t ADD COLUMN c{agents}_{number} text"
         ended = where.change(sql, JOB_TIMEOUT_S)
         if number:

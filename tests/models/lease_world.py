@@ -10,7 +10,9 @@ from leasehold.lease.commands import KillSession
 from tests.models.lease_objects import Named
 
 TTL: Final = 3
-LIMITS: Final = HolderLimits(session_ttl_ns=TTL, renew_every_ns=1, margin_ns=0, retry_after_ns=1)
+LIMITS: Final = HolderLimits(
+    session_ttl_ns=TTL, renew_every_ns=1, margin_ns=0, retry_after_ns=1, rest_ns=1
+)
 TABLE: Final = 1
 VERSIONS_MAX: Final = 3
 

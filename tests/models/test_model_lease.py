@@ -19,6 +19,7 @@ STATES_MAX = 40_000
 PLAIN = Bounds(ticks=3, steady=True)
 HASTY = Bounds(ticks=3, prompt=True, steady=True, hasty=True)
 LOSS = Bounds(ticks=4, losses=1, prompt=True, steady=True)
+GOING = Bounds(ticks=3, prompt=True, hasty=True)
 HASTY_LOSS = Bounds(ticks=3, losses=1, prompt=True, steady=True, hasty=True)
 TAKEOVER = Bounds(ticks=3, takeovers=1, prompt=True, steady=True)
 
@@ -34,6 +35,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
     [
         pytest.param("D1 D3: late answers", PLAIN, id="late_answers"),
         pytest.param("D1 D2: the ledger alone", HASTY, id="hasty"),
+        pytest.param("D1 D4: users come and go", GOING, id="users_go"),
         pytest.param("D1 D6: the ledger alone, state lost", HASTY_LOSS, id="hasty_loss"),
         pytest.param("D1 D2 D7: takeover", TAKEOVER, id="takeover"),
     ],

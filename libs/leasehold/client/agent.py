@@ -42,7 +42,7 @@ from leasehold.lease.holder_events import (
     Want,
 )
 from leasehold.lease.old_leases import OldLeases
-from leasehold.lease.replies import NewestVersions, RefusalReason, Reply
+from leasehold.lease.replies import LedgerRefused, NewestVersions, RefusalReason, Reply
 from leasehold.model.closing import Closing
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
 from leasehold.model.ports import Now
@@ -347,6 +347,8 @@ class Agent(Closing):
         trouble = self._holder.session.trouble
         self.last_trouble = "" if trouble is None else f"the ledger says: {trouble.value}"
         self._post(Answered(reply))
+        if isinstance(reply, LedgerRefused) and self._holder.is_behind(reply.table, reply.current):
+            self._road.rewind()
         self._compare()
 
     def _wake(self, wake: Wake) -> None:
@@ -364,16 +366,13 @@ class Agent(Closing):
         if now_ns - self._compared_ns < self.settings.renew_every_ms * 1_000_000:
             return
         self._compared_ns = now_ns
-        if not self._holder.leases.newest:
-            return
         try:
             reply = self._ledger.call(Newest())
         except LedgerUnavailable:
             return
         if not isinstance(reply, NewestVersions):
             return
-        held = self._holder.leases.newest
-        if any(t in held and current > self._holder.known(t) for t, current in reply.versions):
+        if any(self._holder.is_behind(table, current) for table, current in reply.versions):
             self._road.rewind()
 
     # --- the thread that reads version events --------------------------------------------------

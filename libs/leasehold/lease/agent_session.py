@@ -18,13 +18,16 @@ MARGINS_PER_TTL: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class HolderLimits:
-    """`margin_ns` covers the difference in clock *rate* over one TTL."""
+    """`margin_ns` covers the difference in clock *rate* over one TTL. `rest_ns`: how long after the
+    newest version a lease that nobody had used is asked for again; up to twice that, different for
+    each session. 0: it is not given up before the newer one is held."""
 
     session_ttl_ns: int = 15_000_000_000
     renew_every_ns: int = 5_000_000_000
     margin_ns: int = 500_000_000
     retry_after_ns: int = 200_000_000
     waiters_max: int = 10_000
+    rest_ns: int = 500_000_000
 
     def __post_init__(self) -> None:
         assert 0 < self.retry_after_ns <= self.renew_every_ns

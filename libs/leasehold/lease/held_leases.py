@@ -68,6 +68,7 @@ class HeldLease:
         "since_ns",
         "standing",
         "table",
+        "used",
         "users",
         "version",
     )
@@ -78,6 +79,7 @@ class HeldLease:
         self.retired_ns = 0  # and since when its new users get a newer one
         self.table, self.version = lease
         self.users: list[None] = []
+        self.used = False  # a hint: has it ever had one?
         self.named: dict[Use, None] = {}
         self.retired = False  # D4: no new users; set before the users are counted
         self.lingers = False  # had users when a newer version took its place
@@ -115,6 +117,7 @@ class HeldLeases:
                 return None
             lease.users.append(None)
             if not lease.retired:
+                lease.used = True
                 return lease
             self.release(lease)  # retired in between; `newest` was changed before
         return None
@@ -229,6 +232,7 @@ class HeldLeases:
                 lease.id,
                 lease.retired,
                 lease.lingers,
+                lease.used,
                 lease.standing.name,
                 len(lease.users),
                 len(lease.named),

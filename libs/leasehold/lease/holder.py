@@ -64,6 +64,7 @@ class Holder:
         self._wanted: dict[Lease, HeldLease] = {}  # to acquire, in this order
         self._missing: dict[Lease, HeldLease] = {}  # known here, not yet to the ledger
         self._missing_ns = 0  # when to ask for them again
+        self._resting: dict[int, int] = {}  # table → when to hold a lease on it again
         self._leaving: dict[Lease, HeldLease] = {}  # to release, in this order
         self._waiters: dict[Lease, list[int]] = {}  # version 0: the newest → tokens
         self._waiting = 0
@@ -80,12 +81,18 @@ class Holder:
             due_ns = self.session.renew_ns
             if self._missing:
                 due_ns = min(due_ns, self._missing_ns)
+            if self._resting:
+                due_ns = min(due_ns, *self._resting.values())
             return max(due_ns, self.session.retry_ns)
         return self.session.retry_ns
 
     def known(self, table: int) -> int:
         """The newest version whose descriptor is here; 0: none."""
         return self._known.get(table, 0)
+
+    def is_behind(self, table: int, current: int) -> bool:
+        """Is that a newer version than any heard of, of a table whose newest is to be held?"""
+        return table in self._followed and current > self.known(table)
 
     def held(self) -> list[Lease]:
         """What the ledger has under this session, as far as this agent knows."""
@@ -106,6 +113,7 @@ class Holder:
             tuple(self._wanted),
             tuple(self._missing),
             self._missing_ns,
+            tuple(self._resting.items()),
             tuple(self._leaving),
             tuple((key, tuple(tokens)) for key, tokens in self._waiters.items()),
             self._in_flight,
@@ -120,7 +128,7 @@ class Holder:
         self.leases.now_ns = now_ns
         match event:
             case VersionKnown(table, version):
-                self._learn(table, version)
+                self._learn(table, version, now_ns)
             case TableGone(table):
                 self._forget(table, effects)
             case Want():
@@ -136,6 +144,8 @@ class Holder:
         if self._waiters and now_ns < self.leases.valid_until_ns:
             self._wake_served(effects)
         self._collect_idle()
+        for table in [t for t, at_ns in self._resting.items() if now_ns >= at_ns]:
+            self._ask_for(Lease(table, self._known[table]))
         if self._missing and now_ns >= self._missing_ns:
             self._wanted |= self._missing
             self._missing = {}
@@ -148,15 +158,36 @@ class Holder:
 
     # --- versions and users --------------------------------------------------------------------
 
-    def _learn(self, table: int, version: int) -> None:
+    def _learn(self, table: int, version: int, now_ns: int) -> None:
         if version <= self._known.get(table, 0):
             return
         self._known[table] = version
-        if table in self._followed and not self._draining:
+        if table not in self._followed or self._draining:
+            return
+        if not self._rests(table, now_ns):
             self._ask_for(Lease(table, version))
+
+    def _rests(self, table: int, now_ns: int) -> bool:
+        """A lease that nobody has used goes before the newer one is held: a call for each agent
+        and step is what a step costs, and the next step has nobody to wait for. Who comes
+        meanwhile asks for a lease, as the first user of a table does; where leases are used,
+        nobody ever waits."""
+        lease = self.leases.newest.get(table)
+        if table not in self._resting:
+            unused = lease is not None and lease.standing is Standing.HELD and not lease.used
+            if self.has_store or not self._limits.rest_ns or not unused:
+                return False
+            assert lease is not None, "it is unused"
+            self.leases.retire(lease)
+            lease.lingers = not lease.is_idle  # somebody may have come just then
+        # Not all agents of a table at once.
+        pause_ns = self._limits.rest_ns + self.session.id % self._limits.rest_ns
+        self._resting[table] = now_ns + pause_ns
+        return True
 
     def _ask_for(self, wanted: Lease) -> None:
         """A lease to be acquired; where there is a store it is used at once (D4)."""
+        self._resting.pop(wanted.table, None)
         lease = self.leases.find(wanted)
         if lease is None:
             lease = self.leases.add(wanted)
@@ -190,6 +221,7 @@ class Holder:
 
     def _forget(self, table: int, effects: list[Effect]) -> None:
         self._known.pop(table, None)
+        self._resting.pop(table, None)
         self._followed.discard(table)
         for lease in list(self.leases.all.get(table, {}).values()):
             self.leases.retire(lease)
@@ -235,10 +267,12 @@ class Holder:
             self._waiting -= 1
             if lease is not None:
                 lease.users.append(None)
+                lease.used = True
             effects.append(Wake(token, lease, reason, sentence))
 
     def _drain(self, effects: list[Effect]) -> None:
         self._draining = True
+        self._resting.clear()
         for lease in self.leases.each():
             self.leases.retire(lease)
         for key in list(self._waiters):
@@ -465,7 +499,6 @@ class Holder:
             lease.standing = Standing.UNLEASED  # its store is behind; D3 checks each statement
             self._settle(lease)
             return
+        # Who wants the newest waits for it: there is one that this agent has not heard of yet.
         self.leases.remove(lease)
         self._wake(asked, None, RefusalReason.TOO_OLD, effects)
-        if self._known.get(asked.table, 0) == asked.version:
-            self._wake(Lease(asked.table, 0), None, RefusalReason.TOO_OLD, effects)

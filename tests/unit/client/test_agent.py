@@ -175,6 +175,18 @@ def moved(ledger: Ledger, version: int) -> bool:
         return ledger.called.wait_for(holds, SOON_S)
 
 
+def left(ledger: Ledger) -> bool:
+    """Whether the agent comes to hold nothing."""
+
+    def holds() -> bool:
+        reply = ledger.inner.call(Holders(1))
+        assert isinstance(reply, HolderList)
+        return bool(reply.holders)
+
+    with ledger.called:
+        return ledger.called.wait_for(lambda: not holds(), SOON_S)
+
+
 def acknowledged(road: VersionRoad, version: int) -> bool:
     wanted = ("pricing", 1, version)
     with road.something:
@@ -395,7 +407,8 @@ def test_a_subscriber_gives_versions_with_words_and_rows_under_the_version_held(
         for version, descriptor in ((2, V2), (3, V3)):
             assert ledger.publish(version)
             road.put(descriptor)
-            assert moved(ledger, version)
+            # Nobody uses version 2: its lease goes before one on 3 is held.
+            assert moved(ledger, version) if version == 2 else left(ledger)
         rows.records.append(row(5, "B5"))
         seen = until(subscriber, lambda news: any(isinstance(n, RowEvent) for n in news))
         assert "gate: delete-only → public" in str(seen[1])
