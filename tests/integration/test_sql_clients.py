@@ -398,6 +398,82 @@ def test_psycopg_cancels(server: Server) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+# ------------------------------------------------------------------ cursors
+
+
+@pytest.fixture
+def many(server: Server) -> Iterator[str]:
+    with server.psycopg(autocommit=True) as connection:
+        connection.execute("CREATE TABLE many (id integer PRIMARY KEY, name text)")
+        connection.execute("INSERT INTO many SELECT n, 'n' || n FROM generate_series(1, 5000) AS n")
+        yield "many"
+        connection.execute("DROP TABLE many")
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_psycopgs_named_cursors(server: Server, many: str, binary: bool) -> None:
+    with server.psycopg() as connection, connection.cursor("a b", binary=binary) as cursor:
+        cursor.execute(f"SELECT id, name FROM {many} WHERE id > %s ORDER BY id", (10,))
+        assert [column.name for column in cursor.description or ()] == ["id", "name"]
+        assert cursor.fetchone() == (11, "n11")
+        assert cursor.fetchmany(2) == [(12, "n12"), (13, "n13")]
+        cursor.itersize = 700
+        assert [row[0] for row in cursor] == [*range(14, 5001)]
+        assert cursor.fetchone() is None
+    with server.psycopg() as connection, connection.cursor("s", scrollable=True) as cursor:
+        cursor.execute(f"SELECT id FROM {many} ORDER BY id")
+        cursor.scroll(4999)
+        assert cursor.fetchone() == (5000,)
+        cursor.scroll(0, mode="absolute")
+        assert cursor.fetchone() == (1,)
+    with (
+        server.psycopg(autocommit=True) as connection,
+        connection.cursor("h", withhold=True, scrollable=False) as cursor,
+    ):
+        cursor.execute(f"SELECT id FROM {many} ORDER BY id")
+        connection.execute(f"DELETE FROM {many} WHERE id = 2")
+        assert cursor.fetchmany(3) == [(1,), (2,), (3,)]
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            cursor.scroll(-1)
+
+
+def test_asyncpgs_cursors(server: Server, many: str) -> None:
+    async def work() -> None:
+        connection = await asyncpg.connect(**server.asyncpg())
+        try:
+            async with connection.transaction():
+                asked = f"SELECT id FROM {many} WHERE id > $1 ORDER BY id"
+                found = [row[0] async for row in connection.cursor(asked, 10, prefetch=300)]
+                assert found == [*range(11, 5001)]
+                cursor = await connection.cursor(asked, 10)
+                assert await cursor.forward(3) == 3
+                assert [row[0] for row in await cursor.fetch(2)] == [14, 15]
+                await connection.execute(f"DELETE FROM {many} WHERE id = 16")
+                assert (await cursor.fetchrow())[0] == 16
+            with pytest.raises(asyncpg.NoActiveSQLTransactionError):
+                await connection.cursor(asked, 10)
+        finally:
+            await connection.close()
+
+    asyncio.run(work())
+
+
+def test_sqlalchemy_streams(engine: sa.Engine, many: str) -> None:
+    asked = sa.text(f"SELECT id, name FROM {many} ORDER BY id")
+    with engine.connect().execution_options(stream_results=True, max_row_buffer=500) as connection:
+        assert [row.id for row in connection.execute(asked)] == [*range(1, 5001)]
+        parts = connection.execute(asked).partitions(1200)
+        assert [len(part) for part in parts] == [1200, 1200, 1200, 1200, 200]
+
+
+def test_pandas_reads_in_chunks(engine: sa.Engine, many: str) -> None:
+    with engine.connect().execution_options(stream_results=True) as connection:
+        asked = sa.text(f"SELECT id, name FROM {many} ORDER BY id")
+        chunks = list(pd.read_sql(asked, connection, chunksize=2000))
+    assert [len(chunk) for chunk in chunks] == [2000, 2000, 1000]
+    assert chunks[2]["name"].iloc[-1] == "n5000"
+
+
 # ------------------------------------------------------------------ asyncpg
 
 

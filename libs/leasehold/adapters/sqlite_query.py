@@ -140,10 +140,12 @@ def run(
     limits: Limits = NO_LIMITS,
     as_of: int = 0,
     visit: Visit | None = None,
+    later: bool = False,
 ) -> Rows:
     """The statement's rows on a connection whose snapshot is open. `parameters`: storage values of
     the prepared types; `as_of`: the LSN that tables are read as of that have changed since;
-    `visit`: is told of rows that SELECTV shows.
+    `visit`: is told of rows that SELECTV shows; `later`: nothing is computed before the first row
+    is fetched.
 
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
@@ -151,7 +153,13 @@ def run(
         return Rows(connection, "", (), ready=explained(connection, prepared, parameters))
     assert prepared.write is None, "its rows are found and written by Writing"
     rows = emitted_rows(
-        connection, prepared.emitted, parameters, moment=moment, limits=limits, as_of=as_of
+        connection,
+        prepared.emitted,
+        parameters,
+        moment=moment,
+        limits=limits,
+        as_of=as_of,
+        later=later,
     )
     if prepared.visits is not None:
         rows.shown = prepared.visits.shown(visit)
@@ -166,6 +174,7 @@ def emitted_rows(
     moment: Moment,
     limits: Limits = NO_LIMITS,
     as_of: int = 0,
+    later: bool = False,
 ) -> Rows:
     """As `run`, of one of a statement's queries."""
     functions = _functions_of(connection)
@@ -178,7 +187,7 @@ def emitted_rows(
     if emitted.as_of_at is not None:
         at = len(parameters) + emitted.as_of_at
         bindings = (*bindings[:at], as_of, genid(as_of + 1, 0), *bindings[at + 2 :])
-    return Rows(connection, emitted.text, bindings[: emitted.highest], limits)
+    return Rows(connection, emitted.text, bindings[: emitted.highest], limits, later=later)
 
 
 def install(connection: apsw.Connection, emitted: Emitted) -> None:
@@ -203,8 +212,11 @@ class Rows:
         bindings: Sequence[Any],
         limits: Limits = NO_LIMITS,
         ready: list[tuple[Any, ...]] | None = None,
+        *,
+        later: bool = False,
     ) -> None:
-        """`ready`: rows that are there already; nothing is run then."""
+        """`ready`: rows that are there already; nothing is run then. `later`: not before the first
+        fetch."""
         self._connection = connection
         self._ready = ready
         self.shown: Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]] | None = None
@@ -218,13 +230,22 @@ class Rows:
         if limits.time_s is not None or limits.stop is not None:
             self._watch = object()
             connection.set_progress_handler(self._looker(), STEPS_BETWEEN_LOOKS, id=self._watch)
+        self._waiting: tuple[str, Sequence[Any]] | None = (text, bindings)
+        if later:
+            return
         try:
-            self._cursor.execute(text, bindings)
+            self._execute()
         except BaseException as error:
             self.close()
             if isinstance(error, apsw.Error):
                 raise said(error) from error
             raise
+
+    def _execute(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            assert self._cursor is not None
+            self._cursor.execute(*waiting)
 
     def _looker(self) -> Callable[[], bool]:
         stop = self._limits.stop
@@ -238,22 +259,33 @@ class Rows:
 
     def fetch(self, rows_max: int = BATCH_ROWS) -> list[tuple[Any, ...]]:
         """The next rows, [] at the end."""
+        rows, error = self.partly(rows_max)
+        if error is not None:
+            raise error
+        return rows
+
+    def partly(self, rows_max: int = BATCH_ROWS) -> tuple[list[tuple[Any, ...]], Exception | None]:
+        """The next rows, and what comes in the place of the one behind them."""
         if self._ready is not None:
             found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
-            return found
+            return found, None
         if self._cursor is None:
-            return []
+            return [], None
+        rows: list[tuple[Any, ...]] = []
+        failure: Exception | None = None
         try:
-            rows = list(islice(self._cursor, rows_max))
+            self._execute()
+            rows.extend(islice(self._cursor, rows_max))  # those before an error are in it then
             self._count(rows)
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - it is handed over
+            failure = said(error) if isinstance(error, apsw.Error) else error
             self.close()
-            if isinstance(error, apsw.Error):
-                raise said(error) from error
+        except BaseException:
+            self.close()
             raise
         if len(rows) < rows_max:
             self.close()
-        return rows if self.shown is None else self.shown(rows)
+        return rows if self.shown is None else self.shown(rows), failure
 
     def _count(self, rows: list[tuple[Any, ...]]) -> None:
         limits = self._limits

@@ -25,7 +25,13 @@ from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Notice, Status, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailedTransaction
 from leasehold.schema.types import to_storage
-from leasehold.sql.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
+from leasehold.sql.session_statements import (
+    CopyIn,
+    CopyOut,
+    DeclareCursor,
+    RowStatement,
+    SessionStatement,
+)
 from leasehold.transaction.isolation import isolation_of
 
 PORTION: Final = 1_000
@@ -257,7 +263,7 @@ class Connection:
 
     def _begins(self, statement: SessionStatement) -> bool:
         idle = not self.autocommit and self._session.status is Status.IDLE
-        return idle and isinstance(statement.meaning, RowStatement)
+        return idle and isinstance(statement.meaning, RowStatement | DeclareCursor)
 
 
 def _stored(inputs: Sequence[Input], given: Sequence[Any]) -> list[Any]:

@@ -34,7 +34,8 @@ Row = Mapping[str, Any]
 class NodeTelling:
     """The port `sql.system_relations.NodeSide`."""
 
-    def __init__(self, node: SqlNode) -> None:
+    def __init__(self, node: SqlNode, cursors: Callable[[], Iterable[Row]] = tuple) -> None:
+        """`cursors`: of the session that asks."""
         self._node = node
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
@@ -42,6 +43,7 @@ class NodeTelling:
             "settings": self._settings,
             "pg_stat_activity": self._activity,
             "pg_locks": self._locks,
+            "pg_cursors": cursors,
         }
 
     # ------------------------------------------------------------ rows

@@ -13,6 +13,7 @@ from typing import Any, Final
 from leasehold.adapters.clock import fresh_seed, unix_us
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead
+from leasehold.client.sql_cursors import SqlCursors
 from leasehold.client.sql_portals import Answer
 from leasehold.client.sql_running import Running
 from leasehold.client.sql_schema import ends_unlike
@@ -47,7 +48,13 @@ class SessionBlock:
     """`label` names the session to those who wait for a version that it has pinned."""
 
     def __init__(
-        self, node: SqlNode, plans: Plans, settings: SettingCommands, running: Running, label: str
+        self,
+        node: SqlNode,
+        plans: Plans,
+        settings: SettingCommands,
+        running: Running,
+        label: str,
+        cursors: SqlCursors,
     ) -> None:
         self._node = node
         # In a hurry only plans that are made are made use of.
@@ -55,6 +62,7 @@ class SessionBlock:
         self._settings = settings
         self._running = running
         self._label = label
+        self._cursors = cursors
         self._block = Block()
         self._transaction: SqlTransaction | None = None
         self._sent: Sent | None = None
@@ -197,6 +205,7 @@ class SessionBlock:
     def end(self, *, committed: bool) -> None:
         """Raises what COMMIT can fail with."""
         if committed:
+            self._check_cursors()
             self._send_ahead()
         transaction, self._transaction = self._transaction, None
         outcome: Outcome | None = None
@@ -206,14 +215,24 @@ class SessionBlock:
                     outcome = self._commit_writes(transaction)
             except BaseException:
                 self._settings.end(committed=False)
+                self._cursors.end(committed=False)
                 raise
             finally:
                 self._sent = None
                 transaction.close()
         self._settings.end(committed=committed)
+        self._cursors.end(committed=committed)
         if outcome is not None and self._settings.values.on("leasehold.wait_for_jobs"):
             for words in ends_unlike(self._node, outcome, self._running.stopped):
                 self._settings.warn("01000", f"the transaction is committed; {words}")
+
+    def _check_cursors(self) -> None:
+        """Those that are to outlive the transaction have to be whole, or it fails."""
+        try:
+            self._cursors.check_held()
+        except BaseException:
+            self.end(committed=False)
+            raise
 
     def _send_ahead(self) -> None:
         """In a hurry an answer is not waited for: nothing has ended until it is there."""
@@ -300,6 +319,12 @@ class SessionBlock:
 
     def _leave(self, chain: bool, *, committed: bool) -> None:
         before = replace(self._block)
+        try:
+            if committed:
+                self._check_cursors()
+        except BaseException:
+            self._block.end()
+            raise
         if committed:
             self._send_ahead()
         try:
@@ -312,7 +337,8 @@ class SessionBlock:
             self._open(before.isolation, before.as_of, read_only=before.read_only)
 
     def _savepoint(self, said: Savepoint) -> Answer:
-        self._block.savepoint(said.name, self.transaction().savepoint())
+        mark = self.transaction().savepoint(), self._cursors.mark()
+        self._block.savepoint(said.name, mark)
         return Answer("SAVEPOINT")
 
     def _release(self, said: Release) -> Answer:
@@ -320,7 +346,9 @@ class SessionBlock:
         return Answer("RELEASE")
 
     def _roll_back_to(self, said: RollbackTo) -> Answer:
-        self.transaction().roll_back_to(self._block.roll_back_to(said.name))
+        savepoint, cursors = self._block.roll_back_to(said.name)
+        self.transaction().roll_back_to(savepoint)
+        self._cursors.back_to(cursors)
         return Answer("ROLLBACK")
 
     def set_modes(self, said: SetModes) -> Answer:

@@ -113,3 +113,6 @@ class CopyPortal:
 
     def close(self) -> None:
         """It holds nothing."""
+
+    def rest(self) -> None:
+        """It has no rows."""

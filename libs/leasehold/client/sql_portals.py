@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
+from leasehold.adapters.row_spool import SpoolRoom
 from leasehold.adapters.sqlite_query import Limits, Rows
+from leasehold.client.rows_aside import RowsAside, RowsAsideInTurn
 from leasehold.client.sql_reads import Seen
 from leasehold.client.sql_running import Running
 from leasehold.client.sql_steps import Asked, Shown, Types
@@ -48,6 +50,11 @@ class RunsOne(Protocol):
     def limits(self) -> Limits: ...
 
     @property
+    def room(self) -> SpoolRoom:
+        """For rows that are put aside."""
+        ...
+
+    @property
     def running(self) -> Running: ...
 
     def run(
@@ -71,6 +78,7 @@ class PreparedStatement:
     plan: Plan | None = None
     takes_long: bool = False
     copies: CopySource | None = None
+    binary: bool = False
     _here: tuple[object, tuple[Plan, bool]] | None = None
 
     def plan_in(self, catalog: object, zone: ZoneInfo) -> tuple[Plan, bool] | None:
@@ -146,9 +154,13 @@ class CommandPortal:
     def close(self) -> None:
         """It holds nothing."""
 
+    def rest(self) -> None:
+        """What it came to is there."""
+
 
 class QueryPortal:
-    """Rows as they are wanted, all of one snapshot, which it holds until its end."""
+    """Rows as they are wanted, all of one snapshot, which it holds until its end, or until its
+    client takes its time: the rest of them is put aside then."""
 
     copy: CopyTarget | None = None
 
@@ -160,7 +172,7 @@ class QueryPortal:
         self._values = tuple(values)
         self._snapshot: Seen | None = None
         self._shown: Shown | None = None
-        self._rows: Rows | None = None
+        self._rows: Rows | RowsAsideInTurn | None = None
         self._tag = "SELECT"
 
     @cached_property
@@ -218,6 +230,24 @@ class QueryPortal:
             return self._rows.fetch(rows_max)
 
         return session.running.in_time(snapshot, plan, found), plan
+
+    def rest(self) -> None:
+        rows = self._rows
+        if not isinstance(rows, Rows):
+            return
+
+        def put_aside() -> None:
+            self._session.running.may_wait()
+            aside = RowsAside(self._session.room)
+            try:
+                aside.take(rows)
+            except BaseException:
+                aside.close()
+                raise
+            self.close()
+            self._rows = RowsAsideInTurn(aside)
+
+        self._session.run(self._prepared.statement, put_aside, self._asked)
 
     def close(self) -> None:
         rows, self._rows = self._rows, None

@@ -11,10 +11,13 @@ from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from leasehold.adapters.clock import unix_us
+from leasehold.adapters.row_spool import SpoolRoom
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.client.node_telling import NodeTelling
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_block import MS, SessionBlock, modes_of
+from leasehold.client.sql_cursors import SqlCursors
+from leasehold.client.sql_fetch import CursorStatements
 from leasehold.client.sql_portals import Answer, CommandPortal, PreparedStatement, check_same
 from leasehold.client.sql_rows import RowStatements
 from leasehold.client.sql_running import Running
@@ -35,13 +38,14 @@ from leasehold.pgwire.session import (
     Column,
     Deallocated,
     Notice,
+    OpenPortal,
     Portal,
     PortalsClosed,
     Report,
     Status,
     TimeLimits,
 )
-from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction
+from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownPortal
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.truncation import NOTHING_TO_RESTART
 from leasehold.sql.query_plan import Plans
@@ -52,7 +56,9 @@ from leasehold.sql.session_statements import (
     CopyIn,
     CopyOut,
     Deallocate,
+    DeclareCursor,
     Discard,
+    Fetch,
     NothingToDo,
     Reset,
     RowStatement,
@@ -95,18 +101,24 @@ class SqlSession:
     ) -> None:
         """`settings`: what the client asks for at its start. Raises what they raise."""
         self._node = node
+        self._cursors = SqlCursors()
+        self._several = False
+        self.portals: Callable[[str], OpenPortal | None] = _none
         self._process, self._user, self._opened_us = node.sessions.number(process), user, unix_us()
         self._settings = SettingCommands(
             settings or {},
             user=user,
             database=node.database,
             process=self._process,
-            node=NodeTelling(node),
+            node=NodeTelling(node, self._cursors.told),
         )
         self._running = Running()
         self._label = f"SQL session {self._process} of {user}"
-        self._block = SessionBlock(node, plans, self._settings, self._running, self._label)
+        self._block = SessionBlock(
+            node, plans, self._settings, self._running, self._label, self._cursors
+        )
         self._rows = RowStatements(self)
+        self._fetching = CursorStatements(self, self._cursors, self._rows.prepare)
         self._single = SingleReads(node.single_read(), self._block.plan_of)
         self._commands: dict[type, Callable[[Any], Answer]] = {
             **self._block.commands,
@@ -154,7 +166,9 @@ class SqlSession:
     def statements(self, text: str) -> Sequence[SessionStatement]:
         if len(text) > HURRIED_CHARS_MAX:
             self._running.may_wait()
-        return read_text(text)
+        found = read_text(text)
+        self._several = len(found) > 1
+        return found
 
     def prepare(
         self, statement: SessionStatement, types: Sequence[WireType | None]
@@ -171,6 +185,10 @@ class SqlSession:
             return self.run(statement, lambda: self._rows.prepare_copy(statement, meaning))
         if isinstance(meaning, CopyOut):
             return self._rows.prepare_copy_out(statement, meaning)
+        if isinstance(meaning, DeclareCursor):
+            return self._fetching.prepare_declare(statement, known)
+        if isinstance(meaning, Fetch):
+            return self._fetching.prepare_fetch(statement)
         if isinstance(meaning, SchemaStatement):
             columns = (Column("QUERY PLAN", TEXT),) if meaning.explains else None
             return PreparedStatement(statement, known, (), columns, self._open_change)
@@ -197,6 +215,12 @@ class SqlSession:
 
             self.run(prepared.statement, work)
 
+    def declared(self, name: str) -> Sequence[Column] | None:
+        return self._cursors.columns(name)
+
+    def close_declared(self, name: str) -> None:
+        self._cursors.close(name)
+
     def end_batch(self) -> None:
         self._block.end_batch()
 
@@ -213,6 +237,7 @@ class SqlSession:
     def close(self) -> None:
         self._node.sessions.leave(self._process, self)
         self._block.close()
+        self._cursors.close(None)
 
     def activity(self) -> Activity:
         """What it does now; from any thread."""
@@ -254,14 +279,26 @@ class SqlSession:
 
     def _remember_failure(self, asked: Asked | None, error: LeaseholdError) -> None:
         if asked is not None:
-            self._block.failed_with(asked, error)
+            self.failed_with(asked, error)
+
+    def failed_with(self, asked: Asked, error: LeaseholdError) -> None:
+        self._block.failed_with(asked, error)
 
     @property
     def _idle(self) -> bool:
         return self._block.standing is Standing.IDLE
 
+    @property
+    def in_block(self) -> bool:
+        """Statements of one text are of one transaction, too."""
+        return self._several or not self._idle
+
     def limits(self) -> Limits:
         return self._running.limits
+
+    @property
+    def room(self) -> SpoolRoom:
+        return self._cursors.room
 
     @property
     def running(self) -> Running:
@@ -377,6 +414,7 @@ class SqlSession:
             return Answer(f"DISCARD {said.what.upper()}")
         if not self._idle:
             raise TransactionActive("DISCARD ALL cannot run inside a transaction block")
+        self._cursors.close(None)
         self._settings.reports += [Deallocated(None), PortalsClosed(None)]
         self._settings.reset(Reset(None))
         return Answer("DISCARD ALL")
@@ -391,5 +429,14 @@ class SqlSession:
         return Answer("DEALLOCATE ALL" if said.name is None else "DEALLOCATE")
 
     def _close_cursor(self, said: CloseCursor) -> Answer:
-        self._settings.reports.append(PortalsClosed(said.name))
+        """What the protocol has made is closed by whoever speaks it."""
+        found = self._cursors.close(said.name)
+        if said.name is None or (not found and self.portals(said.name) is not None):
+            self._settings.reports.append(PortalsClosed(said.name))
+        elif not found:
+            raise UnknownPortal(f'cursor "{said.name}" does not exist')
         return Answer("CLOSE CURSOR ALL" if said.name is None else "CLOSE CURSOR")
+
+
+def _none(name: str) -> None:
+    """Nobody has made any."""

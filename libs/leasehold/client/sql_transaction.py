@@ -4,7 +4,7 @@ writes, and what of that was answered, in case it has to run again (T2)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows, run
@@ -142,26 +142,48 @@ class SqlTransaction:
 
     def read(self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits) -> Rows:
         """Rows of a query as they are wanted; where own rows are among them, all at once."""
+        with self._found(plan, snapshot, values, limits, later=False) as (rows, own):
+            return Rows(snapshot.connection, "", (), ready=rows.all()) if own else rows
+
+    def read_into(
+        self,
+        plan: Prepared,
+        snapshot: Seen,
+        values: Sequence[Any],
+        limits: Limits,
+        take: Callable[[Rows], None],
+    ) -> None:
+        """As `read`; `take` goes over them, to their end or not, and meets what they end with."""
+        with self._found(plan, snapshot, values, limits, later=True) as (rows, _), closing(rows):
+            take(rows)
+
+    @contextmanager
+    def _found(
+        self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits, *, later: bool
+    ) -> Iterator[tuple[Rows, bool]]:
+        """The rows, and whether own ones may be among them, which are there in here only."""
         self._check(plan, snapshot)
         if plan.visits is not None:
             self._rests_on(plan, (values,))
         connection, lsn = snapshot.connection, self._lsn or 0
         moment = self._next_moment(plan, snapshot)
         own = self._own_of(plan)
-
-        def rows() -> Rows:
+        with own_rows(connection, own, self._writes.emptied):
             if self.isolation.verifies_reads and not plan.explain:
                 reads = places_read(connection, plan, values, moment, limits, lsn)
                 gather(self._writes.so_far, plan, reads)
             visit = self._writes.visited
-            return run(
-                connection, plan, values, moment=moment, limits=limits, as_of=lsn, visit=visit
+            rows = run(
+                connection,
+                plan,
+                values,
+                moment=moment,
+                limits=limits,
+                as_of=lsn,
+                visit=visit,
+                later=later,
             )
-
-        if not own:
-            return rows()
-        with own_rows(connection, own, self._writes.emptied):
-            return Rows(connection, "", (), ready=rows().all())
+            yield rows, bool(own)
 
     def answers_with(self, asked: Asked, plan: Prepared) -> Shown | None:
         """To be told which rows of a query its client was given; None where a replay may show

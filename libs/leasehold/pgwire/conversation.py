@@ -51,6 +51,7 @@ from leasehold.pgwire.session import (
     Waits,
 )
 from leasehold.pgwire.value_forms import (
+    ALL_BINARY,
     ALL_TEXT,
     decoded,
     described_columns,
@@ -60,6 +61,7 @@ from leasehold.pgwire.value_forms import (
 from leasehold.pgwire.wire_errors import (
     AdminShutdown,
     Canceled,
+    DuplicatePortal,
     IdleInTransactionTooLong,
     IdleTooLong,
     InFailedTransaction,
@@ -91,6 +93,7 @@ class Conversation:
         self._defect = defect
         self._framing = Framing(limits)
         self._objects = NamedObjects(limits)
+        session.portals = self._objects.find
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._said_bytes = 0  # in this turn
@@ -339,7 +342,8 @@ class Conversation:
         if prepared.parameters:
             raise UnknownParameter("there is no parameter $1")
         statement = self._objects.with_codecs(prepared)
-        result = statement.result(ALL_TEXT, self._session.zone)
+        formats = ALL_BINARY if prepared.binary else ALL_TEXT
+        result = statement.result(formats, self._session.zone)
         portal = NamedPortal(statement, self._session.bind(prepared, ()), result)
         self._queue.popleft()
         return portal
@@ -387,6 +391,8 @@ class Conversation:
                 f"bind message supplies {len(message.values)} parameters, but prepared statement "
                 f'"{message.statement}" requires {len(prepared.parameters)}'
             )
+        if message.portal and self._session.declared(message.portal) is not None:
+            raise DuplicatePortal(f'cursor "{message.portal}" already exists')
         self._objects.make_room(message.portal)
         zone = self._session.zone
         values = decoded(statement.decoders(message.formats, zone), message.values)
@@ -406,6 +412,11 @@ class Conversation:
 
     def _describe(self, message: Describe) -> Outcome:
         if message.portal:
+            declared = self._session.declared(message.name)
+            if declared is not None:
+                self._not_in_failed_block(True)
+                self._say(described_columns(declared, ALL_TEXT))
+                return Outcome.DONE
             portal = self._objects.portal(message.name)
             self._not_in_failed_block(portal.statement.prepared.columns is not None)
             result = None if portal.copies else portal.result
@@ -422,6 +433,10 @@ class Conversation:
         return Outcome.DONE
 
     def _execute(self, message: Execute) -> Outcome:
+        if message.portal and self._session.declared(message.portal) is not None:
+            raise FeatureNotSupported(
+                f'"{message.portal}" was made by DECLARE: FETCH is supported, Execute is not'
+            )
         portal = self._objects.portal(message.portal)
         if is_empty(portal.statement):
             self._say(replies.EMPTY_QUERY)
@@ -441,6 +456,7 @@ class Conversation:
     def _close(self, message: Close) -> Outcome:
         if message.portal:
             self._objects.drop_portal(message.name)
+            self._session.close_declared(message.name)
         else:
             self._objects.drop_statement(message.name)
         self._say(replies.CLOSE_COMPLETE)
@@ -452,6 +468,8 @@ class Conversation:
 
     def _sync(self) -> None:
         try:
+            if self._session.status is Status.BLOCK:
+                self._objects.rest()
             self._end_batch()
         except (ClientGone, Waits):
             raise

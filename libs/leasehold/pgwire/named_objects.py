@@ -35,6 +35,7 @@ class EmptyStatement:
     parameters: Sequence[WireType] = ()
     columns: Sequence[Column] | None = None
     copies: CopySource | None = None
+    binary = False
     ends_transaction = False
     leaves_failed_block = True
 
@@ -46,6 +47,9 @@ class EmptyPortal:
         raise AssertionError("an empty query is not run")
 
     def close(self) -> None:
+        pass
+
+    def rest(self) -> None:
         pass
 
 
@@ -104,6 +108,16 @@ class NamedPortal:
     def copies(self) -> bool:
         return self.result is not None and self.result.copies
 
+    @property
+    def columns(self) -> Sequence[Column] | None:
+        return self.statement.prepared.columns
+
+    def take(self, rows_max: int) -> Sequence[Sequence[Any]]:
+        if self.tag is not None:
+            return ()
+        rows, self.tag = self.portal.fetch(rows_max)
+        return rows
+
 
 class NamedObjects:
     def __init__(self, limits: Limits) -> None:
@@ -157,6 +171,9 @@ class NamedObjects:
             raise UnknownPortal(f'portal "{name}" does not exist')
         return found
 
+    def find(self, name: str) -> NamedPortal | None:
+        return self._portals.get(name)
+
     def make_room(self, name: str) -> None:
         """For a portal of that name: the unnamed one makes place. Raises DuplicatePortal."""
         if not name:
@@ -176,6 +193,12 @@ class NamedObjects:
         found = self._portals.pop(name, None)
         if found is not None:
             found.portal.close()
+
+    def rest(self) -> None:
+        """Clients take their time until they ask for more. Raises what `Portal.rest` raises."""
+        for found in self._portals.values():
+            if found.tag is None:
+                found.portal.rest()
 
     def drop_portals(self) -> None:
         while self._portals:

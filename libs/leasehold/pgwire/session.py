@@ -96,8 +96,9 @@ class CopySource(NamedTuple):
 
 class Prepared(Protocol):
     """`parameters`: a type for each $n. `columns` None: no rows come (() is a row of nothing), also
-    where it `copies`: rows are told as COPY … TO STDOUT. `ends_transaction`: COMMIT and ROLLBACK,
-    after which no portal is left. `leaves_failed_block`: these, and ROLLBACK TO."""
+    where it `copies`: rows are told as COPY … TO STDOUT. `binary`: so are its rows in the simple
+    protocol (FETCH from a BINARY cursor). `ends_transaction`: COMMIT and ROLLBACK, after which no
+    portal is left. `leaves_failed_block`: these, and ROLLBACK TO."""
 
     @property
     def parameters(self) -> Sequence[WireType]: ...
@@ -105,6 +106,8 @@ class Prepared(Protocol):
     def columns(self) -> Sequence[Column] | None: ...
     @property
     def copies(self) -> CopySource | None: ...
+    @property
+    def binary(self) -> bool: ...
     @property
     def ends_transaction(self) -> bool: ...
     @property
@@ -136,6 +139,10 @@ class Portal(Protocol):
 
     def close(self) -> None:
         """Gives back what it holds. Also after an error; raises nothing."""
+
+    def rest(self) -> None:
+        """More rows are wanted, but perhaps not soon: nothing is held meanwhile that others would
+        wait for. Raises what `fetch` raises."""
 
 
 class Notice(NamedTuple):
@@ -174,6 +181,16 @@ class TimeLimits(NamedTuple):
     idle_in_transaction_s: float = 0.0
 
 
+class OpenPortal(Protocol):
+    """One that the protocol has bound, to statements that name it (FETCH, MOVE)."""
+
+    @property
+    def columns(self) -> Sequence[Column] | None: ...
+
+    def take(self, rows_max: int) -> Sequence[Sequence[Any]]:
+        """The next rows; [] at the end. Raises what `Portal.fetch` raises."""
+
+
 Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed
 
 
@@ -182,6 +199,8 @@ class Session(Protocol):
 
     hurried: bool
     """Set before calls by whoever makes them; only then `Waits` is raised."""
+    portals: Callable[[str], OpenPortal | None]
+    """Those of the connection, by name; set by whoever makes calls, if there are any."""
 
     @property
     def status(self) -> Status: ...
@@ -211,6 +230,12 @@ class Session(Protocol):
 
     def recheck(self, prepared: Any) -> None:
         """Raises CachedResultChanged as `bind` would: a client is about to be told the columns."""
+
+    def declared(self, name: str) -> Sequence[Column] | None:
+        """What a cursor gives that a statement has declared (DECLARE); None: there is none."""
+
+    def close_declared(self, name: str) -> None:
+        """Close of a portal that is one of these; there may be none."""
 
     def end_batch(self) -> None: ...
 

@@ -25,6 +25,7 @@ from leasehold.pgwire.wire_types import (
 
 Formats = tuple[int, ...]
 ALL_TEXT: Final[Formats] = ()
+ALL_BINARY: Final[Formats] = (BINARY,)
 
 
 class ResultForm(NamedTuple):

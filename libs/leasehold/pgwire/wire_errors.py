@@ -12,7 +12,8 @@ Refused
 ├── IdleInTransactionTooLong   25P03   ├── IdleTooLong             57P05
 ├── WrongPassword              28P01   ├── UnknownDatabase         3D000
 ├── UnknownParameter           42P02   ├── AuthenticationRefused   28000
-                                       └── InvalidFormat           22023
+                                       ├── InvalidFormat           22023
+                                       └── DiskFull                53100
 """
 
 from __future__ import annotations
@@ -86,6 +87,12 @@ class LimitExceeded(Refused):
 
 class TooManyConnections(Refused):
     sqlstate = "53300"
+
+
+class DiskFull(Refused):
+    """Rows that are put aside for a cursor have no place."""
+
+    sqlstate = "53100"
 
 
 class Canceled(Refused):

@@ -57,6 +57,10 @@ _POSTGRESQLS: Final[Mapping[str, str]] = {
         virtualtransaction text?, pid integer?, mode text?, granted boolean?, fastpath boolean?,
         waitstart timestamptz?
     """,
+    "pg_cursors": """
+        name text?, statement text?, is_holdable boolean?, is_binary boolean?, is_scrollable
+        boolean?, creation_time timestamptz?
+    """,
 }
 NODE_RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {
     (schema, name): relation(schema, name, text)

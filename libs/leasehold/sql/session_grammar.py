@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from leasehold.model.errors import FeatureNotSupported, Refused
 from leasehold.schema.moments import AsOf
+from leasehold.sql import cursor_grammar
 from leasehold.sql.as_of import as_of_text
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.parse import place_of, placed
@@ -25,7 +26,9 @@ from leasehold.sql.session_statements import (
     CopyOptions,
     CopyOut,
     Deallocate,
+    DeclareCursor,
     Discard,
+    Fetch,
     Meaning,
     Modes,
     NothingToDo,
@@ -52,9 +55,6 @@ _CHANGES: Final = frozenset({"create", "drop", "alter", "truncate"})
 _REFUSED: Final = {
     "prepare": "PREPARE: prepare statements by the protocol, as drivers do; the statement itself",
     "execute": "EXECUTE: prepare statements by the protocol, as drivers do; the statement itself",
-    "declare": "DECLARE: cursors by the protocol do the same; the statement itself",
-    "fetch": "FETCH from a cursor",
-    "move": "MOVE of a cursor",
     "listen": "LISTEN: subscribe to versions and rows by topic; the statement itself",
     "notify": "NOTIFY",
     "lock": "LOCK: rows are verified at COMMIT, and nothing waits for locks; the statement itself",
@@ -386,8 +386,17 @@ class _Grammar:
         self.words.take("prepare")
         return Deallocate(None if self.words.take("all") else self.words.name())
 
+    def _declare(self) -> DeclareCursor:
+        return cursor_grammar.declare(self.words, self.offset)
+
+    def _fetch(self) -> Fetch:
+        return cursor_grammar.fetch(self.words, moves=False)
+
+    def _move(self) -> Fetch:
+        return cursor_grammar.fetch(self.words, moves=True)
+
     def _close(self) -> CloseCursor:
-        return CloseCursor(None if self.words.take("all") else self.words.name())
+        return cursor_grammar.close(self.words)
 
     def _unlisten(self) -> NothingToDo:
         if not self.words.take("*"):
@@ -570,7 +579,8 @@ class _Grammar:
 _READ: Final = frozenset(
     {
         *("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"),
-        *("set", "reset", "show", "discard", "deallocate", "close", "unlisten"),
+        *("set", "reset", "show", "discard", "deallocate", "unlisten"),
+        *("declare", "fetch", "move", "close"),
         *("checkpoint", "vacuum", "analyze", "analyse", "copy"),
     }
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from leasehold.schema.moments import AsOf
+from leasehold.sql.cursor_walk import Movement
 from leasehold.sql.statements import Explain as ExplainChange
 from leasehold.sql.statements import Statement as Change
 
@@ -111,7 +112,34 @@ class Deallocate:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareCursor:
+    """`begin`: where its query stands in the statement's text, characters from 0; `verb`: that
+    one's first word. `scrolls` None: nothing is said of it. `both`: options that exclude each
+    other."""
+
+    name: str
+    begin: int
+    verb: str
+    binary: bool = False
+    insensitive: bool = False
+    scrolls: bool | None = None
+    hold: bool = False
+    both: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """FETCH, or MOVE (`moves`)."""
+
+    name: str
+    movement: Movement
+    moves: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CloseCursor:
+    """`name` None: all of them."""
+
     name: str | None
 
 
@@ -174,6 +202,8 @@ Meaning: TypeAlias = (
     | Show
     | Discard
     | Deallocate
+    | DeclareCursor
+    | Fetch
     | CloseCursor
     | NothingToDo
     | CopyIn

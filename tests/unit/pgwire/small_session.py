@@ -31,6 +31,7 @@ from leasehold.pgwire.session import (
     Deallocated,
     Fetched,
     Notice,
+    OpenPortal,
     Portal,
     PortalsClosed,
     Report,
@@ -128,6 +129,7 @@ class SmallPrepared:
     leaves_failed_block: bool = False
     copy: CopyTarget | None = None
     copies: CopySource | None = None
+    binary: bool = False
     version: int = 0
 
 
@@ -163,6 +165,9 @@ class SmallPortal:
     def close(self) -> None:
         self._open.discard(id(self))
 
+    def rest(self) -> None:
+        self._session.calls.append("rest")
+
 
 class SmallCopy:
     def __init__(self, table: str, columns: Sequence[Column], how: CopyFormat, db: Any) -> None:
@@ -182,6 +187,7 @@ class SmallSession:
         self.shared = shared
         shared.opened += 1
         self.hurried = False
+        self.portals: Callable[[str], OpenPortal | None]
         self.status = Status.IDLE
         self.settings: dict[str, str] = {**SETTINGS, "session_authorization": user}
         if name:
@@ -238,6 +244,12 @@ class SmallSession:
     def recheck(self, prepared: SmallPrepared) -> None:
         if "changing" in prepared.text and prepared.version != self.shared.version:
             raise CachedResultChanged("cached plan must not change result type")
+
+    def declared(self, name: str) -> Sequence[Column] | None:
+        return None
+
+    def close_declared(self, name: str) -> None:
+        pass
 
     def end_batch(self) -> None:
         self.may_wait(False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
+from leasehold.sql.cursor_walk import Direction, Movement
 from leasehold.sql.session_grammar import read_text
 from leasehold.sql.session_statements import (
     Begin,
@@ -14,7 +15,9 @@ from leasehold.sql.session_statements import (
     CopyOptions,
     CopyOut,
     Deallocate,
+    DeclareCursor,
     Discard,
+    Fetch,
     Modes,
     NothingToDo,
     Release,
@@ -28,6 +31,8 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
+
+FORWARD, BACKWARD = Direction.FORWARD, Direction.BACKWARD
 
 MEANINGS = [
     ("SELECT 1", RowStatement("select")),
@@ -71,6 +76,31 @@ MEANINGS = [
     ("deallocate prepare all", Deallocate(None)),
     ("deallocate _pg3_1", Deallocate("_pg3_1")),
     ("close all", CloseCursor(None)),
+    ('close "All"', CloseCursor("All")),
+    ("declare c cursor for select 1", DeclareCursor("c", 21, "select")),
+    (
+        "declare c binary insensitive no scroll cursor with hold for (values (1))",
+        DeclareCursor("c", 60, "(", binary=True, insensitive=True, scrolls=False, hold=True),
+    ),
+    (
+        "declare c asensitive scroll cursor without hold for table t",
+        DeclareCursor("c", 52, "table", scrolls=True),
+    ),
+    ("fetch c", Fetch("c", Movement(FORWARD, 1), moves=False)),
+    ("fetch from c", Fetch("c", Movement(FORWARD, 1), moves=False)),
+    ("fetch next", Fetch("next", Movement(FORWARD, 1), moves=False)),
+    ("fetch next in c", Fetch("c", Movement(FORWARD, 1), moves=False)),
+    ("fetch prior c", Fetch("c", Movement(BACKWARD, 1), moves=False)),
+    ("fetch first c", Fetch("c", Movement(Direction.ABSOLUTE, 1), moves=False)),
+    ("fetch last from c", Fetch("c", Movement(Direction.ABSOLUTE, -1), moves=False)),
+    ("fetch absolute -3 c", Fetch("c", Movement(Direction.ABSOLUTE, -3), moves=False)),
+    ("fetch relative +3 c", Fetch("c", Movement(Direction.RELATIVE, 3), moves=False)),
+    ("fetch -3 in c", Fetch("c", Movement(FORWARD, -3), moves=False)),
+    ("fetch all c", Fetch("c", Movement(FORWARD, None), moves=False)),
+    ("fetch forward c", Fetch("c", Movement(FORWARD, 1), moves=False)),
+    ("fetch forward 7 from c", Fetch("c", Movement(FORWARD, 7), moves=False)),
+    ("move backward all in c", Fetch("c", Movement(BACKWARD, None), moves=True)),
+    ("move backward from c", Fetch("c", Movement(BACKWARD, 1), moves=True)),
     ("unlisten *", NothingToDo("UNLISTEN")),
     ("vacuum (verbose, analyze) a, public.b (c)", NothingToDo("VACUUM")),
     ("analyze pgbench_branches", NothingToDo("ANALYZE")),
@@ -126,7 +156,15 @@ REFUSALS = [
     ("commit prepared 'x'", "0A000", 8),
     ("lock table t", "0A000", 1),
     ("prepare p as select 1", "0A000", 1),
-    ("declare c cursor for select 1", "0A000", 1),
+    ("declare c cursor for update t set a = 1", "42601", 22),
+    ("declare c cursor with hold select 1", "42601", 28),
+    ("declare c fast cursor for select 1", "42601", 11),
+    ("declare c no cursor for select 1", "42601", 14),
+    ("fetch", "42601", 6),
+    ("fetch 2147483648 c", "42601", 7),
+    ("fetch absolute c", "42601", 16),
+    ("fetch forward all", "42601", 18),
+    ("move next from c 1", "42601", 18),
     ("set role x", "0A000", 5),
     ("copy t to '/tmp/x'", "0A000", 11),
     ("copy (delete from t returning a) to stdout", "0A000", 7),

@@ -1,0 +1,115 @@
+"""Rows of a result, put aside: those of a cursor, whose client takes its time, so that no snapshot
+is held open meanwhile. A few are kept in memory, more in a file without a name, which is gone with
+whoever has it open."""
+
+from __future__ import annotations
+
+import marshal
+import tempfile
+from array import array
+from bisect import bisect_right
+from contextlib import suppress
+from typing import IO, Any, Final
+
+MEMORY_BYTES_MAX: Final = 64 * 1024
+"""Of one spool; beyond it is a file."""
+SPOOLED_BYTES_MAX: Final = 256 * 1024 * 1024
+SPOOL_BATCH_ROWS: Final = 256
+SPOOL_BATCH_BYTES: Final = 128 * 1024
+"""Of the values in it, about; a larger row is a batch by itself. Two are in memory at most."""
+_VALUE_BYTES: Final = 16
+
+
+class SpoolFull(Exception):
+    """There is no more room for these rows."""
+
+
+class SpoolRoom:
+    """What all spools of one session may take together."""
+
+    def __init__(self, bytes_max: int = SPOOLED_BYTES_MAX) -> None:
+        self.bytes_max = bytes_max
+        self.bytes_taken = 0
+
+    def take(self, size: int) -> None:
+        """Raises SpoolFull."""
+        if self.bytes_taken + size > self.bytes_max:
+            raise SpoolFull
+        self.bytes_taken += size
+
+    def give_back(self, size: int) -> None:
+        self.bytes_taken -= size
+        assert self.bytes_taken >= 0, "what was taken"
+
+
+class RowSpool:
+    """Rows by their number, from 0. Written to its end, then read; `close` gives the room back."""
+
+    def __init__(self, room: SpoolRoom) -> None:
+        self._room = room
+        # Of each batch its first row and its first byte; one more of both, where the next begins.
+        self._firsts, self._begins = array("Q", (0,)), array("Q", (0,))
+        self._file: IO[bytes] | None = None
+        self._last: list[tuple[Any, ...]] = []  # fewer than a batch
+        self._last_bytes = 0
+        self._batch: tuple[int, list[tuple[Any, ...]]] = (-1, [])
+        self.count = 0
+        self.closed = False
+
+    def add(self, rows: list[tuple[Any, ...]]) -> None:
+        """Raises SpoolFull, of which nothing is kept that came after, and OSError."""
+        for row in rows:
+            self._last.append(row)
+            self._last_bytes += _VALUE_BYTES * len(row)
+            for value in row:
+                if type(value) is str or type(value) is bytes:
+                    self._last_bytes += len(value)
+            if len(self._last) == SPOOL_BATCH_ROWS or self._last_bytes >= SPOOL_BATCH_BYTES:
+                self._put()
+
+    def end(self) -> None:
+        """No more come."""
+        if self._last:
+            self._put()
+
+    def _put(self) -> None:
+        rows, self._last, self._last_bytes = self._last, [], 0
+        data = marshal.dumps(rows)
+        self._room.take(len(data))
+        begin = self._begins[-1]
+        self._begins.append(begin + len(data))
+        if self._file is None:
+            self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES_MAX)  # noqa: SIM115 - `close`
+        self._file.seek(begin)
+        self._file.write(data)
+        self.count += len(rows)
+        self._firsts.append(self.count)
+
+    def rows(self, first: int, count: int) -> list[tuple[Any, ...]]:
+        """Those that there are of `count` from `first` on, at most to the end of their batch; []
+        only behind the last. Raises OSError."""
+        if first >= self.count:
+            return []
+        number = bisect_right(self._firsts, first) - 1
+        place = first - self._firsts[number]
+        return self._batch_of(number)[place : place + count]
+
+    def _batch_of(self, number: int) -> list[tuple[Any, ...]]:
+        if self._batch[0] != number:
+            assert self._file is not None
+            begin, end = self._begins[number], self._begins[number + 1]
+            self._file.seek(begin)
+            self._batch = number, marshal.loads(self._file.read(end - begin))  # noqa: S302 - ours
+        return self._batch[1]
+
+    def close(self) -> None:
+        """May be called twice."""
+        if self.closed:
+            return
+        self.closed = True
+        self._room.give_back(self._begins[-1])
+        self.count, self._last, self._batch = 0, [], (-1, [])
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # what could not be written is not wanted any more
+                file.close()

@@ -1,0 +1,136 @@
+"""The cursors of a session: DECLARE runs a query and puts its rows aside, FETCH and MOVE go over
+them, and COMMIT, ROLLBACK and CLOSE end them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from leasehold.adapters.clock import unix_us
+from leasehold.adapters.row_spool import SPOOL_BATCH_ROWS, SpoolRoom
+from leasehold.client.rows_aside import RowsAside
+from leasehold.client.sql_steps import Asked, Shown
+from leasehold.model.errors import RequestTooLarge
+from leasehold.pgwire.session import Column
+from leasehold.pgwire.wire_errors import DuplicatePortal, UnknownPortal
+from leasehold.sql.cursor_walk import CursorWalk
+from leasehold.sql.session_statements import DeclareCursor
+
+CURSORS_MAX: Final = 100
+"""Of a session; each has a file."""
+
+
+class SqlCursor:
+    """One of them; `sequence` rises. The `Reached` of its walk."""
+
+    def __init__(
+        self,
+        said: DeclareCursor,
+        text: str,
+        columns: Sequence[Column],
+        asked: Asked,
+        room: SpoolRoom,
+    ) -> None:
+        self.said, self.text, self.columns, self.asked = said, text, columns, asked
+        self.rows = RowsAside(room)
+        self.shown: Shown | None = None
+        self.walk = CursorWalk(scrolls=said.scrolls is not False)
+        self.made_us = unix_us()
+        self.sequence = 0
+        self.held = False
+        self.failed = False
+
+    def reach(self, number: int | None) -> int:
+        rows = self.rows
+        ended = number is None or number > rows.count
+        if self.shown is not None:
+            self._shown_until(rows.count if number is None else min(number, rows.count))
+        if ended and rows.error is not None:
+            raise rows.error
+        if self.shown is not None:
+            self.shown.ended |= ended
+        return rows.count
+
+    def _shown_until(self, number: int) -> None:
+        """The client knows what these were, or that they were there."""
+        assert self.shown is not None
+        while self.shown.count < number:
+            wanted = min(number - self.shown.count, SPOOL_BATCH_ROWS)
+            self.shown.add(self.rows.fetch(self.shown.count, wanted))
+
+
+class SqlCursors:
+    """Of one session."""
+
+    def __init__(self) -> None:
+        self.room = SpoolRoom()
+        self._open: dict[str, SqlCursor] = {}
+        self._made = 0
+
+    def find(self, name: str) -> SqlCursor:
+        found = self._open.get(name)
+        if found is None:
+            raise UnknownPortal(f'cursor "{name}" does not exist')
+        return found
+
+    def columns(self, name: str) -> Sequence[Column] | None:
+        """None: there is no such cursor."""
+        found = self._open.get(name)
+        return None if found is None else found.columns
+
+    def check_room(self, name: str) -> None:
+        """Raises DuplicatePortal, RequestTooLarge."""
+        if name in self._open:
+            raise DuplicatePortal(f'cursor "{name}" already exists')
+        if len(self._open) >= CURSORS_MAX:
+            raise RequestTooLarge(f"a session has at most {CURSORS_MAX} cursors: CLOSE some")
+
+    def keep(self, cursor: SqlCursor) -> None:
+        self._made += 1
+        cursor.sequence = self._made
+        self._open[cursor.said.name] = cursor
+
+    def close(self, name: str | None) -> bool:
+        """None: all of them. Was there any of that name?"""
+        gone = [*self._open] if name is None else [name] if name in self._open else []
+        for each in gone:
+            self._open.pop(each).rows.close()
+        return bool(gone)
+
+    # ------------------------------------------------------------ with the transaction
+
+    def mark(self) -> int:
+        """A savepoint's."""
+        return self._made
+
+    def back_to(self, mark: int) -> None:
+        """Those declared since go; the others stay where they are, as in PostgreSQL."""
+        self._drop(lambda cursor: cursor.sequence > mark and not cursor.held)
+
+    def check_held(self) -> None:
+        """Before a COMMIT: those that outlive it have to be whole. Raises what they end with."""
+        for cursor in self._open.values():
+            if cursor.said.hold and not cursor.held and cursor.rows.error is not None:
+                raise cursor.rows.error
+
+    def end(self, *, committed: bool) -> None:
+        self._drop(lambda cursor: not (cursor.held or (committed and cursor.said.hold)))
+        for cursor in self._open.values():
+            cursor.held, cursor.shown = True, None
+
+    def _drop(self, goes: Callable[[SqlCursor], bool]) -> None:
+        for name in [name for name, cursor in self._open.items() if goes(cursor)]:
+            self.close(name)
+
+    # ------------------------------------------------------------ as the catalog tells of them
+
+    def told(self) -> Iterator[Mapping[str, Any]]:
+        for cursor in self._open.values():
+            yield {
+                "name": cursor.said.name,
+                "statement": cursor.text,
+                "is_holdable": int(cursor.said.hold),
+                "is_binary": int(cursor.said.binary),
+                "is_scrollable": int(cursor.walk.scrolls),
+                "creation_time": cursor.made_us,
+            }
