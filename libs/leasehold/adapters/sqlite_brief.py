@@ -43,11 +43,10 @@ def is_brief(connection: apsw.Connection, prepared: Prepared) -> bool:
 
 
 def needs_nothing(prepared: Prepared) -> bool:
-    """Is it a query of what is newest that asks for nothing but rows, and notes nothing?"""
+    """Does it find its rows in what is newest, ask for nothing else, and note nothing?"""
     emitted = prepared.emitted
     return not (
         prepared.explain
-        or prepared.write is not None
         or prepared.visits is not None
         or prepared.beside.tables
         or emitted.asks_system

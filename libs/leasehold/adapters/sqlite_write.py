@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import apsw
@@ -30,6 +30,7 @@ from leasehold.schema.elements import Moment
 from leasehold.sql.physical import column_name, shadow_name, table_name
 from leasehold.sql.query_emit import Emitted
 from leasehold.sql.query_plan import Prepared, Write
+from leasehold.sql.query_write import BoundWrite
 
 WRITES_MAX: Final = 250_000
 OWN_TABLES_KEPT_MAX: Final = 100
@@ -125,39 +126,33 @@ class Writing:
     # ---------------------------------------------------------- UPDATE and DELETE
 
     def _change(self, row: tuple[Any, ...], *, deletes: bool) -> None:
-        bound, descriptor = self._write.bound, self._descriptor
-        width, locks = len(self._ids), len(descriptor.locks)
-        before = _image(self._ids, row[:width])
-        key = tuple(before[e] for e in descriptor.primary_key)
+        found = found_in(self._write.bound, row)
+        before, genids, new, extra = found
+        key = tuple(before[e] for e in self._descriptor.primary_key)
         if key in self._done:
             return  # FROM has joined it more than once: it is changed once
-        genids = _genids(descriptor, row[width : width + locks])
-        new = row[width + locks : len(row) - bound.extra]
-        extra = row[len(row) - bound.extra :]
         if deletes:
             self._add(RowWrite(key, before, None, genids, frozenset()), before, extra)
             return
-        after = self._updated(before, dict(zip(bound.given, new, strict=True)))
-        given = frozenset(c.element_id for c in bound.given)
-        self._add(RowWrite(key, before, after, genids, given), after, extra)
+        after = self._updated(before, new)
+        self._add(RowWrite(key, before, after, genids, frozenset(new)), after, extra)
 
-    def _updated(self, before: Image, values: Mapping[Any, Any]) -> Image:
-        given = {column.element_id: value for column, value in values.items()}
-        return self._checked(before, {**before, **given})
+    def _updated(self, before: Image, values: Mapping[int, Any]) -> Image:
+        return self._checked(before, {**before, **values})
 
     def _checked(self, before: Image | None, image: dict[int, Any]) -> Image:
         """With generated columns, without NULLs. Raises NotNullViolation."""
         descriptor = self._descriptor
         kept = {e: v for e, v in image.items() if v is not None}
         derive(descriptor, before, kept)
-        for column in self._write.bound.columns:
-            required = column.refuses_null or column.element_id in descriptor.primary_key
-            if required and kept.get(column.element_id) is None:
+        for element_id in self._write.bound.required:
+            if element_id not in kept:
+                name = descriptor.by_id[element_id].name
                 raise NotNullViolation(
-                    f"null value in column {column.name!r} of relation {descriptor.name!r}"
+                    f"null value in column {name!r} of relation {descriptor.name!r}"
                     " violates not-null constraint",
                     table=descriptor.name,
-                    column=column.name,
+                    column=name,
                 )
         return kept
 
@@ -229,11 +224,11 @@ class Writing:
         if not holds:
             return
         assigned = bound.conflict.assigned
-        after = self._updated(before, dict(zip(assigned, new, strict=True)))
+        given = {c.element_id: v for c, v in zip(assigned, new, strict=True)}
+        after = self._updated(before, given)
         key = tuple(before[e] for e in self._descriptor.primary_key)
-        given = frozenset(c.element_id for c in assigned)
         genids = _genids(self._descriptor, row[width:])
-        self._add(RowWrite(key, before, after, genids, given), after, ())
+        self._add(RowWrite(key, before, after, genids, frozenset(given)), after, ())
 
     # ---------------------------------------------------------- both
 
@@ -249,6 +244,28 @@ class Writing:
         if returning is not None:
             slots = (*self._parameters, *self._values(shown), *extra)
             self._written.rows += self._rows(returning, slots)
+
+
+class Found(NamedTuple):
+    """A row that UPDATE or DELETE has found, and what it is to become. `new`: by element id."""
+
+    before: dict[int, Any]
+    genids: Genids | None
+    new: dict[int, Any]
+    extra: tuple[Any, ...]
+
+
+def found_in(bound: BoundWrite, row: tuple[Any, ...]) -> Found:
+    """`row`: of `bound.find`."""
+    descriptor = bound.descriptor
+    width, locks = len(bound.columns), len(descriptor.locks)
+    new, extra = row[width + locks : len(row) - bound.extra], row[len(row) - bound.extra :]
+    return Found(
+        _image(tuple(c.element_id for c in bound.columns), row[:width]),
+        _genids(descriptor, row[width : width + locks]),
+        {c.element_id: v for c, v in zip(bound.given, new, strict=True)},
+        extra,
+    )
 
 
 def _image(ids: tuple[int, ...], values: Sequence[Any]) -> dict[int, Any]:

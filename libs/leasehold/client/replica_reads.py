@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
@@ -17,6 +17,16 @@ from leasehold.schema.states import READABLE
 from leasehold.schema.types import Type, sort_key_of, to_storage
 from leasehold.transaction.binding import binding
 from leasehold.transaction.pinned import check_pinned
+
+
+class LooksUp(Protocol):
+    """What of a snapshot is asked while a statement has it open."""
+
+    def newest(self, table: str) -> Any: ...
+
+    def versions(self, table_id: int) -> Sequence[Any]: ...
+
+    def get(self, descriptor: Descriptor, key: Key) -> Row | None: ...
 
 
 class Reads:
@@ -44,7 +54,7 @@ class Reads:
         self._leases = leases
         self._users_left = users_left
         self._use = None if leases is None else Use(label, "", boottime_ns())
-        self._open: StoreSnapshot | None = None
+        self._open: LooksUp | None = None
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
         self._made: Mapping[str, Descriptor] = {}
         self._gone: Container[str] = ()
@@ -98,7 +108,7 @@ class Reads:
         with self.snapshot() as snapshot:
             return self._pin(table, snapshot)
 
-    def _pin(self, table: str, snapshot: StoreSnapshot) -> Descriptor:
+    def _pin(self, table: str, snapshot: LooksUp) -> Descriptor:
         newest: Descriptor = snapshot.newest(table)
         lease = None
         if self._leases is not None and self._use is not None:
@@ -153,7 +163,7 @@ class Reads:
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
 
     @contextmanager
-    def within(self, snapshot: StoreSnapshot) -> Iterator[None]:
+    def within(self, snapshot: LooksUp) -> Iterator[None]:
         """Tables and rows are looked up in the snapshot that a statement has open, and has
         checked."""
         self._open = snapshot

@@ -5,19 +5,20 @@ Where the client stands is decided by `transaction/block.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.clock import fresh_seed, unix_us
 from leasehold.client.serving_node import SqlNode
-from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead
+from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead, send_single
 from leasehold.client.sql_cursors import SqlCursors
-from leasehold.client.sql_portals import Answer
+from leasehold.client.sql_portals import Answer, PreparedStatement
 from leasehold.client.sql_running import Running
 from leasehold.client.sql_schema import ends_unlike
 from leasehold.client.sql_set import SettingCommands
+from leasehold.client.sql_single_update import SingleUpdate, SingleUpdates
 from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction
 from leasehold.model.errors import LeaseholdError, NotCoherent
@@ -65,6 +66,7 @@ class SessionBlock:
         self._cursors = cursors
         self._block = Block()
         self._transaction: SqlTransaction | None = None
+        self._single: SingleUpdate | None = None  # that will be the transaction, until one is there
         self._sent: Sent | None = None
         self._lsn: int | None = None  # that a block reads as of, from its BEGIN on
         self.commands: Mapping[type, Callable[[Any], Answer]] = {
@@ -93,22 +95,25 @@ class SessionBlock:
     @property
     def began_us(self) -> int | None:
         """When the transaction that runs has begun; may be asked by any thread."""
-        transaction = self._transaction
-        return None if transaction is None else transaction.moment.now_us
+        runs = self._transaction or self._single
+        return None if runs is None else runs.moment.now_us
 
     # ------------------------------------------------------------ the transaction
 
     @property
     def reads_alone(self) -> bool:
-        """Is a query that comes now a transaction by itself, of what is newest?"""
+        """Is a statement that comes now a transaction by itself, of what is newest?"""
         return (
             self._transaction is None
+            and self._single is None
             and self._block.standing is Standing.IDLE
             and self._settings.reads_newest
         )
 
     def transaction(self) -> SqlTransaction:
         """The one that runs, or a new one."""
+        if self._single is not None:
+            self._go_on_from_single()
         if self._transaction is None:
             in_block = not self._idle
             settings = self._settings
@@ -119,11 +124,34 @@ class SessionBlock:
             if lsn is None:
                 lsn = self._moment(isolation, as_of)
             settings.begin()
-            moment = CallersMoment.of(unix_us(), fresh_seed(), settings.caller)
+            moment = self._new_moment()
             self._transaction = self._made(isolation, moment, lsn, block=in_block)
             self._block.used = in_block
         self._transaction.called_by(self._settings.caller)
         return self._transaction
+
+    def _new_moment(self) -> CallersMoment:
+        return CallersMoment.of(unix_us(), fresh_seed(), self._settings.caller)
+
+    def single_update(
+        self, updates: SingleUpdates, prepared: PreparedStatement, values: Sequence[Any]
+    ) -> bool:
+        """Is it done, as a transaction by itself? Where `reads_alone`. Raises what
+        `SingleUpdates.found` raises."""
+        if not self._replays_max or self._settings.values.on("default_transaction_read_only"):
+            return False
+        isolation, zone = self._settings.default_isolation, self._settings.caller.zone
+        self._single = updates.found(prepared, values, isolation, zone, self._new_moment())
+        return self._single is not None
+
+    def _go_on_from_single(self) -> None:
+        single, self._single = self._single, None
+        assert single is not None
+        assert self._transaction is None
+        self._settings.begin()
+        made = self._made(single.isolation, single.moment, None, block=False)
+        made.goes_on_from(single)
+        self._transaction = made
 
     def _made(
         self, isolation: Isolation, moment: Moment, lsn: int | None, *, block: bool
@@ -189,7 +217,8 @@ class SessionBlock:
     # ------------------------------------------------------------ its end
 
     def end_batch(self) -> None:
-        if self._idle and (self._transaction is not None or self._settings.have_begun):
+        runs = self._transaction or self._single
+        if self._idle and (runs is not None or self._settings.have_begun):
             self.end(committed=True)
 
     def fail(self) -> None:
@@ -207,6 +236,7 @@ class SessionBlock:
         if committed:
             self._check_cursors()
             self._send_ahead()
+        self._single = None
         transaction, self._transaction = self._transaction, None
         outcome: Outcome | None = None
         if transaction is not None:
@@ -220,6 +250,7 @@ class SessionBlock:
             finally:
                 self._sent = None
                 transaction.close()
+        self._sent = None
         self._settings.end(committed=committed)
         self._cursors.end(committed=committed)
         if outcome is not None and self._settings.values.on("leasehold.wait_for_jobs"):
@@ -236,12 +267,25 @@ class SessionBlock:
 
     def _send_ahead(self) -> None:
         """In a hurry an answer is not waited for: nothing has ended until it is there."""
+        if self._single is not None:
+            self._send_single(self._single)
         transaction = self._transaction
         if transaction is None or not transaction.has_written or not self._running.hurried:
             return
         if transaction.begins_jobs:
             self._running.may_wait()
         self._sent = send_ahead(transaction, self._node, self._sent, replays_max=self._replays_max)
+        self._await_answer()
+
+    def _send_single(self, single: SingleUpdate) -> None:
+        """Returns once it is committed, or where a transaction has to see to that."""
+        if not (self._running.hurried and self._replays_max):
+            self._go_on_from_single()
+            return
+        self._sent = send_single(single, self._node, self._sent)
+        self._await_answer()
+
+    def _await_answer(self) -> None:
         if self._sent is None:
             self._running.may_wait()
         else:
@@ -279,7 +323,7 @@ class SessionBlock:
         read_only = said.modes.read_only
         if read_only is None:
             read_only = self._settings.values.on("default_transaction_read_only")
-        if self._transaction is not None:
+        if self._transaction is not None or self._single is not None:
             self.end(committed=True)
         self._begun(isolation, as_of, read_only=read_only)
         return Answer(said.tag)

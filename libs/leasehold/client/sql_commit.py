@@ -12,6 +12,7 @@ from leasehold.adapters.clock import new_request_id
 from leasehold.adapters.sqlite_query import BATCH_ROWS, Limits, Rows
 from leasehold.client.pending import Pending, Standing
 from leasehold.client.serving_node import SqlNode
+from leasehold.client.sql_single_update import SingleUpdate
 from leasehold.client.sql_steps import Shown, Step
 from leasehold.client.sql_transaction import Savepoint, SqlTransaction
 from leasehold.model.errors import GaveUp, LeaseholdError, NotCoherent, StaleVersion, refused
@@ -45,9 +46,15 @@ def send_ahead(
 ) -> Sent | None:
     """What a COMMIT in a hurry does first: its request is sent, and its answer is not waited for.
     None: `commit` would have to wait already for the request to be taken."""
-    if sent is not None:
-        return sent
-    request = _first(transaction, replays_max)
+    return sent or _sent(node, _first(transaction, replays_max))
+
+
+def send_single(single: SingleUpdate, node: SqlNode, sent: Sent | None) -> Sent | None:
+    """As `send_ahead`, of an update that is a transaction by itself and may run again."""
+    return sent or _sent(node, single.request(new_request_id()))
+
+
+def _sent(node: SqlNode, request: ChangeRequest) -> Sent | None:
     pending = node.send(request)
     return None if pending is None else Sent(request, pending, time.monotonic())
 

@@ -27,12 +27,17 @@ from leasehold.sql.session_statements import CopyIn, CopyOut, RowStatement, Sess
 
 T = TypeVar("T")
 PREPARED_KEPT_MAX: Final = 200
+ONE_UPDATED: Final = Answer("UPDATE 1")
 
 
 class RunsRows(RunsOne, Protocol):
     """What is asked of the session."""
 
     def plan(self, text: str, types: Types) -> Prepared: ...
+
+    def updates_at_once(self, prepared: PreparedStatement, values: Sequence[Any]) -> bool:
+        """Has it changed one row, as a transaction by itself, in a hurry?"""
+        ...
 
     def check_may_write(self) -> None:
         """Raises ReadOnlyTransaction (25006), FeatureNotSupported."""
@@ -65,9 +70,10 @@ class RowStatements:
         return QueryPortal(self._session, prepared, values)
 
     def _open_write(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
-        asked = Asked(prepared.statement.text, prepared.types, tuple(values))
-
         def work() -> Answer:
+            if self._session.updates_at_once(prepared, values):
+                return ONE_UPDATED
+            asked = Asked(prepared.statement.text, prepared.types, tuple(values))
             return self._session.run(
                 prepared.statement, lambda: self._write(prepared, asked), asked
             )

@@ -31,6 +31,7 @@ from leasehold.client.sql_schema import (
 from leasehold.client.sql_sessions import Activity
 from leasehold.client.sql_set import AS_OF, MODES, TEXT, SettingCommands
 from leasehold.client.sql_single import SingleReads
+from leasehold.client.sql_single_update import SingleUpdates
 from leasehold.client.sql_steps import Asked, Step, Types
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled, Refused
@@ -120,6 +121,7 @@ class SqlSession:
         self._rows = RowStatements(self)
         self._fetching = CursorStatements(self, self._cursors, self._rows.prepare)
         self._single = SingleReads(node.single_read(), self._block.plan_of)
+        self._updates = SingleUpdates(self._single)
         self._commands: dict[type, Callable[[Any], Answer]] = {
             **self._block.commands,
             Set: self._set,
@@ -321,6 +323,16 @@ class SqlSession:
         running.says(prepared.statement.text)
         try:
             return self._single.rows(prepared, values, self.zone)
+        except Refused as error:
+            raise shifted(error, prepared.statement.offset) from error
+
+    def updates_at_once(self, prepared: PreparedStatement, values: Sequence[Any]) -> bool:
+        running = self._running
+        if prepared.takes_long or not (running.hurried and self._block.reads_alone):
+            return False
+        running.says(prepared.statement.text)
+        try:
+            return self._block.single_update(self._updates, prepared, values)
         except Refused as error:
             raise shifted(error, prepared.statement.offset) from error
 

@@ -1,5 +1,6 @@
 """A query that is a transaction by itself, done in a hurry: nothing of it is pinned (D3), written
-or verified, so a snapshot is all that it takes."""
+or verified, so a snapshot is all that it takes. Also what it shares with an update of that kind
+(`sql_single_update.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from leasehold.client.sql_running import HURRIED_ROWS_MAX
 from leasehold.client.sql_steps import Types
 from leasehold.model.errors import NotCoherent
 from leasehold.pgwire.session import Waits
-from leasehold.sql.query_plan import Prepared
+from leasehold.sql.query_plan import Prepared, Write
+
+
+def follows_its_row(write: Write) -> bool:
+    """Does it change one row, and to nothing but what is computed of that row at commit?"""
+    columns = write.bound.descriptor.columns
+    return write.computed is not None and all(column.derived is None for column in columns)
 
 
 class SingleReads:
@@ -28,16 +35,15 @@ class SingleReads:
         self._plan_of = plan_of
 
     def plan(self, text: str, types: Types, zone: ZoneInfo) -> Prepared:
-        with self._snapshot() as snapshot:
+        with self.snapshot() as snapshot:
             return self._plan_of(text, snapshot.newest, types, zone=zone)
 
     def rows(
         self, prepared: PreparedStatement, values: Sequence[Any], zone: ZoneInfo
     ) -> list[tuple[Any, ...]] | None:
         """All of them; None: it is to run in a transaction. Raises CachedResultChanged."""
-        with self._snapshot() as snapshot:
-            here = prepared.plan_in(snapshot.catalog, zone)
-            plan, simple = here or self._planned(prepared, snapshot, zone)
+        with self.snapshot() as snapshot:
+            plan, simple = self.planned(prepared, snapshot, zone)
             if not simple:
                 return None
             found = brief_rows(snapshot, plan, values, HURRIED_ROWS_MAX)
@@ -46,15 +52,20 @@ class SingleReads:
             raise Waits
         return found
 
-    def _planned(
+    def planned(
         self, prepared: PreparedStatement, snapshot: SqliteSnapshot, zone: ZoneInfo
     ) -> tuple[Prepared, bool]:
+        """Its plan, and whether it can be done without a transaction."""
+        here = prepared.plan_in(snapshot.catalog, zone)
+        if here is not None:
+            return here
         plan = self._plan_of(prepared.statement.text, snapshot.newest, prepared.types, zone=zone)
-        simple = needs_nothing(plan) and is_brief(snapshot.connection, plan)
+        alone = needs_nothing(plan) and (plan.write is None or follows_its_row(plan.write))
+        simple = alone and is_brief(snapshot.connection, plan)
         prepared.is_planned(snapshot.catalog, plan, simple=simple)
         return plan, simple
 
-    def _snapshot(self) -> SqliteSnapshot:
+    def snapshot(self) -> SqliteSnapshot:
         """C2: a node that is not coherent may become so, which is waited for elsewhere."""
         try:
             snapshot = self._reads.snapshot()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite_query import Limits, Rows, run
 from leasehold.adapters.sqlite_reads import places_read
@@ -18,7 +18,7 @@ from leasehold.client.sql_writes import apply, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.ports import StoreSnapshot
-from leasehold.model.records import ChangeRequest, Image, Key, OnConflict
+from leasehold.model.records import ChangeRequest, Expression, Image, Key, OnConflict
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
@@ -32,6 +32,9 @@ from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
 from leasehold.transaction.read_set import PRIMARY
 from leasehold.transaction.replayed import Told
+
+if TYPE_CHECKING:
+    from leasehold.client.sql_single_update import SingleUpdate
 
 T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
@@ -273,12 +276,28 @@ class SqlTransaction:
                 self._writes.back_to(mark)
             raise
         if computed is not None and written.writes:
-            (write,) = written.writes
-            operation = self._writes.operations[-1]
-            self._at_commit.updated(
-                descriptor.table_id, write.key, operation, computed.values(asked.values)
-            )
+            self._computed_at_commit(descriptor, written, computed.values(asked.values))
         return written
+
+    def _computed_at_commit(
+        self, descriptor: Descriptor, written: Written, values: Mapping[str, Expression]
+    ) -> None:
+        (write,) = written.writes
+        operation = self._writes.operations[-1]
+        self._at_commit.updated(descriptor.table_id, write.key, operation, values)
+
+    def goes_on_from(self, single: SingleUpdate) -> None:
+        """Its first statement, which was run before it was known to need a transaction."""
+        assert not self._block, "nothing was pinned"
+        assert not self.steps, "nothing came before"
+        self._place += 1
+        computed, written = single.write.computed, single.written
+        assert computed is not None
+        with self._reads.within(single):
+            apply(self._writes, single.descriptor, written.writes)
+        values = computed.values(single.asked.values)
+        self._computed_at_commit(single.descriptor, written, values)
+        self.did(Step.wrote(single.asked, written))
 
     def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
         """What comes of the statement depends on the rows that it reads with each of these values:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from leasehold.model.errors import (
@@ -67,7 +68,7 @@ class BoundConflict:
     update: BoundQuery | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoundWrite:
     """`find` gives, for INSERT: a value for each of `given`. For UPDATE and DELETE: the values of
     `columns` before, a genid for each lock of the table (NULL where there is none, or the row is
@@ -86,6 +87,12 @@ class BoundWrite:
     returning: BoundQuery | None
     conflict: BoundConflict | None
     parts: tuple[Bound, ...] = ()
+
+    @cached_property
+    def required(self) -> tuple[int, ...]:
+        """Element ids of `columns` that a row must have a value of."""
+        keys = self.descriptor.primary_key
+        return tuple(c.element_id for c in self.columns if c.refuses_null or c.element_id in keys)
 
 
 class WriteBinder:

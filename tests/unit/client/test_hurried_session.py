@@ -21,17 +21,14 @@ import pytest
 from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.client import sql_commit
 from leasehold.client.dev import DevDatabase
-from leasehold.client.dev_node import DevNode
-from leasehold.client.pending import Pending, standing_of
 from leasehold.client.sql_listener import SqlListener
 from leasehold.client.sql_running import HURRIED_ROWS_MAX, Running
 from leasehold.model.errors import OutcomeUnknown, UnknownTable
-from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.pgwire.session import Status, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged
+from tests.unit.client.held_answers import WAIT_S, HeldAnswers
 from tests.unit.client.sql_client import SqlClient
 
-WAIT_S = 60
 ROWS = 4 * HURRIED_ROWS_MAX
 
 
@@ -244,33 +241,9 @@ def test_what_was_prepared_follows_its_table(client: SqlClient) -> None:
     session.fail()
 
 
-class Answers:
-    """Requests that sessions have sent and that are answered when the test says so."""
-
-    def __init__(self, database: DevDatabase, patch: pytest.MonkeyPatch) -> None:
-        self._database = database
-        self._lock = threading.Lock()
-        self.waiting: list[tuple[ChangeRequest, Pending]] = []
-        self.sent = threading.Event()
-        patch.setattr(DevNode, "send", lambda node, request: self._send(request))
-
-    def _send(self, request: ChangeRequest) -> Pending:
-        pending = Pending(request.id, "", b"", request.on_conflict, self._lock, lambda _: None)
-        self.waiting.append((request, pending))
-        self.sent.set()
-        return pending
-
-    def give(self) -> Outcome:
-        request, pending = self.waiting.pop(0)
-        outcome = self._database.submit(request, WAIT_S)
-        with self._lock:
-            pending.settle(standing_of(outcome), outcome)
-        return outcome
-
-
 @pytest.fixture
-def answers(database: DevDatabase, monkeypatch: pytest.MonkeyPatch) -> Answers:
-    return Answers(database, monkeypatch)
+def answers(database: DevDatabase, monkeypatch: pytest.MonkeyPatch) -> HeldAnswers:
+    return HeldAnswers(database, monkeypatch)
 
 
 def note(client: SqlClient, key: int) -> Any:
@@ -279,7 +252,7 @@ def note(client: SqlClient, key: int) -> Any:
 
 @pytest.mark.parametrize("block", [False, True])
 def test_a_commit_goes_on_when_its_answer_is_there(
-    client: SqlClient, answers: Answers, block: bool
+    client: SqlClient, answers: HeldAnswers, block: bool
 ) -> None:
     key = 20 + block
     text = f"update t set note = note || '!' where id = {key}"
@@ -315,7 +288,7 @@ def test_a_commit_goes_on_when_its_answer_is_there(
 
 
 def test_a_commit_that_was_refused_runs_again_elsewhere(
-    client: SqlClient, answers: Answers, database: DevDatabase
+    client: SqlClient, answers: HeldAnswers, database: DevDatabase
 ) -> None:
     session = client.session
     (update,) = session.statements("update t set g = g + 1 where id = 23 and g > 0")
@@ -336,7 +309,7 @@ def test_a_commit_that_was_refused_runs_again_elsewhere(
 
 
 def test_an_answer_that_does_not_come_is_said_after_the_whole_time(
-    client: SqlClient, answers: Answers, monkeypatch: pytest.MonkeyPatch
+    client: SqlClient, answers: HeldAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = client.session
     (update,) = session.statements("update t set g = g where id = 22")
@@ -362,7 +335,7 @@ def listening(database: DevDatabase) -> tuple[SqlListener, dict[str, Any]]:
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_commit_that_waits_holds_up_nobody(
-    database: DevDatabase, answers: Answers, leaves: bool
+    database: DevDatabase, answers: HeldAnswers, leaves: bool
 ) -> None:
     """Nor is it dropped when its client leaves: what it has pinned it keeps to its end (D8)."""
     listener, given = listening(database)
