@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from leasehold import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from tests.integration.system_cluster import command, running, settings_of, until
-from tests.integration.system_followers import EXAMPLES, following
+from tests.integration.system_followers import EXAMPLES, Follower, following
 from tests.integration.system_jobs import begin, ended
 
 SERVICES = ("m1", "changefeed")
@@ -74,12 +75,7 @@ def test_every_row_is_decoded_under_the_version_that_its_image_names(
                 for action, shape in CHANGES:
                     ended(watch, begin(producer, f"ALTER TABLE {table} {action}"))
                     # A job can be quicker than the next write: a row is seen in each new shape.
-                    until(
-                        lambda want=shape: any(
-                            each["row"].keys() == want for each in follower.rows
-                        ),
-                        f"a row of {sorted(shape)} from {example}",
-                    )
+                    until(partial(has_told, follower, shape), f"a row of {sorted(shape)}")
         finally:
             stop.set()
             writer.join()
@@ -89,6 +85,10 @@ def test_every_row_is_decoded_under_the_version_that_its_image_names(
         told = follower.told
     assert told[-1] == {"table": table, "deleted": {"id": 1}}
     assert_right(told, public_columns(cluster, table))
+
+
+def has_told(follower: Follower, shape: set[str]) -> bool:
+    return any(each["row"].keys() == shape for each in follower.rows)
 
 
 def write_until(producer: ChangeProducer, table: str, stop: threading.Event) -> None:
