@@ -16,6 +16,7 @@ from leasehold.schema.elements import Column, Moment
 from leasehold.schema.types import Type
 from leasehold.sql.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expression import EXPRESSION_BYTES_MAX, with_exact_numbers
+from leasehold.sql.function import Function
 from leasehold.sql.parse import (
     position_of_token,
     tokens_of,
@@ -74,6 +75,14 @@ def compile_default(text: str, kind: Type) -> Evaluate:
         return compute(row)
 
     return evaluate
+
+
+@lru_cache(maxsize=1_024)
+def decided_default(text: str, kind: Type) -> Function:
+    """A default that is the same in each row of a statement, as a function for queries: computed as
+    the master does it, hence of no session (in UTC)."""
+    evaluate = compile_default(text, kind)
+    return Function("default", (), kind, lambda at: evaluate(at, 0, 0, ()), volatility="stable")
 
 
 @lru_cache(maxsize=1_024)

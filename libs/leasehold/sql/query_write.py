@@ -26,6 +26,7 @@ from leasehold.model.errors import (
 from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.states import READABLE
 from leasehold.sql import query_tree as tree
+from leasehold.sql.default import decided_default, is_random
 from leasehold.sql.function import BIGINT, BOOLEAN
 from leasehold.sql.parse import placed
 from leasehold.sql.physical import column_name, lock_name
@@ -33,6 +34,7 @@ from leasehold.sql.query_bind import Expressions
 from leasehold.sql.query_binder import Binder
 from leasehold.sql.query_bound import (
     Access,
+    Apply,
     Bound,
     BoundQuery,
     BoundSelect,
@@ -211,6 +213,8 @@ class WriteBinder:
     def _default(self, column: Column, descriptor: Descriptor) -> Bound:
         if not column.default_expression:
             return Value(column.type, column.default)
+        if not is_random(column.default_expression):
+            return Apply(decided_default(column.default_expression, column.type), (), column.type)
         made = bound_expression(self._binder, column.default_expression, descriptor, 0)
         if made is None:
             raise FeatureNotSupported(
