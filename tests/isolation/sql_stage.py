@@ -14,6 +14,8 @@ from leasehold.adapters.request_encoding import encode_request
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.moment import moment_of
+from leasehold.client.numbers import RULES as NUMBER_RULES
+from leasehold.client.numbers import NodeNumbers
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_sessions import Sessions
@@ -51,13 +53,16 @@ class _Stores(MemoryStores):
 
 class SqlStage(Stage):
     """`close` it: its stores are files in `folder`. `repeats`: how many of the requests of its
-    sessions arrive twice."""
+    sessions arrive twice. `number_rules`: of what nodes take from sequences."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self._folder = folder
         self.repeats = 0.0
         self.repeated = 0
         self._chance = random.Random(0)
+        self.numbers: dict[str, NodeNumbers] = {}
+        """Of each node's present life."""
+        self.number_rules = NUMBER_RULES
         super().__init__(**options)
 
     def _made_stores(self) -> MemoryStores:
@@ -98,6 +103,11 @@ class StageNode:
     @property
     def name(self) -> str:
         return self._node.settings.name
+
+    @property
+    def numbers(self) -> NodeNumbers:
+        made = NodeNumbers(self.submit, self.single_read, self._stage.number_rules)
+        return self._stage.numbers.setdefault(self.name, made)
 
     def cluster(self) -> ClusterView:
         raise AssertionError("no story asks for it")

@@ -18,6 +18,7 @@ from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.repairs import Proof, proof_of
 from leasehold.client.sliced_check import SlicedCheck
 from leasehold.model.errors import UnknownTable
+from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
 from leasehold.model.records import CheckReport, CheckSlice
 
 EVERY_TABLE: Final = -1
@@ -203,6 +204,13 @@ def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:
     return {(r.node, r.table_id) for r in view.checks if r.subject == subject}
 
 
+def _called(table_id: int, names: dict[int, str]) -> str:
+    """Sequences are told of to nobody but the nodes: they have their numbers here."""
+    if is_sequence_id(table_id):
+        return f"sequence {table_id - SEQUENCES_FROM}"
+    return names.get(table_id, f"table {table_id}")
+
+
 def troubles_of(
     reports: Sequence[CheckReport],
     wanted: set[tuple[str, int]],
@@ -211,7 +219,7 @@ def troubles_of(
     """Sentences on what is not right: nodes that said nothing, findings, differences."""
 
     def name(table_id: int) -> str:
-        return names.get(table_id, f"table {table_id}")
+        return _called(table_id, names)
 
     found = [
         f"node {node} has not reported on {name(table_id)}"
@@ -271,7 +279,7 @@ def _show(
         ],
         [
             [
-                names.get(r.table_id, str(r.table_id)),
+                _called(r.table_id, names),
                 r.node,
                 r.lsn,
                 f"v{r.version}",

@@ -23,6 +23,7 @@ from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.dev_node import DevNode
 from leasehold.client.dev_view import DevView
+from leasehold.client.numbers import NodeNumbers
 from leasehold.client.sql_sessions import Sessions
 from leasehold.client.version_diff import diff
 from leasehold.client.write_set import named
@@ -147,6 +148,7 @@ class DevDatabase:
         self._checks: deque[CheckReport] = deque(maxlen=10_000)
         self._view = DevView(self.cluster)
         self.sessions = {name: Sessions() for name in self.cluster.nodes}
+        self.numbers: dict[str, NodeNumbers] = {}
         self.cluster.bus.on_append = self._appended
         self.cluster.start()
         self._pace = RealPace(scheduler)

@@ -10,6 +10,7 @@ from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.moment import moment_of
+from leasehold.client.numbers import NodeNumbers
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_sessions import Sessions
@@ -97,6 +98,14 @@ class DevNode:
     def _users_left(self) -> None:
         with self._all.held():
             self._node.users_left()
+
+    @property
+    def numbers(self) -> NodeNumbers:
+        found = self._all.numbers.get(self.name)
+        if found is None:
+            made = NodeNumbers(self.submit, self.single_read)
+            found = self._all.numbers.setdefault(self.name, made)
+        return found
 
     def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
         return self._all.submit(request, timeout_s)

@@ -21,6 +21,7 @@ from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.drawn_numbers import DrawnNumbers, SessionNumbers
 from leasehold.client.queries import BYTES_MAX, Queries, as_dicts, as_tuples
 from leasehold.client.queries import ROWS_MAX as QUERY_ROWS_MAX
 from leasehold.client.replica_reads import Reads, public_index
@@ -284,7 +285,8 @@ class Replica(Closing):
             try:
                 moment = self.serving.moment(level, as_of, timeout_s)
                 with self._reads(label, moment) as reads:
-                    writes = WriteSet(reads, level)
+                    drawn = DrawnNumbers(self.serving.numbers, SessionNumbers())
+                    writes = WriteSet(reads, level, drawn)
                     value = work(writes)
                     on_conflict = OnConflict.REPLAY if run_again else OnConflict.FAIL
                     request = writes.request(request_id, submitted + 1, on_conflict)

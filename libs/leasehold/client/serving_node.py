@@ -22,6 +22,7 @@ from leasehold.client.cluster_view import ClusterView
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.dead_letters import DeadLetters
 from leasehold.client.moment import moment_of
+from leasehold.client.numbers import NodeNumbers
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_sessions import Sessions
@@ -94,6 +95,11 @@ class SqlNode(Protocol):
         """As `submit`, whose outcome comes later; None: sending would have to wait."""
         ...
 
+    @property
+    def numbers(self) -> NodeNumbers:
+        """Of sequences, as this node has taken them."""
+        ...
+
     def jobs(self) -> Mapping[int, Job]: ...
 
     def has_newer(self, descriptor: Descriptor) -> bool:
@@ -129,6 +135,7 @@ class ServingNode:
         self._turned = threading.Condition()
         self._looks = ClusterLooks(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
+        self.numbers = NodeNumbers(self.submit, self.single_read)
         node.on_tick = self.turned
 
     @property
@@ -151,7 +158,7 @@ class ServingNode:
 
     def cluster(self) -> ClusterView:
         jobs = {number for number, job in list(self.jobs().items()) if not job.status.ended}
-        versions = {table.table_id: table.version for table in self.tables()}
+        versions = {t.table_id: t.version for t in self.tables() if t.sequence is None}
 
         def has_all(view: ClusterView) -> bool:
             return jobs <= view.jobs.keys() and all(

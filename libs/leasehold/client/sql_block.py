@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.clock import fresh_seed, unix_us
+from leasehold.client.drawn_numbers import DrawnNumbers, SessionNumbers
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead, send_single
 from leasehold.client.sql_cursors import SqlCursors
@@ -64,6 +65,7 @@ class SessionBlock:
         self._running = running
         self._label = label
         self._cursors = cursors
+        self.numbers = SessionNumbers()
         self._block = Block()
         self._transaction: SqlTransaction | None = None
         self._single: SingleUpdate | None = None  # that will be the transaction, until one is there
@@ -160,7 +162,14 @@ class SessionBlock:
         node = self._node
         reads = node.reads(self._label, lsn) if block else node.single_read(moment=lsn)
         return SqlTransaction(
-            reads, self.plan_of, isolation, moment, self._wait_coherent, block=block
+            reads,
+            self.plan_of,
+            isolation,
+            moment,
+            self._wait_coherent,
+            block=block,
+            numbers=DrawnNumbers(node.numbers, self.numbers),
+            may_wait=self._running.may_wait,
         )
 
     def _chosen(self, level: str | None, as_of: AsOf | None) -> tuple[Isolation, AsOf | None]:

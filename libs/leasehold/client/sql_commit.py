@@ -132,6 +132,7 @@ def _again(
     if last is not first:
         last.close()
     running = fresh()
+    running.numbers.taking_over(first.numbers)
     try:
         run_again(first.steps, running, limits)
     except BaseException:
@@ -166,7 +167,7 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     running.goes_to(step)
     try:
         if asked.emptied:
-            running.empty(asked.emptied)
+            running.empty(asked.emptied, restart=asked.restarts)
             return Step(asked)
         if asked.changes:
             running.change(asked.text)

@@ -39,8 +39,15 @@ def copied(said: CopyIn, descriptor: Descriptor) -> tuple[str, tuple[Column, ...
     columns = _columns(said, descriptor)
     shown = ", ".join(_quoted(column.name) for column in columns)
     slots = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-    text = f"INSERT INTO {_quoted(said.table)} ({shown}) VALUES ({slots})"  # noqa: S608 - quoted
+    # COPY takes what it is given, also for GENERATED ALWAYS AS IDENTITY.
+    overriding = " OVERRIDING SYSTEM VALUE" if any(map(_is_identity(descriptor), columns)) else ""
+    into = f"{_quoted(said.table)} ({shown}){overriding}"
+    text = f"INSERT INTO {into} VALUES ({slots})"  # noqa: S608 - quoted
     return text, tuple(columns)
+
+
+def _is_identity(descriptor: Descriptor) -> Callable[[Column], bool]:
+    return lambda column: bool(descriptor.column(column.name).identity)
 
 
 def copied_out(said: CopyOut, descriptor: Descriptor) -> str:

@@ -21,11 +21,14 @@ from leasehold.sql.statements import (
     AddUnique,
     AlterTable,
     CreateIndex,
+    CreateSequence,
     CreateTable,
     DropIndex,
+    DropSequence,
     DropTable,
     Explain,
     RenameIndex,
+    RestartSequence,
     SetNotNull,
     Truncate,
 )
@@ -41,6 +44,9 @@ _TAGS: Final[dict[type, str]] = {
     DropIndex: "DROP INDEX",
     RenameIndex: "ALTER INDEX",
     AlterTable: "ALTER TABLE",
+    CreateSequence: "CREATE SEQUENCE",
+    DropSequence: "DROP SEQUENCE",
+    RestartSequence: "ALTER SEQUENCE",
 }
 CANCELLED: Final = "57014"
 FAILED: Final = "55000"

@@ -348,7 +348,7 @@ class SqlSession:
         if not self._idle and isinstance(meaning.change, Truncate):
             said = meaning.change
             names = tuple(table.name for table in said.tables)
-            asked = Asked(statement.text, (), (), emptied=names)
+            asked = Asked(statement.text, (), (), emptied=names, restarts=said.restart)
             return CommandPortal(
                 lambda: self.run(statement, lambda: self._empty(asked, said), asked)
             )
@@ -400,9 +400,9 @@ class SqlSession:
     def _empty(self, asked: Asked, said: Truncate) -> Answer:
         """TRUNCATE in a block is a write like others: committed and rolled back with them."""
         transaction = self._transaction_for(asked, "TRUNCATE", ", or DELETE")
-        transaction.empty(asked.emptied)
+        restarted = transaction.empty(asked.emptied, restart=said.restart)
         transaction.did(Step(asked))
-        if said.restart:
+        if said.restart and not restarted:
             self._settings.reports.append(Notice("NOTICE", "00000", NOTHING_TO_RESTART))
         return Answer("TRUNCATE TABLE")
 
@@ -422,6 +422,8 @@ class SqlSession:
         return self._settings.set(said, in_block=not self._idle)
 
     def _discard(self, said: Discard) -> Answer:
+        if said.what == "sequences":
+            self._block.numbers.discard()
         if said.what != "all":
             return Answer(f"DISCARD {said.what.upper()}")
         if not self._idle:
@@ -429,6 +431,7 @@ class SqlSession:
         self._cursors.close(None)
         self._settings.reports += [Deallocated(None), PortalsClosed(None)]
         self._settings.reset(Reset(None))
+        self._block.numbers.discard()
         return Answer("DISCARD ALL")
 
     def _do_nothing(self, said: NothingToDo) -> Answer:

@@ -11,6 +11,8 @@ from leasehold.adapters.sqlite_query import Limits, Rows, run
 from leasehold.adapters.sqlite_reads import places_read
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite_write import Writing, Written, own_rows
+from leasehold.client.drawn_numbers import DrawnNumbers
+from leasehold.client.numbers import last_value
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_reads import Preparing, Seen, gather, gather_sought, planned
 from leasehold.client.sql_steps import Asked, Shown, Step, Types
@@ -19,12 +21,20 @@ from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records import ChangeRequest, Expression, Image, Key, OnConflict
+from leasehold.pgwire.session import Waits
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
+from leasehold.schema.sequences import owned_by, refuse_sequence
 from leasehold.schema.truncation import refuse_referred
 from leasehold.schema.types import KNOWN, element_of
-from leasehold.sql.functions_session import Caller, CallersMoment, reseeded, with_system
+from leasehold.sql.functions_session import (
+    Caller,
+    CallersMoment,
+    drawing,
+    reseeded,
+    with_system,
+)
 from leasehold.sql.query_plan import Prepared
 from leasehold.sql.time_zone import zone_at
 from leasehold.transaction.at_commit import AtCommit
@@ -65,14 +75,20 @@ class SqlTransaction:
         wait_coherent: CoherentWait,
         *,
         block: bool,
+        numbers: DrawnNumbers,
+        may_wait: Callable[[], None] = lambda: None,
     ) -> None:
+        """`numbers`: what it draws from sequences; `may_wait` is called before it waits for some,
+        and may raise Waits."""
         self.isolation = isolation
         self.moment = moment
         self.steps: list[Step] = []
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
-        self._writes = WriteSet(reads, isolation)
+        self._writes = WriteSet(reads, isolation, numbers)
+        self.numbers = numbers
+        self._may_wait = may_wait
         self._at_commit = AtCommit(isolation)
         self._wait_coherent = wait_coherent
         self._lsn = reads.moment
@@ -171,12 +187,13 @@ class SqlTransaction:
         connection, lsn = snapshot.connection, self._lsn or 0
         moment = self._next_moment(plan, snapshot)
         own = self._own_of(plan)
-        with own_rows(connection, own, self._writes.emptied):
+
+        def rows() -> Rows:
             if self.isolation.verifies_reads and not plan.explain:
                 reads = places_read(connection, plan, values, moment, limits, lsn)
                 gather(self._writes.so_far, plan, reads)
             visit = self._writes.visited
-            rows = run(
+            return run(
                 connection,
                 plan,
                 values,
@@ -186,7 +203,13 @@ class SqlTransaction:
                 visit=visit,
                 later=later,
             )
-            yield rows, bool(own)
+
+        with own_rows(connection, own, self._writes.emptied):
+            if plan.counts and not plan.explain:
+                found = self._drawing(lambda: rows().all())
+                yield Rows(connection, "", (), ready=found), False
+            else:
+                yield rows(), bool(own)
 
     def answers_with(self, asked: Asked, plan: Prepared) -> Shown | None:
         """To be told which rows of a query its client was given; None where a replay may show
@@ -205,9 +228,23 @@ class SqlTransaction:
         moment = self.moment
         if plan.draws:
             moment = reseeded(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
+        if plan.counts:
+            moment = drawing(moment, self.numbers)
         if not plan.asks_system:
             return moment
-        return with_system(moment, lambda: self._tables(snapshot))
+        return with_system(
+            moment, lambda: self._tables(snapshot), lambda sequence: last_value(snapshot, sequence)
+        )
+
+    def _drawing(self, work: Callable[[], T]) -> T:
+        """Runs a statement that draws from sequences, again where it had to wait for numbers."""
+        local = self._writes.local_sequences
+        wait = self._wait_coherent
+        try:
+            return self.numbers.running(self._place, local, work, self._may_wait, wait)
+        except Waits:
+            self._place -= 1  # it comes again, and draws what it has drawn
+            raise
 
     def goes_to(self, step: Step) -> None:
         """The next statement is that step's, run again."""
@@ -256,8 +293,12 @@ class SqlTransaction:
         moment = self._next_moment(plan, snapshot)
         connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
         with own_rows(connection, self._own_of(plan), self._writes.emptied):
-            writing = Writing(connection, plan, asked.values, moment, limits, keys, lsn)
-            written = writing.run_each(asked.many) if asked.many else writing.run()
+
+            def found() -> Written:
+                writing = Writing(connection, plan, asked.values, moment, limits, keys, lsn)
+                return writing.run_each(asked.many) if asked.many else writing.run()
+
+            written = self._drawing(found) if plan.counts else found()
             for values in asked.many or (asked.values,) if self.isolation.verifies_reads else ():
                 reads = places_read(connection, plan, values, moment, limits, lsn)
                 gather(self._writes.so_far, plan, reads)
@@ -316,12 +357,20 @@ class SqlTransaction:
         """A statement's answer was one, and it goes on: it has to be one again (T2)."""
         self._at_commit.nothing()
 
-    def empty(self, names: Sequence[str]) -> None:
-        """TRUNCATE. Raises UnknownTable, FeatureNotSupported where that can't be."""
+    def empty(self, names: Sequence[str], *, restart: bool = False) -> bool:
+        """TRUNCATE; did a sequence begin anew? Raises UnknownTable, FeatureNotSupported where that
+        can't be."""
         tables = self._coherently(lambda: [self._reads.pin(name) for name in names])
         with self._coherently(self._reads.snapshot) as snapshot:
-            refuse_referred(tables, [*snapshot.tables(), *self._writes.schema.made.values()])
+            known = [*snapshot.tables(), *self._writes.schema.made.values()]
+        for table in tables:
+            refuse_sequence(table)
+        refuse_referred(tables, known)
         self._writes.empty(tables)
+        own = {s for table in tables for s in owned_by(table) if restart}
+        restarted = [table for table in known if table.table_id in own]
+        self._writes.restart(restarted)
+        return bool(restarted)
 
     def change(self, text: str) -> list[str]:
         """A schema change, which is committed with the rows; its notices. Raises what

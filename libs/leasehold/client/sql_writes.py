@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite_query import Limits, run
 from leasehold.adapters.sqlite_reads import places_read
-from leasehold.adapters.sqlite_write import RowWrite, Writing, own_rows
+from leasehold.adapters.sqlite_write import RowWrite, Writing, Written, own_rows
 from leasehold.client.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
 from leasehold.client.sql_reads import gather, gather_sought, planned
 from leasehold.model.ports import Row
@@ -16,6 +16,7 @@ from leasehold.model.records import Key
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import from_storage
+from leasehold.sql.functions_session import drawing, with_system
 from leasehold.sql.query_plan import Plans, Prepared
 from leasehold.sql.time_zone import UTC
 from leasehold.transaction.pinned import check_pinned
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from leasehold.client.replica_reads import Reads
     from leasehold.client.write_set import WriteSet
 
+T = TypeVar("T")
 _PLANS: Final = Plans()
 
 
@@ -56,29 +58,55 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
         connection = snapshot.connection
         with own_rows(connection, writes.own_images(tables_read(prepared) & tables)):
+            if prepared.counts:
+                moment = with_system(drawing(moment, writes.numbers), snapshot.tables)
             if isolation.verifies_reads and not prepared.explain:
                 found_in = places_read(connection, prepared, values, moment, limits, lsn)
                 gather(writes.so_far, prepared, found_in)
             if prepared.write is None or prepared.explain:
-                rows = run(
-                    connection,
+                found = _drawing(
+                    writes,
                     prepared,
-                    values,
-                    moment=moment,
-                    limits=limits,
-                    as_of=lsn,
-                    visit=writes.visited,
+                    lambda: list(
+                        as_tuples(
+                            prepared,
+                            run(
+                                connection,
+                                prepared,
+                                values,
+                                moment=moment,
+                                limits=limits,
+                                as_of=lsn,
+                                visit=writes.visited,
+                            ),
+                        )
+                    ),
                 )
-                found = list(as_tuples(prepared, rows))
                 return Executed(len(found), found, names)
             keys = writes.hidden_keys
-            written = Writing(connection, prepared, values, moment, limits, keys, lsn).run()
+
+            def write() -> Written:
+                return Writing(connection, prepared, values, moment, limits, keys, lsn).run()
+
+            written = _drawing(writes, prepared, write)
         target = prepared.write.bound.descriptor
         if isolation.verifies_reads:
             gather_sought(writes.so_far, target, written.sought)
         with reads.within(snapshot):
             apply(writes, target, written.writes)
     return Executed(written.count, python_rows(prepared, written.rows), names)
+
+
+def _drawing(writes: WriteSet, plan: Prepared, work: Callable[[], T]) -> T:
+    """Runs a statement, again where it had to wait for numbers of sequences."""
+    if not plan.counts or writes.numbers is None:
+        return work()
+    place, local = next(writes.statements), writes.local_sequences
+    return writes.numbers.running(place, local, work, _go_on, _go_on)
+
+
+def _go_on() -> None:
+    """A function that a replica runs waits where it stands."""
 
 
 def tables_read(plan: Prepared) -> frozenset[int]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.clock import new_request_id
 from leasehold.client.block_schema import BlockSchema
+from leasehold.client.drawn_numbers import DrawnNumbers, LocalSequence
 from leasehold.model.errors import (
     DuplicateKey,
     FeatureNotSupported,
@@ -54,6 +56,7 @@ class Mark(NamedTuple):
     kept: int
     own: Mapping[tuple[int, Key], dict[str, Any] | None]
     emptied: Mapping[int, Descriptor]
+    restarted: Mapping[int, LocalSequence]
     schema: BlockSchema
 
 
@@ -80,9 +83,17 @@ class WriteSet:
     """
 
     def __init__(
-        self, reads: Reads, isolation: Isolation = ISOLATION[Level.READ_COMMITTED]
+        self,
+        reads: Reads,
+        isolation: Isolation = ISOLATION[Level.READ_COMMITTED],
+        numbers: DrawnNumbers | None = None,
     ) -> None:
+        """`numbers`: what its statements draw from sequences; None: nothing."""
         self._reads = reads
+        self.numbers = numbers
+        self.statements = count(1)
+        """Their places, by which they draw what they have drawn before."""
+        self._restarted: dict[int, LocalSequence] = {}
         self.isolation = isolation
         self.so_far = ReadsSoFar()
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
@@ -328,7 +339,8 @@ class WriteSet:
     def mark(self) -> Mark:
         """How far it is, for `back_to`."""
         own, emptied = dict(self._own), dict(self._emptied)
-        return Mark(self.operations, len(self.operations), own, emptied, self.schema)
+        restarted = dict(self._restarted)
+        return Mark(self.operations, len(self.operations), own, emptied, restarted, self.schema)
 
     def back_to(self, mark: Mark) -> None:
         """What was written since the mark is forgotten; what was read since stays verified."""
@@ -336,6 +348,7 @@ class WriteSet:
         del self.operations[mark.kept :]
         self._own = dict(mark.own)
         self._emptied = dict(mark.emptied)
+        self._restarted = dict(mark.restarted)
         if mark.schema is not self.schema:
             self._shape(mark.schema)
 
@@ -366,6 +379,26 @@ class WriteSet:
         self._written |= self._emptied
         self._forget(tables)
 
+    def restart(self, sequences: Collection[Descriptor]) -> None:
+        """TRUNCATE … RESTART IDENTITY: they begin anew, for this transaction now."""
+        for each in sequences:
+            assert each.sequence is not None, each
+            before = self._restarted.get(each.table_id)
+            times = 1 if before is None else before.restarts + 1
+            self._restarted[each.table_id] = LocalSequence(each, each.sequence.start, times)
+
+    @property
+    def local_sequences(self) -> Mapping[int, LocalSequence]:
+        """Those of which nobody else draws until its commit: made or restarted by it."""
+        script = self.schema.script
+        if script is None:
+            return self._restarted
+        own = {
+            each.table_id: LocalSequence(each, *script.start_of(each))
+            for each in script.own_sequences
+        }
+        return {**own, **self._restarted} if self._restarted else own
+
     def _forget(self, tables: Collection[Descriptor]) -> None:
         """What was written to these tables."""
         if not tables:
@@ -382,7 +415,7 @@ class WriteSet:
 
     @property
     def has_written(self) -> bool:
-        return bool(self.operations or self._emptied or self.schema.texts)
+        return bool(self.operations or self._emptied or self._restarted or self.schema.texts)
 
     @property
     def own_tables(self) -> frozenset[int]:
@@ -419,10 +452,16 @@ class WriteSet:
         if not self.has_written:
             return None
         names = ", ".join(quoted(table.name) for table in self._emptied.values())
-        texts = (*self.schema.texts, *([f"TRUNCATE TABLE {names}"] if names else ()))
+        begun = (quoted(each.descriptor.name) for each in self._restarted.values())
+        texts = (
+            *self.schema.texts,
+            *([f"TRUNCATE TABLE {names}"] if names else ()),
+            *(f"ALTER SEQUENCE {name} RESTART" for name in begun),
+        )
+        settings = () if self.numbers is None else self.numbers.settings(self.local_sequences)
         return ChangeRequest(
             request_id,
-            tuple(self.operations),
+            (*settings, *self.operations),
             sql=";\n".join(texts) or None,
             on_conflict=on_conflict,
             attempt=attempt,

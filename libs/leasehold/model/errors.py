@@ -26,6 +26,7 @@
     │   ├── InvalidLimit          2201W    ├── InvalidOffset      2201X
     │   ├── TooComplex            54001    ├── QueryCanceled      57014
     │   ├── IndeterminateType     42P18    ├── WrongObject        42809
+    │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -283,6 +284,12 @@ class GeneratedAlways(Refused):
     sqlstate = "428C9"
 
 
+class SequenceExhausted(Refused):
+    """A sequence has given its last number."""
+
+    sqlstate = "2200H"
+
+
 class DependentObjects(Refused):
     """Something else rests on what was to be dropped."""
 
@@ -307,6 +314,12 @@ class WrongJobState(Refused):
 
 class NotGenerated(Refused):
     """The column has no expression that could be dropped."""
+
+    sqlstate = "55000"
+
+
+class NoNumberYet(Refused):
+    """currval or lastval in a session that has drawn no number."""
 
     sqlstate = "55000"
 

@@ -16,6 +16,14 @@ DIGEST_BYTES: Final = 16
 _RANDOM_BITS: Final = (1 << 62) - 1
 
 
+SEQUENCES_FROM: Final = 1 << 30
+"""Ids of sequences, among those of tables: who reads the log knows them without a catalog."""
+
+
+def is_sequence_id(table_id: int) -> bool:
+    return bool(table_id & SEQUENCES_FROM)
+
+
 def genid(lsn: int, position: int) -> int:
     """Version of one row: the LSN that wrote it and the operation's position in that commit.
 

@@ -317,7 +317,7 @@ class Batch:
             request.reply_to,
             (),
             made.writes,
-            made.answer,
+            decided.answer if made.answer is None else made.answer,
         )
         packed = self._codec.pack_commit(commit)
         alone = len(packed) + HEADER_BYTES > self._settings.record_bytes_max

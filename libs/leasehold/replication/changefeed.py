@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.ids import genid
+from leasehold.model.ids import genid, is_sequence_id
 from leasehold.model.records import (
     ChangeKind,
     ChunkDecided,
@@ -137,7 +137,7 @@ class Changefeed:
             for write in commit.catalog:
                 if isinstance(write, DescriptorWrite) and _is_new(write):
                     publications.append(NewTable(write.table_id))
-                elif isinstance(write, TableTruncated):
+                elif isinstance(write, TableTruncated) and not is_sequence_id(write.table_id):
                     gone = RowsTruncated(write.table_id, lsn, commit.commit_us)
                     publications.append(TruncationPublication(gone))
             row_images(commit, lsn, publications)
@@ -164,7 +164,7 @@ class Changefeed:
             elif isinstance(write, ChunkDecided | FindingsDecided) and self._count(write):
                 changed[write.job_id] = None
         for write in commit.catalog:
-            if isinstance(write, DescriptorWrite):
+            if isinstance(write, DescriptorWrite) and not is_sequence_id(write.table_id):
                 event = self._version_event(write, commit, lsn)
                 key = version_key(write.table_id)
                 publications.append(FeedPublication(Feed.VERSIONS, key, event))
@@ -194,9 +194,11 @@ class Changefeed:
 
 
 def _is_new(write: DescriptorWrite) -> bool:
-    """May it be the first version of its table? One that takes another's place begins delete-only,
-    and may come there again on its way back; one that waits for another's name begins
-    write-only."""
+    """May it be the first version of its table, which is no sequence? One that takes another's
+    place begins delete-only, and may come there again on its way back; one that waits for another's
+    name begins write-only."""
+    if is_sequence_id(write.table_id):
+        return False
     begins = {"former": State.DELETE_ONLY.label, "replaces": State.WRITE_ONLY.label}
     return write.version == 1 or any(
         write.body.get(takes, 0) and write.body["state"] == state for takes, state in begins.items()
@@ -241,6 +243,8 @@ def version_event(
 def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> None:
     """Append one publication per row change of the commit `lsn`, in its order."""
     for position, change in enumerate(commit.changes):
+        if is_sequence_id(change.table_id):
+            continue  # it is nobody's but the nodes'
         image = change.image
         if image is None:
             assert change.kind is ChangeKind.DELETE, change.kind

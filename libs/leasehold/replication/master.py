@@ -336,10 +336,11 @@ class Master:
         made, catalog = NOTHING_MADE, self._catalog
         if request.sql is not None:
             try:
-                writes, answer, catalog, empty = self._changes.decide(request, now)
+                decision = self._changes.decide(request, now)
             except Refused:
                 return  # at once, as any
-            made = Made(writes, answer, empty)
+            catalog, request = decision.catalog, _with_opening(request, decision)
+            made = Made(decision.writes, decision.answer, decision.empty)
         slices = batch.verifying(request, made, catalog)
         self._large = Large(message, request, made, catalog, now.wall_us, batch.next_lsn, slices)
         raise Full
@@ -347,11 +348,12 @@ class Master:
     def _write(
         self, batch: Batch, message: LaneMessage, request: ChangeRequest, decision: Decision
     ) -> None:
-        writes, answer, catalog, empty = decision
+        request = _with_opening(request, decision)
         if request.operations:
-            batch.decide_with(message, request, Made(writes, answer, empty), catalog)
+            made = Made(decision.writes, decision.answer, decision.empty)
+            batch.decide_with(message, request, made, decision.catalog)
         else:
-            batch.write_catalog(writes, message, request, answer)
+            batch.write_catalog(decision.writes, message, request, decision.answer)
 
     def _take_chunks(self, batch: Batch, now: Now) -> None:
         rows_max = self._settings.batch.rows_filled_max
@@ -550,3 +552,9 @@ class Master:
             self._store.rollback()
             self._batch = None
         return self._answers.not_given()
+
+
+def _with_opening(request: ChangeRequest, decision: Decision) -> ChangeRequest:
+    if not decision.opening:
+        return request
+    return request._replace(operations=(*decision.opening, *request.operations))

@@ -21,6 +21,7 @@ from leasehold.model.records import (
     Findings,
     FindingsDecided,
     LeaseAck,
+    Operation,
 )
 from leasehold.replication.effects import CallLedger, Effect
 from leasehold.replication.effects import Wake as WakeNode
@@ -48,12 +49,14 @@ class SchemaSettings:
 
 class Decision(NamedTuple):
     """What a DDL or job-control request writes, and what its result carries. Its rows, if it has
-    any, are decided under `catalog`, where the tables `empty` have none yet."""
+    any, are decided under `catalog`, where the tables `empty` have none yet; `opening` stand before
+    them, and are of sequences."""
 
     writes: tuple[CatalogWrite, ...]
     answer: Mapping[str, Any]
     catalog: Catalog
     empty: frozenset[int] = frozenset()
+    opening: tuple[Operation, ...] = ()
 
 
 class SchemaChanges:
@@ -104,7 +107,8 @@ class SchemaChanges:
             answers.append(script.take(statement, text, request.id, moment, self._rows_about))
         script.refuse_dropped(request.operations)
         answer = answer_of(tuple(answers))
-        return Decision(script.writes, answer, script.catalog, script.empty)
+        opening = script.opening
+        return Decision(script.writes, answer, script.catalog, script.empty, opening)
 
     def _explain(self, said: tuple[Said, ...], request: ChangeRequest) -> Decision:
         statement = said[0].statement

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
+from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
 from leasehold.model.records import (
     CatalogWrite,
     ChunkDecided,
@@ -192,8 +193,13 @@ class Catalog:
 
     def next_table_id(self) -> int:
         """Above those of all tables, also of those that a job has yet to make."""
-        planned = (max(job.tables) for job in self.jobs.values())
-        return max(max((*self._versions, *planned), default=0) + 1, self._ids_from)
+        planned = (table for job in self.jobs.values() for table in job.tables)
+        known = (table for table in (*self._versions, *planned) if not is_sequence_id(table))
+        return max(max(known, default=0) + 1, self._ids_from)
+
+    def next_sequence_id(self) -> int:
+        known = (table for table in self._versions if is_sequence_id(table))
+        return max(max(known, default=0) + 1, self._ids_from | SEQUENCES_FROM)
 
     def has(self, table_id: int) -> bool:
         """Is a version of the table kept?"""

@@ -233,6 +233,7 @@ class ColumnActions:
                 column=column.name,
                 position=action.position,
             )
+        self._refuse_identity(column, action.position)
         made = Default()
         if action.value is not None:
             made = default_of_text(action.value, column.type)
@@ -243,6 +244,15 @@ class ColumnActions:
         self._draft.columns[column.name] = replace(
             column, default=made.value, default_expression=made.expression, moment=None
         )
+
+    def _refuse_identity(self, column: Column, position: int) -> None:
+        if column.identity:
+            raise SyntaxInvalid(
+                f"column {column.name!r} of relation {self._draft.table.name!r} is an identity"
+                " column",
+                column=column.name,
+                position=position,
+            )
 
     def drop_expression(self, action: DropExpression) -> None:
         column = self._draft.column(action.column, action.position)

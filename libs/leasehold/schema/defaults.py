@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column, Moment
@@ -20,6 +21,11 @@ def default_of(descriptor: Descriptor, column: Column, image: Image, moment: Mom
         return column.default
     if moment is None:
         return None
+    if column.draws_from:
+        raise FeatureNotSupported(
+            f"column {column.name!r} can't be set to its default, which draws from a sequence",
+            column=column.name,
+        )
     compute = compile_default(column.default_expression, column.type)
     key = tuple(image.get(element_id) for element_id in descriptor.primary_key)
     return compute(moment, descriptor.table_id, column.element_id, key)

@@ -29,6 +29,7 @@ from leasehold.schema.elements import (
     lock_to_wire,
     state_of,
 )
+from leasehold.schema.sequence import Sequence, sequence_from_wire
 from leasehold.schema.states import READABLE, WRITTEN, State
 
 __all__ = [
@@ -87,6 +88,7 @@ class Descriptor:
     job goes over from one to the other, 0 = none. `former`: the table that this one took rows and
     name from, 0 = none; its numbers go on from that one's. `replaces`: the table of which it took
     the name alone, or waits for it, with rows of its own; its numbers go on likewise.
+    `sequence`: it is one, and no table, though it lies in the store as one.
     """
 
     table_id: int
@@ -106,6 +108,7 @@ class Descriptor:
     twin: int = 0
     former: int = 0
     replaces: int = 0
+    sequence: Sequence | None = None
     since_lsn: int = field(default=0, compare=False)
 
     @cached_property
@@ -188,6 +191,11 @@ class Descriptor:
     def defaulted(self) -> tuple[Column, ...]:
         """Of those, what has a default and follows from no other."""
         return tuple(c for c in self.written if c.derived is None and c.has_default)
+
+    @cached_property
+    def numbered(self) -> tuple[Column, ...]:
+        """Of those, what draws its default from a sequence."""
+        return tuple(c for c in self.defaulted if c.draws_from)
 
     @cached_property
     def has_derived(self) -> bool:
@@ -306,6 +314,7 @@ class Descriptor:
             **({"twin": self.twin} if self.twin else {}),
             **({"former": self.former} if self.former else {}),
             **({"replaces": self.replaces} if self.replaces else {}),
+            **({} if self.sequence is None else {"sequence": list(self.sequence)}),
             **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
         }
 
@@ -341,5 +350,6 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         twin=body.get("twin", 0),
         former=body.get("former", 0),
         replaces=body.get("replaces", 0),
+        sequence=sequence_from_wire(body.get("sequence")),
         since_lsn=body.get("since_lsn", 0),
     )

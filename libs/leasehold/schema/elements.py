@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from leasehold.schema.sequence import Numbering, numbering_from_wire
 from leasehold.schema.states import State
 from leasehold.schema.types import Type, type_from_wire, type_to_wire
 
@@ -16,6 +17,8 @@ ALL_ROWS: Final = -1
 """Instead of an element id, in what a job fills and verifies: the rows of the table's twin."""
 HIDDEN_NAME: Final = ""
 """Of a hidden key: no statement and no request can say it."""
+NEXTVAL: Final = "nextval("
+"""How the text of a default begins that draws from a sequence."""
 EXPRESSION: Final = 0
 """Where an index has an expression in the place of a column; no element has this id."""
 
@@ -87,6 +90,7 @@ class Column:
     `missing`: rows are (or were) filled by key, with its value; None: by images, or not at all.
     `hidden`: it is the key of rows that have none of their own (T7); each row has its pair, and
     nobody can name it or is shown it.
+    `numbering`: from which sequence its default draws.
     """
 
     element_id: int
@@ -104,6 +108,19 @@ class Column:
     default_expression: str = ""
     moment: Moment | None = None
     hidden: bool = False
+    numbering: Numbering | None = None
+
+    @property
+    def draws_from(self) -> int:
+        """The id of the sequence whose next number is its default, 0 = none."""
+        if self.numbering is None or not self.default_expression.startswith(NEXTVAL):
+            return 0
+        return self.numbering.sequence
+
+    @property
+    def identity(self) -> str:
+        """ "a": ALWAYS, "d": BY DEFAULT, "": it is no identity column."""
+        return "" if self.numbering is None else self.numbering.identity
 
     @property
     def has_default(self) -> bool:
@@ -267,6 +284,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         "default_expression": column.default_expression,
         "moment": None if column.moment is None else [column.moment[0], column.moment[1].hex()],
         **({"hidden": True} if column.hidden else {}),
+        **({} if column.numbering is None else {"numbering": list(column.numbering)}),
     }
 
 
@@ -288,6 +306,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         body.get("default_expression", ""),
         Moment(moment[0], bytes.fromhex(moment[1])) if moment else None,
         body.get("hidden", False),
+        numbering_from_wire(body),
     )
 
 

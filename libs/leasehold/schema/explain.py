@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.schema.elements import derived_from_wire
 from leasehold.schema.estimate import Pace
@@ -13,8 +13,11 @@ from leasehold.schema.plan import (
     JobPlan,
     NothingToDo,
     Plan,
+    RestartPlan,
     TruncatePlan,
 )
+
+_AS_A_WRITE: Final = "nothing: at one LSN, like a write"
 
 
 class ExplainRow(NamedTuple):
@@ -42,13 +45,16 @@ def explain(planned: Plan, rows: int = -1, pace: Pace | None = None) -> tuple[Ex
         case CreateTablePlan(descriptor):
             words = f"table {descriptor.name} → public"
             return (ExplainRow(1, 1, words, "nothing: nobody can have used it", 0, True),)
+        case RestartPlan(sequence, start):
+            words = f"sequence {sequence.name}: goes on from {start}"
+            return (ExplainRow(1, sequence.version, words, _AS_A_WRITE, 0, True),)
         case TruncatePlan(tables):
             return tuple(
                 ExplainRow(
                     1,
                     table.version,
                     f"table {table.name}: every row goes, the version stays",
-                    "nothing: at one LSN, like a write",
+                    _AS_A_WRITE,
                     0,
                     True,
                 )

@@ -7,7 +7,7 @@ which only rises, so that no id is ever used for a second element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,6 +15,7 @@ from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
     DuplicateObject,
+    InvalidArgument,
     TableBusy,
     UnknownObject,
     UnknownTable,
@@ -40,6 +41,16 @@ from leasehold.schema.references import (
     referring,
     refuse_referred_index,
 )
+from leasehold.schema.sequence import Numbering, defined
+from leasehold.schema.sequences import derived_name as sequence_name
+from leasehold.schema.sequences import (
+    nextval_text,
+    owned_by,
+    refuse_sequence,
+    refuse_used,
+    relation_of,
+    sequence_named,
+)
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import (
@@ -57,12 +68,16 @@ from leasehold.sql.statements import (
     AddPrimaryKey,
     AlterTable,
     Change,
+    ColumnDefinition,
     CreateIndex,
+    CreateSequence,
     CreateTable,
     DropConstraint,
     DropIndex,
+    DropSequence,
     DropTable,
     RenameIndex,
+    RestartSequence,
     Truncate,
 )
 
@@ -95,9 +110,20 @@ NOTHING_GOES: Final = Going()
 
 @dataclass(frozen=True, slots=True)
 class CreateTablePlan:
-    """Version 1, public at once: nobody can have used a table that was not there."""
+    """Version 1, public at once: nobody can have used a table that was not there. `sequences`: its
+    own, made before it."""
 
     descriptor: Descriptor
+    notices: tuple[str, ...] = ()
+    sequences: tuple[Descriptor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """A sequence goes on from `start`."""
+
+    sequence: Descriptor
+    start: int
     notices: tuple[str, ...] = ()
 
 
@@ -118,13 +144,14 @@ class NothingToDo:
 
 @dataclass(frozen=True, slots=True)
 class TruncatePlan:
-    """Their rows go at one LSN; the versions stay."""
+    """Their rows go at one LSN; the versions stay. `restarted`: sequences that begin anew."""
 
     tables: tuple[Descriptor, ...]
     notices: tuple[str, ...] = ()
+    restarted: tuple[Descriptor, ...] = ()
 
 
-Plan: TypeAlias = CreateTablePlan | TruncatePlan | JobPlan | NothingToDo
+Plan: TypeAlias = CreateTablePlan | RestartPlan | TruncatePlan | JobPlan | NothingToDo
 
 
 class Changes:
@@ -161,6 +188,12 @@ def plan(
             return _create_table(statement, catalog)
         case Truncate():
             return _truncate(statement, catalog)
+        case CreateSequence():
+            return _create_sequence(statement, catalog)
+        case RestartSequence():
+            return _restart_sequence(statement, catalog)
+        case DropSequence():
+            made = _drop_sequence(statement, catalog, going)
         case CreateIndex():
             made = _create_index(statement, catalog)
         case DropTable():
@@ -261,6 +294,7 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
             table=name,
         )
     columns: list[Column] = []
+    sequences: list[Descriptor] = []
     ids: dict[str, int] = {}
     for element_id, definition in enumerate(statement.columns, start=1):
         if definition.name in ids:
@@ -271,7 +305,13 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
                 position=definition.position,
             )
         ids[definition.name] = element_id
-        columns.append(column_of(definition, element_id))
+        column = column_of(definition, element_id)
+        if definition.numbering is not None:
+            names = {name, *(s.name for s in sequences), *taken}
+            drawn, made_too = _drawn_from(name, definition, catalog, names, len(sequences))
+            sequences += made_too
+            column = replace(column, numbering=drawn[0], default_expression=drawn[1])
+        columns.append(column)
     primary_key = tuple(ids[column] for column in statement.primary_key)
     if not primary_key:
         columns.append(hidden_column(len(columns) + 1))
@@ -286,7 +326,7 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
     )
     table = _with_generated(table, statement)
     # A new table has no rows: its constraints hold, and are public with it.
-    made = Alteration(table, taken | {name}, catalog.resolve)
+    made = Alteration(table, {name, *taken, *(s.name for s in sequences)}, _parents(catalog))
     for unique in statement.uniques:
         made.constraints.add_unique(unique)
     for check in statement.checks:
@@ -295,7 +335,88 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
         made.constraints.add_foreign_key(replace(key, not_valid=False))
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))
-    return CreateTablePlan(_public_at_once(table, made))
+    return CreateTablePlan(_public_at_once(table, made), sequences=tuple(sequences))
+
+
+def _parents(catalog: Catalog) -> Callable[[str], Descriptor]:
+    return lambda name: refuse_sequence(catalog.resolve(name))
+
+
+def _drawn_from(
+    table: str,
+    definition: ColumnDefinition,
+    catalog: Catalog,
+    taken: set[str],
+    before: int,
+) -> tuple[tuple[Numbering, str], list[Descriptor]]:
+    """A column's numbering and the text of its default, with the sequence that it makes for itself;
+    `before`: those that the statement has made already. Raises UnknownTable, WrongObject,
+    DuplicateObject, InvalidArgument."""
+    said = definition.numbering
+    assert said is not None, "it draws"
+    if said.named:
+        found = sequence_named(catalog, said.named, said.position)
+        return (Numbering(found.table_id), nextval_text(found.name)), []
+    name = said.options.name or sequence_name(table, definition.name, taken)
+    if name in taken:
+        raise DuplicateObject(f"{name!r} exists already", table=name, position=said.position)
+    sequence = defined(said.options, definition.type.name)
+    made = relation_of(sequence, catalog.next_sequence_id() + before, name)
+    return (Numbering(made.table_id, True, said.identity), nextval_text(name)), [made]
+
+
+def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
+    name = statement.name
+    if name in relation_names(catalog):
+        if statement.if_not_exists and _is_table(catalog, name):
+            return NothingToDo(f"relation {name!r} exists already, nothing was done")
+        raise DuplicateObject(
+            f"relation {name!r} exists already, or is being made or dropped",
+            table=name,
+            position=statement.position,
+        )
+    made = relation_of(defined(statement.options), catalog.next_sequence_id(), name)
+    return CreateTablePlan(made)
+
+
+def _sequence(
+    statement: DropSequence | RestartSequence, catalog: Catalog
+) -> Descriptor | NothingToDo:
+    try:
+        return sequence_named(catalog, statement.name, statement.position)
+    except UnknownTable:
+        if not statement.if_exists:
+            raise
+        return NothingToDo(f"sequence {statement.name!r} does not exist, nothing was done")
+
+
+def _restart_sequence(statement: RestartSequence, catalog: Catalog) -> RestartPlan | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    assert found.sequence is not None, "it is one"
+    sequence = found.sequence
+    start = sequence.start if statement.start is None else statement.start
+    if not sequence.least <= start <= sequence.most:
+        word, bound = "greater than MAXVALUE", sequence.most
+        if start < sequence.least:
+            word, bound = "less than MINVALUE", sequence.least
+        raise InvalidArgument(
+            f"RESTART value ({start}) cannot be {word} ({bound})", position=statement.position
+        )
+    return RestartPlan(found, start)
+
+
+def _drop_sequence(
+    statement: DropSequence, catalog: Catalog, going: Going
+) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    _free_table(catalog, found, going)
+    if not statement.owned:
+        refuse_used(catalog, found, statement.position)
+    return Changes(found, "drop sequence", f"sequence {found.name}", [drop_table(found)])
 
 
 def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
@@ -342,6 +463,7 @@ def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes
         if statement.if_exists:
             return NothingToDo(f"table {statement.name!r} does not exist, nothing was done")
         raise
+    refuse_sequence(table, statement.position)
     _free_table(catalog, table, going)
     made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
     found = [
@@ -369,7 +491,12 @@ def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     tables = truncated_tables(statement, catalog)
     for table in tables:
         _free_table(catalog, table)
-    return TruncatePlan(tables, (NOTHING_TO_RESTART,) if statement.restart else ())
+    restarted: tuple[Descriptor, ...] = ()
+    if statement.restart:
+        own = dict.fromkeys(s for table in tables for s in owned_by(table) if catalog.has(s))
+        restarted = tuple(map(catalog.newest, own))
+    nothing = statement.restart and not restarted
+    return TruncatePlan(tables, (NOTHING_TO_RESTART,) if nothing else (), restarted)
 
 
 def _alter_table(
@@ -381,13 +508,14 @@ def _alter_table(
         if statement.if_exists:
             return NothingToDo(f"table {statement.table!r} does not exist, nothing was done")
         raise
+    refuse_sequence(table, statement.position)
     key = asked_key(table, statement.actions)
     if key is not None:
         return _another_key(table, key, catalog)
     made = Alteration(
         table,
         relation_names(catalog),
-        catalog.resolve,
+        _parents(catalog),
         lambda: references_of(catalog, table.table_id),
         moment,
     )
@@ -424,7 +552,7 @@ def _another_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Cha
 
 
 def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | NothingToDo:
-    table = catalog.resolve(statement.table)
+    table = refuse_sequence(catalog.resolve(statement.table))
     taken = relation_names(catalog)
     name = statement.name
     shown = _implied(statement, table)

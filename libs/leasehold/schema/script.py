@@ -34,9 +34,11 @@ from leasehold.schema.plan import (
     Going,
     JobPlan,
     NothingToDo,
+    RestartPlan,
     TruncatePlan,
     plan,
 )
+from leasehold.schema.sequences import owned_by, setting
 from leasehold.schema.taking_away import (
     names_of,
     of_what_stays,
@@ -46,7 +48,7 @@ from leasehold.schema.taking_away import (
     with_new,
     without,
 )
-from leasehold.sql.statements import Change, DropTable
+from leasehold.sql.statements import Change, DropSequence, DropTable
 
 Answer = dict[str, Any]
 
@@ -54,15 +56,18 @@ Answer = dict[str, Any]
 @dataclass
 class Script:
     """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
-    version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there."""
+    version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there; `restarted`:
+    sequences that begin anew, with where, and which of the restarts of this request it was."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
     truncated: dict[int, None] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)  # by table id
     dropped: dict[int, Descriptor] = field(default_factory=dict)
+    restarted: dict[int, tuple[int, int]] = field(default_factory=dict)
     _taking: list[Job] = field(default_factory=list)
     _going: Going = NOTHING_GOES
+    _restarts: int = 0
 
     @classmethod
     def on(cls, catalog: Catalog, *, provisional: bool = False) -> Script:
@@ -71,7 +76,10 @@ class Script:
     def copy(self) -> Script:
         """To go on from here without this one."""
         kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
-        return Script(self.catalog.copy(), *kept, list(self._taking), self._going)
+        restarted = dict(self.restarted)
+        return Script(
+            self.catalog.copy(), *kept, restarted, list(self._taking), self._going, self._restarts
+        )
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
@@ -87,6 +95,28 @@ class Script:
             jobs.append(with_new(taking, self.made) if waits else taking)
         begun = (JobWrite(job.job_id, job.to_wire()) for job in jobs)
         return (*made, *fences, *map(TableTruncated, self.truncated), *begun)
+
+    @property
+    def opening(self) -> tuple[Operation, ...]:
+        """Where sequences begin, before the first of the request's own operations."""
+        return tuple(setting(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
+
+    def start_of(self, sequence: Descriptor) -> tuple[int, int]:
+        """Where it begins, and which restart has said so; 0 = none."""
+        assert sequence.sequence is not None, sequence
+        return self.restarted.get(sequence.table_id, (sequence.sequence.start, 0))
+
+    @property
+    def own_sequences(self) -> tuple[Descriptor, ...]:
+        """Those that it makes, and those that it restarts."""
+        made = (t for t in self.made.values() if t.sequence is not None)
+        gone = self.made.keys() | self.dropped.keys()
+        restarted = (self.catalog.newest(s) for s in self.restarted if s not in gone)
+        return (*made, *restarted)
+
+    def _restart(self, sequence_id: int, start: int) -> None:
+        self.restarted[sequence_id] = (start, self._restarts + 1)
+        self._restarts += 1
 
     @property
     def takes_away(self) -> bool:
@@ -125,15 +155,26 @@ class Script:
             case NothingToDo(notice):
                 return {"notice": notice}
             case CreateTablePlan(table):
+                for sequence in planned.sequences:
+                    self._make(sequence)
                 self._make(table)
                 answer: Answer = {"table": table.table_id}
+            case RestartPlan(sequence, start):
+                self._restart(sequence.table_id, start)
+                answer = {"restarted": sequence.name}
             case TruncatePlan(tables):
+                for sequence in planned.restarted:
+                    assert sequence.sequence is not None, sequence
+                    self._restart(sequence.table_id, sequence.sequence.start)
                 self.truncated |= dict.fromkeys(
                     t.table_id for t in tables if t.table_id not in self.made
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
-            case JobPlan(job) if isinstance(change, DropTable):
+            case JobPlan(job) if isinstance(change, DropTable | DropSequence):
+                own = tuple(owned_by(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
+                for sequence_id in own:
+                    self._drop_owned(sequence_id, sql, request_id, moment, rows_about)
             case JobPlan(job) if job.table_id in self.made and len(job.tables) > 1:
                 raise FeatureNotSupported(
                     f"table {job.table!r} is made by the same request: make it with that primary"
@@ -181,6 +222,28 @@ class Script:
         versions = {t: v for t, v in job.versions.items() if t not in self.made}
         of_others = replace(job, steps=tuple(map(Step, edits)), versions=versions)
         return {"job": self._take_away(self._counted(of_others, rows_about))}
+
+    def _drop_owned(
+        self,
+        sequence_id: int,
+        sql: str,
+        request_id: bytes,
+        moment: Moment,
+        rows_about: Callable[[int], int],
+    ) -> None:
+        """A sequence whose table has gone. It may have gone itself, where its column was dropped
+        alone."""
+        if not self.catalog.has(sequence_id):
+            return
+        sequence = self.catalog.newest(sequence_id)
+        if not sequence.names or sequence_id in self.dropped:
+            return
+        change = DropSequence(sequence.name, owned=True)
+        planned = plan(
+            change, self.catalog, sql=sql, request_id=request_id, moment=moment, going=self._going
+        )
+        assert isinstance(planned, JobPlan), "it is there"
+        self._drop(planned.job, rows_about)
 
     def _take_away(self, job: Job) -> int:
         """→ the number of the one job that takes all away."""

@@ -13,6 +13,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ForeignKey
 from leasehold.schema.names import references_of
+from leasehold.schema.sequences import refuse_sequence
 from leasehold.sql.statements import Truncate
 
 NOTHING_TO_RESTART = "RESTART IDENTITY: no column has an identity, so there is nothing to restart"
@@ -21,7 +22,8 @@ NOTHING_TO_RESTART = "RESTART IDENTITY: no column has an identity, so there is n
 def truncated_tables(statement: Truncate, catalog: Catalog) -> tuple[Descriptor, ...]:
     """Each table once. Raises UnknownTable, and FeatureNotSupported for a table to which a foreign
     key of another table refers that is not named too."""
-    found = {t.table_id: t for t in (catalog.resolve(named.name) for named in statement.tables)}
+    named = (refuse_sequence(catalog.resolve(n.name), n.position) for n in statement.tables)
+    found = {t.table_id: t for t in named}
     for table in found.values():
         for child, key in _references(catalog, table.table_id):
             if child.table_id not in found:

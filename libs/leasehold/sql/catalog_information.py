@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from leasehold.schema.types import INTEGER_BITS, Type
 from leasehold.sql import catalog_text as text
 from leasehold.sql.catalog_names import NAMESPACES
+from leasehold.sql.catalog_sequences import identity_of, information_sequences
 
 if TYPE_CHECKING:
     from leasehold.sql.catalog_rows import SystemCatalog
@@ -37,6 +38,7 @@ def information_rows(catalog: SystemCatalog, name: str) -> Iterator[Row]:
         "constraint_column_usage": _constraint_column_usage,
         "referential_constraints": _referential_constraints,
         "check_constraints": _check_constraints,
+        "sequences": information_sequences,
     }
     return made[name](catalog) if name in made else iter(())
 
@@ -47,7 +49,7 @@ def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
 
 
 def _tables(catalog: SystemCatalog) -> Iterator[Row]:
-    for table in catalog.tables:
+    for table in catalog.base_tables:
         yield {
             **_in_schema("table", catalog, table.name),
             "table_type": "BASE TABLE",
@@ -57,9 +59,9 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
 
 
 def _columns(catalog: SystemCatalog) -> Iterator[Row]:
-    for table in catalog.tables:
+    for table in catalog.base_tables:
         for number, column in enumerate(text.columns_of(table), 1):
-            kind, default = column.type, text.default_text(column)
+            kind, default = column.type, text.shown_default(column)
             yield {
                 **_in_schema("table", catalog, table.name),
                 "column_name": column.name,
@@ -73,8 +75,7 @@ def _columns(catalog: SystemCatalog) -> Iterator[Row]:
                 "udt_name": text.PG_NAMES.get(kind.name, kind.name),
                 "dtd_identifier": str(number),
                 "is_self_referencing": "NO",
-                "is_identity": "NO",
-                "identity_cycle": "NO",
+                **identity_of(catalog, column),
                 "is_updatable": "YES",
                 "is_generated": "ALWAYS" if column.generated else "NEVER",
                 "generation_expression": default if column.generated else None,

@@ -21,6 +21,12 @@ from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
 from leasehold.sql.catalog_information import information_rows
 from leasehold.sql.catalog_names import NAMESPACES, SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
+from leasehold.sql.catalog_sequences import (
+    LastValue,
+    dependencies,
+    sequence_rows,
+    sequences_view,
+)
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
 from leasehold.sql.catalog_system import is_view, system_rows
 from leasehold.sql.system_types import REGISTERED
@@ -91,13 +97,17 @@ class SystemCatalog:
         database: str,
         user: str,
         settings: Mapping[str, str] | None = None,
+        last_value: LastValue = lambda _: None,
     ) -> None:
-        """`settings`: of the session that asks."""
+        """`settings`: of the session that asks; `last_value`: of a sequence."""
+        self.last_value = last_value
         self.database, self.user = database, user
         self.settings = settings or {}
         self.tables = sorted(
             (table for table in tables if table.state in READABLE), key=lambda table: table.name
         )
+        self.base_tables = [table for table in self.tables if table.sequence is None]
+        self.sequences = [table for table in self.tables if table.sequence is not None]
 
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
         """Rows of one of RELATIONS, values for all of its columns."""
@@ -143,6 +153,28 @@ class SystemCatalog:
         """Of a table or an index; None: there is none."""
         return next((oid for oid, known in self._names.items() if known == name), None)
 
+    def relation(self, oid: int) -> Descriptor | None:
+        """A table or a sequence."""
+        return self._by_oid.get(oid)
+
+    @cached_property
+    def _by_oid(self) -> dict[int, Descriptor]:
+        return {oids.table_oid(table.table_id): table for table in self.tables}
+
+    def serial_sequence(self, name: str, column: str) -> str | None:
+        """What pg_get_serial_sequence tells. Raises UnknownTable, UnknownColumn."""
+        table = self.relation(self.names.oid("regclass", name))
+        if table is None:
+            return None
+        numbering = table.column(column).numbering
+        found = None if numbering is None else self.sequence(numbering.sequence)
+        if numbering is None or not numbering.owned or found is None:
+            return None
+        return f"public.{text.quoted(found.name)}"
+
+    def sequence(self, sequence_id: int) -> Descriptor | None:
+        return self._by_id.get(sequence_id)
+
     def relation_name(self, oid: int) -> str:
         """What regclass shows."""
         if oid in self._names:
@@ -162,7 +194,7 @@ class SystemCatalog:
     @cached_property
     def indexes(self) -> list[IndexEntry]:
         found = []
-        for table in self.tables:
+        for table in self.base_tables:
             name = table.name + PRIMARY_KEY_SUFFIX
             oid = oids.element_oid(table.table_id, oids.PRIMARY_KEY)
             if not table.hidden_key:
@@ -175,7 +207,7 @@ class SystemCatalog:
 
     @cached_property
     def constraints(self) -> list[ConstraintEntry]:
-        return [entry for table in self.tables for entry in self._constraints_of(table)]
+        return [entry for table in self.base_tables for entry in self._constraints_of(table)]
 
     @cached_property
     def _by_id(self) -> dict[int, Descriptor]:
@@ -263,6 +295,9 @@ class SystemCatalog:
             "pg_tables": self._tables,
             "pg_indexes": self._index_definitions,
             "pg_settings": self._settings,
+            "pg_sequence": lambda: sequence_rows(self),
+            "pg_sequences": lambda: sequences_view(self),
+            "pg_depend": lambda: dependencies(self),
         }
         return made[name]() if name in made else ()
 
@@ -277,10 +312,10 @@ class SystemCatalog:
                 "oid": oid,
                 "relname": table.name,
                 "relfilenode": oid,
-                "relam": oids.HEAP,
-                "relkind": "r",
-                "relhasindex": 1,
-                "relreplident": "d",
+                "relam": oids.HEAP if table.sequence is None else 0,
+                "relkind": "r" if table.sequence is None else "S",
+                "relhasindex": int(bool(self.indexes_of(table))),
+                "relreplident": "d" if table.sequence is None else "n",
                 "relnatts": len(text.columns_of(table)),
                 "relchecks": sum(c.kind == "c" and c.table is table for c in concerned),
                 "relhastriggers": int(any(c.kind == "f" for c in concerned)),
@@ -299,7 +334,7 @@ class SystemCatalog:
 
     def _tables(self) -> Iterator[Row]:
         common = {"tableowner": self.user, "hastriggers": 0, "rowsecurity": 0}
-        for table in self.tables:
+        for table in self.base_tables:
             keys = any(c.kind == "f" for c in self._concerned.get(table.table_id, []))
             indexed = int(any(True for _ in self.indexes_of(table)))
             named = {"schemaname": "public", "tablename": table.name}
@@ -332,7 +367,8 @@ class SystemCatalog:
                 yield {
                     **_attribute(oid, number, column.name, column.type),
                     "attnotnull": int(not column.nullable),
-                    "atthasdef": int(text.default_text(column) is not None),
+                    "atthasdef": int(text.shown_default(column) is not None),
+                    "attidentity": column.identity,
                     "attgenerated": "s" if column.generated else "",
                 }
         for table, index, _, oid in self.indexes:
@@ -342,9 +378,9 @@ class SystemCatalog:
                 yield _attribute(oid, number, name, kind)
 
     def _defaults(self) -> Iterator[Row]:
-        for table in self.tables:
+        for table in self.base_tables:
             for number, column in enumerate(text.columns_of(table), 1):
-                default = text.default_text(column)
+                default = text.shown_default(column)
                 if default is not None:
                     oid = oids.element_oid(table.table_id, column.element_id)
                     relation = oids.table_oid(table.table_id)

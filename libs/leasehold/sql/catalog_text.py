@@ -111,6 +111,11 @@ def default_text(column: Column) -> str | None:
     return literal(column.type, column.default)
 
 
+def shown_default(column: Column) -> str | None:
+    """As the catalog has it, where an identity column has none."""
+    return None if column.identity else default_text(column)
+
+
 def literal(kind: Type, value: Any) -> str:
     text = to_text(kind, value)
     if kind.name in _BARE and not text.startswith("-"):

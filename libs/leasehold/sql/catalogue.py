@@ -29,6 +29,7 @@ from leasehold.sql import (
     functions_number,
     functions_pattern,
     functions_regular,
+    functions_sequence,
     functions_session,
     functions_set,
     functions_text,
@@ -55,7 +56,14 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 _MODULES: Final[tuple[Any, ...]] = (
     *(arithmetic, comparisons, functions_any, functions_array, functions_bytes, functions_catalog),
     *(functions_json, functions_moment, functions_node, functions_number, functions_pattern),
-    *(functions_regular, functions_session, functions_text, moment_arithmetic, moment_fields),
+    *(
+        functions_regular,
+        functions_sequence,
+        functions_session,
+        functions_text,
+        moment_arithmetic,
+        moment_fields,
+    ),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
 from leasehold.sql.ddl_alter import alter_table
 from leasehold.sql.ddl_index import alter_index, create_index, derived_name, drop_index
+from leasehold.sql.ddl_sequence import alter_sequence, create_sequence, drop_sequence
 from leasehold.sql.ddl_table import create_table, drop_table
 from leasehold.sql.ddl_truncate import truncate
 from leasehold.sql.parse import position_of_token, statements_of, tokens_of
@@ -40,7 +41,8 @@ __all__ = [
 
 KNOWN_STATEMENTS: Final = (
     "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
-    " ALTER INDEX … RENAME, and EXPLAIN of these"
+    " ALTER INDEX … RENAME, CREATE SEQUENCE, DROP SEQUENCE, ALTER SEQUENCE … RESTART, and EXPLAIN"
+    " of these"
 )
 
 STATEMENTS_MAX: Final = 128
@@ -58,7 +60,7 @@ _OTHER_OBJECTS: Final = frozenset(
         *("access", "aggregate", "cast", "collation", "conversion", "database", "domain"),
         *("event", "extension", "foreign", "function", "group", "language", "materialized"),
         *("operator", "owned", "policy", "procedure", "publication", "recursive", "role"),
-        *("routine", "rule", "schema", "sequence", "server", "statistics", "subscription"),
+        *("routine", "rule", "schema", "server", "statistics", "subscription"),
         *("system", "tablespace", "text", "trigger", "type", "user", "view"),
     }
 )
@@ -165,6 +167,12 @@ def _change(reader: Reader) -> Change:
         return alter_table(reader)
     if reader.at("alter index"):
         return alter_index(reader)
+    if reader.at("create sequence"):
+        return create_sequence(reader)
+    if reader.at("drop sequence"):
+        return drop_sequence(reader)
+    if reader.at("alter sequence"):
+        return alter_sequence(reader)
     first, second = reader.word(), reader.word(1)
     if not is_word(first):
         raise reader.unexpected(f"known are {KNOWN_STATEMENTS}")

@@ -6,7 +6,7 @@ from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.schema.descriptor import COLUMNS_MAX
-from leasehold.sql.ddl_column import IDENTITY, TYPE_WORDS, column_definition, column_type
+from leasehold.sql.ddl_column import NUMBERED_LATER, TYPE_WORDS, column_definition, column_type
 from leasehold.sql.ddl_constraint import (
     KeyDefinition,
     at_constraint,
@@ -57,10 +57,10 @@ _OTHER_ACTIONS: Final = {
     )
 }
 _OTHER_COLUMN_ACTIONS: Final = {
-    "add": IDENTITY,
-    "restart": IDENTITY,
-    "set generated": IDENTITY,
-    "drop identity": IDENTITY,
+    "add": NUMBERED_LATER,
+    "restart": "RESTART is for a sequence: ALTER SEQUENCE t_c_seq RESTART, or SELECT setval(…)",
+    "set generated": NUMBERED_LATER,
+    "drop identity": NUMBERED_LATER,
     "set expression": "SET EXPRESSION is not supported: drop the column and add it again",
     "set statistics": "SET STATISTICS is not supported",
     "set storage": "STORAGE can't be chosen for a column",
@@ -136,6 +136,12 @@ def _add(reader: Reader, table: str, position: int) -> Action:
     reader.take("column")
     exists = reader.take("if not exists")
     column, key = column_definition(reader, table)
+    if column.numbering is not None:
+        raise FeatureNotSupported(
+            f"column {column.name!r}: {NUMBERED_LATER}",
+            column=column.name,
+            position=column.numbering.position,
+        )
     if key is not None:
         raise FeatureNotSupported(
             f"column {column.name!r}: {_KEY_OF_NEW}", column=column.name, position=key.position

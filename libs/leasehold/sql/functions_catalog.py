@@ -1,7 +1,7 @@
 """Functions that tell of the catalog: texts of definitions, names, what is visible, what one may.
 
 They are computed of the catalog that the statement sees; what is nobody's gives NULL, as in
-PostgreSQL. Comments, triggers, rules, policies, sequences and partitions do not exist.
+PostgreSQL. Comments, triggers, rules, policies and partitions do not exist.
 """
 
 from __future__ import annotations
@@ -76,7 +76,6 @@ _DEFINITIONS: Final = (
     _told("pg_get_constraintdef", (OID, BOOLEAN), TEXT, _definition),
     _told("pg_get_expr", (TEXT, OID), TEXT, _expression),
     _told("pg_get_expr", (TEXT, OID, BOOLEAN), TEXT, _expression),
-    _fixed("pg_get_serial_sequence", (TEXT, TEXT), TEXT, None),
     *(
         _fixed(name, (OID, *more), TEXT, None)
         for name in ("pg_get_triggerdef", "pg_get_ruledef", "pg_get_viewdef")

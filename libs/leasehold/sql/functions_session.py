@@ -13,6 +13,7 @@ from leasehold.schema.array_value import stored_form
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import Type, array_of
+from leasehold.sql.catalog_sequences import LastValue
 from leasehold.sql.catalog_shape import PG_CATALOG
 from leasehold.sql.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.sql.system_relations import NodeSide, System
@@ -45,10 +46,12 @@ NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}), _nobodys)
 
 class CallersMoment(Moment):
     """A moment of one session's statement. `system`: what that statement is told of the rest of
-    the database; None until somebody has looked (`with_system`)."""
+    the database; None until somebody has looked (`with_system`). `numbers`: where it draws numbers
+    of sequences (`functions_sequence.Numbers`)."""
 
     caller: Caller
     system: System | None
+    numbers: Any
 
     @property
     def zone(self) -> ZoneInfo:
@@ -56,28 +59,46 @@ class CallersMoment(Moment):
 
     @classmethod
     def of(
-        cls, now_us: int, seed: bytes, caller: Caller, system: System | None = None
+        cls,
+        now_us: int,
+        seed: bytes,
+        caller: Caller,
+        system: System | None = None,
+        numbers: Any = None,
     ) -> CallersMoment:
         made = cls(now_us, seed)
-        made.caller, made.system = caller, system
+        made.caller, made.system, made.numbers = caller, system, numbers
         return made
 
 
 def reseeded(moment: Moment, seed: bytes) -> Moment:
     """The same moment of the same session, for one more random value."""
     if isinstance(moment, CallersMoment):
-        return CallersMoment.of(moment.now_us, seed, moment.caller, moment.system)
+        return CallersMoment.of(moment.now_us, seed, moment.caller, moment.system, moment.numbers)
     return Moment(moment.now_us, seed)
 
 
 def with_system(
     moment: Moment,
     tables: Callable[[], Iterable[Descriptor]],
+    last_value: LastValue = lambda _: None,
 ) -> Moment:
-    """The same moment for one statement on a snapshot that has these tables."""
+    """The same moment for one statement on a snapshot that has these tables, and sequences that
+    have given these values last."""
     caller = _caller(moment)
-    system = System(tables, caller.database, caller.user, caller.settings, caller.node)
-    return CallersMoment.of(moment.now_us, moment.seed, caller, system)
+    system = System(tables, caller.database, caller.user, caller.settings, caller.node, last_value)
+    return CallersMoment.of(moment.now_us, moment.seed, caller, system, numbers_of(moment))
+
+
+def drawing(moment: Moment, numbers: Any) -> Moment:
+    """The same moment for a statement that draws numbers of sequences there."""
+    system: System | None = getattr(moment, "system", None)
+    return CallersMoment.of(moment.now_us, moment.seed, _caller(moment), system, numbers)
+
+
+def numbers_of(moment: Moment) -> Any:
+    """None where none are to be had."""
+    return getattr(moment, "numbers", None)
 
 
 def system_of(moment: Moment) -> System:

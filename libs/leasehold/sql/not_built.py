@@ -8,7 +8,6 @@ from typing import Final
 _ROWS: Final = "functions that give rows of several columns are not supported"
 _DIMENSIONS: Final = "arrays have one dimension, and begin with element 1"
 _JSON: Final = "json is not supported: jsonb is, and to_jsonb, jsonb_build_object, jsonb_agg"
-_SEQUENCES: Final = "there are no sequences: gen_random_uuid() gives unique values"
 
 FUNCTIONS: Final = {
     **dict.fromkeys(
@@ -28,7 +27,6 @@ FUNCTIONS: Final = {
         "it is not supported: slices a[1:2] and string_to_array are",
     ),
     **dict.fromkeys(("to_json", "json_build_array", "row_to_json", "json_typeof"), _JSON),
-    **dict.fromkeys(("nextval", "currval", "lastval", "setval"), _SEQUENCES),
     **dict.fromkeys(
         ("jsonb_path_query", "jsonb_path_exists", "jsonb_path_match"),
         "there is no jsonpath: #>> is",

@@ -21,6 +21,7 @@ from leasehold.sql import aggregates
 from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.function import Function
 from leasehold.sql.functions_array import order_key
+from leasehold.sql.functions_sequence import COUNTING
 from leasehold.sql.physical import (
     column_name,
     entries_name,
@@ -100,7 +101,8 @@ class Emitted:
     the place of the LSN that is read as of; behind it stands the first genid that is later.
 
     `highest`: the number of the last hole, behind which values are not taken.
-    `draws`: it calls what is random, or changes from call to call.
+    `draws`: it calls what is random, or changes from call to call; `counts`: of that, what draws
+    numbers from sequences.
     `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
     with whether they run in windows. `systems`: system relations by the name of their table.
     """
@@ -115,7 +117,7 @@ class Emitted:
         self.now_at: int | None = None
         self.as_of_at: int | None = None
         self.highest = 0
-        self.calls_change = self.calls_stable = self.draws = False
+        self.calls_change = self.calls_stable = self.draws = self.counts = False
         self._numbers: dict[tuple[type, Any], int] = {}
 
     @property
@@ -519,6 +521,9 @@ class Emitter:
         self.made.calls_change |= function.volatility != "immutable"
         self.made.calls_stable |= function.volatility == "stable" and not function.zoned
         self.made.draws |= function.volatility == "volatile"
+        if function.name in COUNTING:
+            self.made.counts = True
+            self.made.calls_stable |= COUNTING[function.name]
         return f"{name}({', '.join(arguments)})"
 
     def _native(self, part: Native) -> str:

@@ -15,6 +15,7 @@ from leasehold.model.errors import (
 )
 from leasehold.schema.descriptor import Column as TableColumn
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.sequences import refuse_sequence
 from leasehold.schema.types import Type
 from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
@@ -109,7 +110,7 @@ class Sources:
                 refuse_write(system)
             except Refused as error:
                 raise placed(error, table.at) from error
-        return self._binder.descriptor(table.name, table.at)
+        return refuse_sequence(self._binder.descriptor(table.name, table.at), table.at)
 
     def _query_source(
         self, source: tree.QuerySource, scope: Scope, before: Names

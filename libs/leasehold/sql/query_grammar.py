@@ -497,13 +497,17 @@ class _Grammar:
                     break
             words.expect(")")
             columns = tuple(named)
+        overriding = ""
         if words.at("overriding"):
-            words.refuse("OVERRIDING")
+            words.advance()
+            overriding = "user" if words.at("user") else "system"
+            words.expect(overriding, "value")
         source = None
-        if not words.take("default", "values"):
+        if overriding or not words.take("default", "values"):
             source = self.query()
         conflict = self._conflict() if words.at("on") else None
-        return Insert(at, table, columns, source, conflict, self._returning(), ctes)
+        returning = self._returning()
+        return Insert(at, table, columns, source, conflict, returning, ctes, overriding)
 
     def _conflict(self) -> Conflict:
         words = self.words

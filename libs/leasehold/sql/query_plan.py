@@ -59,6 +59,10 @@ class Write:
         return any(emitted.draws for emitted in self._later)
 
     @property
+    def counts(self) -> bool:
+        return any(emitted.counts for emitted in self._later)
+
+    @property
     def _later(self) -> Iterator[Emitted]:
         """What is run for each row."""
         later = (self.returning, self.update, *self.there.values())
@@ -71,7 +75,8 @@ class Prepared:
     version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
     `columns` None: no rows come back. `ordered`: their order was asked for;
     `visits`: rows of tables that were shown are told of. `asks_system`: it asks
-    what is no table's, of the database, the session or the node. `draws`: it has random values.
+    what is no table's, of the database, the session or the node. `draws`: it has random values;
+    `counts`: it draws numbers from sequences, or asks which were drawn.
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
     its constants were read, None where that makes no difference."""
 
@@ -92,6 +97,7 @@ class Prepared:
     draws: bool = False
     tells_reads: bool = False
     zone: ZoneInfo | None = None
+    counts: bool = False
 
     def serves_in(self, zone: ZoneInfo) -> bool:
         return self.zone is None or self.zone is zone
@@ -162,6 +168,7 @@ def prepare(
             emitted.draws or (write is not None and write.draws),
             tells_reads,
             zone if binder.typing.asked_zone else None,
+            emitted.counts or (write is not None and write.counts),
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error

@@ -421,7 +421,8 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """`source` None: DEFAULT VALUES. `columns` None: all, in order."""
+    """`source` None: DEFAULT VALUES. `columns` None: all, in order. `overriding`: system, user, or
+    "" for neither."""
 
     at: int
     table: TableName
@@ -430,6 +431,7 @@ class Insert:
     conflict: Conflict | None = None
     returning: tuple[Target, ...] = ()
     ctes: With | None = None
+    overriding: str = ""
 
 
 @dataclass(frozen=True, slots=True)

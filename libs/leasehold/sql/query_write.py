@@ -28,6 +28,7 @@ from leasehold.schema.states import READABLE
 from leasehold.sql import query_tree as tree
 from leasehold.sql.default import decided_default, is_random
 from leasehold.sql.function import BIGINT, BOOLEAN
+from leasehold.sql.functions_sequence import DRAWN
 from leasehold.sql.parse import placed
 from leasehold.sql.physical import column_name, lock_name
 from leasehold.sql.query_bind import Expressions
@@ -187,6 +188,13 @@ class WriteBinder:
                 part = value = self._default(column, descriptor)
             else:
                 _refuse_generated(column, node.at)
+                if column.identity == "a":
+                    raise GeneratedAlways(
+                        f"column {column.name!r} can only be updated to DEFAULT: it is an identity"
+                        " column defined as GENERATED ALWAYS",
+                        column=column.name,
+                        position=assignment.at,
+                    )
                 part = expressions.bind(node)
                 value = self._stored(part, column, node.at)
             given.append(column)
@@ -213,6 +221,9 @@ class WriteBinder:
     def _default(self, column: Column, descriptor: Descriptor) -> Bound:
         if not column.default_expression:
             return Value(column.type, column.default)
+        if column.draws_from:
+            drawn = Apply(DRAWN, (Value(BIGINT, column.draws_from),), BIGINT)
+            return self._typing.brought(drawn, column.type, 1, "assignment")
         if not is_random(column.default_expression):
             return Apply(decided_default(column.default_expression, column.type), (), column.type)
         made = bound_expression(self._binder, column.default_expression, descriptor, 0)
@@ -233,7 +244,9 @@ class WriteBinder:
         named = self._named(statement, descriptor, settable)
         outputs, source = self._source(statement, descriptor, named)
         values: dict[str, Bound] = {
-            c.name: o for c, o in zip(named, outputs, strict=False) if not c.generated
+            c.name: o
+            for c, o in zip(named, outputs, strict=False)
+            if not c.generated and not (c.identity and statement.overriding == "user")
         }
         shown = tuple(values.get(c.name) or self._default(c, descriptor) for c in settable)
         body = BoundSelect(shown, source, None, (), False, None, None)
@@ -277,13 +290,18 @@ class WriteBinder:
         plain = not query.order and query.limit is None and query.offset is None
         if isinstance(query.body, tree.Values) and plain and query.ctes is None:
             found = self._rows(
-                query.body, descriptor, named, explicit=statement.columns is not None
+                query.body,
+                descriptor,
+                named,
+                statement.overriding,
+                explicit=statement.columns is not None,
             )
         else:
             found = self._binder.bind_open(query, self._outer)
             self._check_width(len(found.columns), named, query.at, statement.columns is not None)
             for column, _ in zip(named, found.columns, strict=False):
                 _refuse_generated(column, query.at)
+                _refuse_identity(column, statement.overriding, query.at)
             kinds = [c.type for c, _ in zip(named, found.columns, strict=False)]
             found = self._binder.as_kinds(found, kinds, query.at, "assignment")
         relation = self._binder.new_relation()
@@ -297,6 +315,7 @@ class WriteBinder:
         body: tree.Values,
         descriptor: Descriptor,
         named: tuple[Column, ...],
+        overriding: str,
         *,
         explicit: bool,
     ) -> BoundQuery:
@@ -318,6 +337,7 @@ class WriteBinder:
                     )
                     continue
                 _refuse_generated(column, node.at)
+                _refuse_identity(column, overriding, node.at)
                 cells.append(self._stored(expressions.bind(node), column, node.at))
             rows.append(tuple(cells))
         columns = tuple(ResultColumn(c.name, c.type) for c in named[:width])
@@ -475,6 +495,16 @@ def _refuse_generated(column: Column, at: int) -> None:
     if column.generated:
         raise GeneratedAlways(
             f"column {column.name!r} is GENERATED ALWAYS and takes no value but DEFAULT",
+            position=at,
+            column=column.name,
+        )
+
+
+def _refuse_identity(column: Column, overriding: str, at: int) -> None:
+    if column.identity == "a" and not overriding:
+        raise GeneratedAlways(
+            f"cannot insert a non-DEFAULT value into column {column.name!r}: it is an identity"
+            " column defined as GENERATED ALWAYS; use OVERRIDING SYSTEM VALUE to override",
             position=at,
             column=column.name,
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from leasehold.schema.elements import OnChange
+from leasehold.schema.sequence import Options
 from leasehold.schema.types import Type
 
 # ------------------------------------------------------------------ parts
@@ -63,6 +64,17 @@ class GeneratedDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberingDefinition:
+    """A column that draws from a sequence: of its own (SERIAL, or GENERATED … AS IDENTITY, whose
+    `identity` is "a" for ALWAYS and "d" for BY DEFAULT), or of that which is `named`."""
+
+    identity: str = ""
+    options: Options = Options()
+    named: str = ""
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
     """`default` is a storage value, None = no constant default (DEFAULT NULL is no default);
     `default_expression` is one that changes from call to call, "" = none.
@@ -80,6 +92,7 @@ class ColumnDefinition:
     references: ForeignKeyDefinition | None = None
     default_expression: str = ""
     generated: GeneratedDefinition | None = None
+    numbering: NumberingDefinition | None = None
 
 
 # ------------------------------------------------------------------ tables
@@ -335,10 +348,50 @@ class AlterTable:
     position: int = 1
 
 
+# ------------------------------------------------------------------ sequences
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    name: str
+    options: Options
+    if_not_exists: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropSequence:
+    """`owned`: with the table that has it for its own."""
+
+    name: str
+    if_exists: bool = False
+    position: int = 1
+    owned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestartSequence:
+    """ALTER SEQUENCE s RESTART [WITH n]; `start` None: where it began."""
+
+    name: str
+    start: int | None = None
+    if_exists: bool = False
+    position: int = 1
+
+
 # ------------------------------------------------------------------ statements
 
 Change: TypeAlias = (
-    CreateTable | DropTable | Truncate | AlterTable | CreateIndex | DropIndex | RenameIndex
+    CreateTable
+    | DropTable
+    | Truncate
+    | AlterTable
+    | CreateIndex
+    | DropIndex
+    | RenameIndex
+    | CreateSequence
+    | DropSequence
+    | RestartSequence
 )
 
 

@@ -19,6 +19,7 @@ from leasehold.model.errors import (
 )
 from leasehold.schema.descriptor import Descriptor
 from leasehold.sql.catalog_rows import SystemCatalog
+from leasehold.sql.catalog_sequences import LastValue
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS, Relation
 from leasehold.sql.node_shape import NODE_RELATIONS
 
@@ -66,7 +67,7 @@ class NodeSide(Protocol):
 class System:
     """What one statement is told of the database and of its node; the same throughout.
 
-    `tables`: the descriptors of its snapshot.
+    `tables`: the descriptors of its snapshot; `last_value`: of a sequence there.
     """
 
     def __init__(
@@ -76,8 +77,10 @@ class System:
         user: str,
         settings: Mapping[str, str] | None = None,
         node: NodeSide | None = None,
+        last_value: LastValue = lambda _: None,
     ) -> None:
         self._tables = tables
+        self._last_value = last_value
         self._database, self._user, self._settings = database, user, settings
         self._node = node
         self._rows: dict[Relation, list[tuple[Any, ...]]] = {}
@@ -85,7 +88,9 @@ class System:
 
     @cached_property
     def catalog(self) -> SystemCatalog:
-        return SystemCatalog(self._tables(), self._database, self._user, self._settings)
+        return SystemCatalog(
+            self._tables(), self._database, self._user, self._settings, self._last_value
+        )
 
     def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
         """Storage values for all columns."""

@@ -8,7 +8,7 @@ either the decided changes with their composed after-images or a Refused error.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid_lsn
@@ -36,6 +36,7 @@ from leasehold.transaction.deciding import (
     with_key,
 )
 from leasehold.transaction.losses import Identity, Losses
+from leasehold.transaction.numbers import Numbers, lacks_numbers
 from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
 from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.references import References
@@ -62,13 +63,15 @@ class Decided(NamedTuple):
     """An accepted request: its changes in order, with the rows they were verified against; behind
     them what foreign keys' actions do (`actions.py`), and what follows in twins (`twins.py`).
 
-    `versions`: table id → version used. `before[i]` is the row under `changes[i]`.
+    `versions`: table id → version used. `before[i]` is the row under `changes[i]`. `answer`: what
+    the result carries beyond counts.
     """
 
     changes: tuple[RowChange, ...]
     before: tuple[Row | None, ...]
     versions: Mapping[int, int]
     rows_affected: int
+    answer: Any = None
 
 
 def verify(
@@ -96,7 +99,8 @@ def verify(
         descriptor = catalog.resolve(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
         )
-        if not looked_at_the_end(descriptor, catalog) and not descriptor.twin:
+        alone = not looked_at_the_end(descriptor, catalog) and not descriptor.twin
+        if alone and descriptor.sequence is None and not lacks_numbers(operation, descriptor):
             versions[descriptor.table_id] = descriptor.version
             return _decide_one(request, descriptor, rows, rules, moment, versions)
     made = _Request(request, catalog, rows, lsn, rules, holders, moment)
@@ -202,6 +206,9 @@ class _Request:
         slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
     ) -> Generator[None, None, Decided]:
         affected = 0
+        numbers = Numbers(
+            self._request, self._catalog, self._overlay, versions, self._lsn, self._rules
+        )
         for number, operation in enumerate(operations):
             if number % slice_operations == slice_operations - 1:
                 yield
@@ -214,6 +221,11 @@ class _Request:
                     f"operation {number} uses version {descriptor.version} of table"
                     f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
                 )
+            if descriptor.sequence is not None:
+                numbers.operation(operation, descriptor)
+                continue
+            if descriptor.numbered:
+                operation = numbers.given_to(operation, number, descriptor)
             affected += self._operation(number, operation, descriptor)
         self._land()
         behind = self._check_end()
@@ -227,7 +239,7 @@ class _Request:
         before += [each.before for each in behind]
         if len(changes) > OPERATIONS_PER_COMMIT_MAX:
             raise RequestTooLarge(f"at most {OPERATIONS_PER_COMMIT_MAX} rows change in a request")
-        return Decided(tuple(changes), tuple(before), versions, affected)
+        return Decided(tuple(changes), tuple(before), versions, affected, numbers.answer)
 
     def _operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
         """Did it affect its row?"""

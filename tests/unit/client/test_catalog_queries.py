@@ -285,7 +285,7 @@ def test_what_clients_ask_when_they_look_at_tables_is_answered(
     """As recorded; parameters are NULL."""
     for text in CLIENT_QUERIES[name]:
         if text.startswith(("CREATE", "DROP", "COMMIT", "ROLLBACK", "RELEASE")):
-            continue  # of a table with SERIAL, which there is not
+            continue  # what is looked at here is made elsewhere
         for statement in client.session.statements(text):
             prepared = client.session.prepare(statement, ())
             client.run(prepared, [None] * len(prepared.parameters))

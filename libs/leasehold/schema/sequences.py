@@ -1,0 +1,126 @@
+"""What tables have of sequences: descriptors, names, who owns one and who draws from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from leasehold.model.errors import DependentObjects, UnknownTable, WrongObject
+from leasehold.model.records import Operation, OperationKind
+from leasehold.schema import sequence as numbers
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import NAME_BYTES_MAX, Descriptor
+from leasehold.schema.elements import NEXTVAL, Column
+from leasehold.schema.sequence import BIGINT, ROW_KEY, Numbering, Sequence
+from leasehold.schema.types import Type
+from leasehold.sql.catalog_text import quoted
+
+SUFFIX: Final = "_seq"
+
+
+def relation_of(sequence: Sequence, table_id: int, name: str) -> Descriptor:
+    """Version 1 of a sequence, in the columns that PostgreSQL's have."""
+    return Descriptor(
+        table_id,
+        name,
+        1,
+        (
+            Column(numbers.LAST, "last_value", BIGINT, nullable=False),
+            Column(numbers.COUNT, "log_cnt", BIGINT, nullable=False),
+            Column(numbers.CALLED, "is_called", Type("boolean"), nullable=False),
+            Column(numbers.EPOCH, "epoch", BIGINT, nullable=False, hidden=True),
+        ),
+        (numbers.COUNT,),
+        next_element_id=numbers.EPOCH + 1,
+        sequence=sequence,
+    )
+
+
+def derived_name(table: str, column: str, taken: set[str]) -> str:
+    """`t_c_seq`, of which the longer part is cut where it has to be, and a number is put behind it
+    where it is taken: as PostgreSQL does."""
+    number = 0
+    while True:
+        suffix = f"{SUFFIX}{number or ''}"
+        name = _joined(table, column, suffix)
+        if name not in taken:
+            return name
+        number += 1
+
+
+def _joined(table: str, column: str, suffix: str) -> str:
+    one, two = table.encode(), column.encode()
+    most = NAME_BYTES_MAX - len(suffix) - 1
+    while len(one) + len(two) > most:
+        if len(one) > len(two):
+            one = one[:-1]
+        else:
+            two = two[:-1]
+    return f"{one.decode(errors='ignore')}_{two.decode(errors='ignore')}{suffix}"
+
+
+def nextval_text(sequence: str) -> str:
+    """As PostgreSQL shows the default that draws from it."""
+    name = quoted(sequence).replace("'", "''")
+    return f"{NEXTVAL}'{name}'::regclass)"
+
+
+def sequence_named(catalog: Catalog, name: str, position: int = 1) -> Descriptor:
+    """Raises UnknownTable, WrongObject."""
+    try:
+        found = catalog.resolve(name)
+    except UnknownTable:
+        raise UnknownTable(
+            f"relation {name!r} does not exist", table=name, position=position
+        ) from None
+    if found.sequence is None:
+        raise WrongObject(f"{name!r} is not a sequence", table=name, position=position)
+    return found
+
+
+def refuse_sequence(table: Descriptor, position: int = 1) -> Descriptor:
+    """Where a table is meant. Raises WrongObject."""
+    if table.sequence is not None:
+        raise WrongObject(
+            f"{table.name!r} is not a table: it is a sequence", table=table.name, position=position
+        )
+    return table
+
+
+def owned_by(table: Descriptor) -> Iterator[int]:
+    """Ids of the sequences that go when it goes."""
+    for column in table.columns:
+        if column.numbering is not None and column.numbering.owned:
+            yield column.numbering.sequence
+
+
+def users_of(catalog: Catalog, sequence_id: int) -> Iterator[tuple[Descriptor, Column, Numbering]]:
+    """Columns whose default draws from it, and the one that owns it."""
+    for table in catalog.tables():
+        for column in table.columns:
+            found = column.numbering
+            if found is None or found.sequence != sequence_id:
+                continue
+            if found.owned or column.draws_from:
+                yield table, column, found
+
+
+def refuse_used(catalog: Catalog, sequence: Descriptor, position: int) -> None:
+    """Before it is dropped by itself. Raises DependentObjects."""
+    for table, column, numbering in users_of(catalog, sequence.table_id):
+        if not numbering.identity and not column.draws_from:
+            continue  # a table that has it for its own, and draws from it no longer
+        words = f"default value for column {column.name} of table {table.name} depends on it"
+        if numbering.identity:
+            words = f"column {column.name} of table {table.name} requires it"
+        raise DependentObjects(
+            f"cannot drop sequence {sequence.name}: {words}",
+            sequence=sequence.name,
+            position=position,
+        )
+
+
+def setting(sequence: Descriptor, last: int, *, called: bool) -> Operation:
+    """What a request says to set it (`transaction/numbers.py`)."""
+    values = {"set": last, "called": called}
+    return Operation(OperationKind.UPDATE, sequence.name, ROW_KEY, values)

@@ -1,0 +1,140 @@
+"""Sequences in pg_catalog and information_schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from leasehold.pgwire.wire_types import oid_of
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Column
+from leasehold.schema.types import INTEGER_BITS, Type
+from leasehold.sql import catalog_oids as oids
+from leasehold.sql import catalog_text as text
+
+if TYPE_CHECKING:
+    from leasehold.sql.catalog_rows import SystemCatalog
+
+Row = Mapping[str, Any]
+LastValue = Callable[[Descriptor], int | None]
+"""The number that a sequence has given last; None where it has given none."""
+
+
+def sequence_rows(catalog: SystemCatalog) -> Iterator[Row]:
+    """pg_sequence."""
+    for table in catalog.sequences:
+        found = table.sequence
+        assert found is not None, table
+        yield {
+            "seqrelid": oids.table_oid(table.table_id),
+            "seqtypid": oid_of(Type(found.type)),
+            "seqstart": found.start,
+            "seqincrement": found.increment,
+            "seqmax": found.most,
+            "seqmin": found.least,
+            "seqcache": found.cache,
+            "seqcycle": 0,
+        }
+
+
+def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
+    """pg_sequences."""
+    for table in catalog.sequences:
+        found = table.sequence
+        assert found is not None, table
+        yield {
+            "schemaname": "public",
+            "sequencename": table.name,
+            "sequenceowner": catalog.user,
+            "data_type": oid_of(Type(found.type)),
+            "start_value": found.start,
+            "min_value": found.least,
+            "max_value": found.most,
+            "increment_by": found.increment,
+            "cycle": 0,
+            "cache_size": found.cache,
+            "last_value": catalog.last_value(table),
+        }
+
+
+def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
+    """information_schema.sequences, which leaves identity columns' out."""
+    internal = {owner.sequence for _, _, owner in owned_sequences(catalog) if owner.identity}
+    for table in catalog.sequences:
+        found = table.sequence
+        assert found is not None, table
+        if table.table_id in internal:
+            continue
+        yield {
+            "sequence_catalog": catalog.database,
+            "sequence_schema": "public",
+            "sequence_name": table.name,
+            "data_type": found.type,
+            "numeric_precision": INTEGER_BITS[found.type],
+            "numeric_precision_radix": 2,
+            "numeric_scale": 0,
+            "start_value": str(found.start),
+            "minimum_value": str(found.least),
+            "maximum_value": str(found.most),
+            "increment": str(found.increment),
+            "cycle_option": "NO",
+        }
+
+
+def owned_sequences(catalog: SystemCatalog) -> Iterator[tuple[Descriptor, int, Any]]:
+    """(table, number of the column, its numbering) of each column that owns one."""
+    there = {sequence.table_id for sequence in catalog.sequences}
+    for table in catalog.base_tables:
+        for number, column in enumerate(text.columns_of(table), 1):
+            found = column.numbering
+            if found is not None and found.owned and found.sequence in there:
+                yield table, number, found
+
+
+def dependencies(catalog: SystemCatalog) -> Iterator[Row]:
+    """pg_depend, as far as sequences are concerned: on the column that owns them; and defaults on
+    what they draw from."""
+    relation, default = oids.RELATIONS["pg_class"], oids.RELATIONS["pg_attrdef"]
+    common = {"classid": relation, "objsubid": 0, "refclassid": relation}
+    for table, number, owner in owned_sequences(catalog):
+        yield {
+            **common,
+            "objid": oids.table_oid(owner.sequence),
+            "refobjid": oids.table_oid(table.table_id),
+            "refobjsubid": number,
+            "deptype": "i" if owner.identity else "a",
+        }
+    for table in catalog.base_tables:
+        for column in text.columns_of(table):
+            if column.draws_from and not column.identity:
+                yield {
+                    **common,
+                    "classid": default,
+                    "objid": oids.element_oid(table.table_id, column.element_id),
+                    "refobjid": oids.table_oid(column.draws_from),
+                    "refobjsubid": 0,
+                    "deptype": "n",
+                }
+
+
+def identity_of(catalog: SystemCatalog, column: Column) -> Row:
+    """What information_schema.columns tells of it."""
+    if not column.identity:
+        return {"is_identity": "NO", "identity_cycle": "NO"}
+    said: dict[str, Any] = {
+        "is_identity": "YES",
+        "identity_generation": "ALWAYS" if column.identity == "a" else "BY DEFAULT",
+        "identity_cycle": "NO",
+    }
+    assert column.numbering is not None, column
+    found = catalog.sequence(column.numbering.sequence)
+    if found is None or found.sequence is None:
+        return said
+    sequence = found.sequence
+    return {
+        **said,
+        "identity_start": str(sequence.start),
+        "identity_increment": str(sequence.increment),
+        "identity_maximum": str(sequence.most),
+        "identity_minimum": str(sequence.least),
+    }

@@ -1,0 +1,142 @@
+"""CREATE, DROP and ALTER SEQUENCE, and the options of an identity column's sequence."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxInvalid
+from leasehold.schema.sequence import Options
+from leasehold.sql.reader import Kind, Reader
+from leasehold.sql.statements import CreateSequence, DropSequence, RestartSequence
+
+_TYPES: Final = {
+    **dict.fromkeys(("smallint", "int2"), "smallint"),
+    **dict.fromkeys(("integer", "int", "int4"), "integer"),
+    **dict.fromkeys(("bigint", "int8"), "bigint"),
+}
+_CASCADE: Final = "CASCADE is not supported: drop what depends on it first"
+_CYCLE: Final = "CYCLE is not supported: a sequence gives no number twice"
+_OWNED: Final = (
+    "OWNED BY is not supported: a column declared SERIAL or AS IDENTITY owns its sequence"
+)
+
+
+def create_sequence(reader: Reader) -> CreateSequence:
+    """CREATE SEQUENCE [IF NOT EXISTS] s option …"""
+    reader.expect("create sequence")
+    exists = reader.take("if not exists")
+    position = reader.position
+    name = reader.qualified_name("the sequence's name")
+    return CreateSequence(name, sequence_options(reader), exists, position)
+
+
+def drop_sequence(reader: Reader) -> DropSequence:
+    """DROP SEQUENCE [IF EXISTS] s [RESTRICT]"""
+    reader.expect("drop sequence")
+    exists = reader.take("if exists")
+    position = reader.position
+    name = reader.qualified_name("the sequence's name")
+    reader.refuse({",": "one DROP names one sequence: send several", "cascade": _CASCADE})
+    reader.take("restrict")
+    return DropSequence(name, exists, position)
+
+
+def alter_sequence(reader: Reader) -> RestartSequence:
+    """ALTER SEQUENCE [IF EXISTS] s RESTART [[WITH] n]"""
+    reader.expect("alter sequence")
+    exists = reader.take("if exists")
+    position = reader.position
+    name = reader.qualified_name("the sequence's name")
+    if not reader.take("restart"):
+        raise FeatureNotSupported(
+            "ALTER SEQUENCE … RESTART is supported, and nothing else of it: drop it and make"
+            " another one",
+            position=reader.position,
+        )
+    return RestartSequence(name, restart_at(reader), exists, position)
+
+
+def restart_at(reader: Reader) -> int | None:
+    """[[WITH] n] behind RESTART."""
+    if not reader.take("with") and not _at_number(reader):
+        return None
+    return _number(reader)
+
+
+def sequence_options(reader: Reader, *, named: bool = False) -> Options:
+    """Up to what is none. `named`: SEQUENCE NAME may be among them. Raises SyntaxInvalid,
+    FeatureNotSupported, InvalidArgument (its type)."""
+    found: dict[str, Any] = {}
+    position = reader.position
+
+    def once(what: str, value: Any) -> None:
+        if what in found:
+            raise SyntaxInvalid("conflicting or redundant options", position=reader.position)
+        found[what] = value
+
+    while True:
+        reader.refuse({"cycle": _CYCLE})
+        if reader.take("as"):
+            once("type", _type(reader))
+        elif reader.take("increment"):
+            reader.take("by")
+            once("increment", _number(reader))
+        elif reader.take("minvalue"):
+            once("least", _number(reader))
+        elif reader.take("maxvalue"):
+            once("most", _number(reader))
+        elif reader.take("no minvalue"):
+            once("least", None)
+        elif reader.take("no maxvalue"):
+            once("most", None)
+        elif reader.take("start"):
+            reader.take("with")
+            once("start", _number(reader))
+        elif reader.take("cache"):
+            once("cache", _number(reader))
+        elif reader.take("no cycle"):
+            once("cycle", value=False)
+        elif named and reader.take("sequence name"):
+            once("name", reader.qualified_name("the sequence's name"))
+        elif reader.at("owned by"):
+            _not_owned(reader)
+        else:
+            break
+    found.pop("cycle", None)
+    return Options(**found, position=position)
+
+
+def _not_owned(reader: Reader) -> None:
+    position = reader.position
+    reader.expect("owned by")
+    if not reader.take("none"):
+        raise FeatureNotSupported(_OWNED, position=position)
+
+
+def _type(reader: Reader) -> str:
+    word, position = reader.word(), reader.position
+    if word not in _TYPES:
+        raise InvalidArgument(
+            "sequence type must be smallint, integer, or bigint", position=position
+        )
+    reader.expect(word)
+    return _TYPES[word]
+
+
+def _at_number(reader: Reader) -> bool:
+    found = reader.peek(1 if reader.word() in ("-", "+") else 0)
+    return found is not None and found.kind is Kind.CONSTANT and found.text.isdecimal()
+
+
+def _number(reader: Reader) -> int:
+    if not _at_number(reader):
+        raise reader.unexpected("a whole number is expected")
+    sign = -1 if reader.take("-") else 1
+    reader.take("+")
+    found = reader.peek()
+    assert found is not None, "it is a number"
+    value, position = sign * int(found.text), reader.position
+    if not -(1 << 63) <= value < 1 << 63:
+        raise InvalidArgument(f"{value} is out of range for type bigint", position=position)
+    reader.advance()
+    return value
