@@ -204,9 +204,14 @@ def _packed(value: Any) -> bytes:
     return _PACKING.pack(value)
 
 
+def unzipped(data: bytes) -> bytes:
+    """A record as it was packed, however it has travelled. Raises one of UNREADABLE."""
+    # With which no array of MessagePack begins.
+    return zlib.decompress(data) if data[:1] == _ZLIB else data
+
+
 def _unpacked(data: bytes) -> tuple[Any, ...]:
-    if data[:1] == _ZLIB:  # with which no array of MessagePack begins
-        data = zlib.decompress(data)
+    data = unzipped(data)
     fields = msgpack.unpackb(data, use_list=False, strict_map_key=False)
     if type(fields) is not tuple or len(fields) < 2 or type(fields[0]) is not int:
         raise ValueError("not an array that starts with format and tag")

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgpack
 
-from leasehold.adapters.codec import FORMAT, UNREADABLE
+from leasehold.adapters.codec import FORMAT, UNREADABLE, unzipped
 from leasehold.adapters.record_shape import TAG_BY_CLASS
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Claim, Decisions, Disposition, Grant
@@ -43,7 +43,7 @@ def read_header(data: bytes) -> LogHeader | Claim | None:
     """
     try:
         unpacker = msgpack.Unpacker(use_list=False, strict_map_key=False, max_buffer_size=0)
-        unpacker.feed(data)
+        unpacker.feed(unzipped(data))
         fields = unpacker.read_array_header()
         if unpacker.unpack() != FORMAT:
             raise ValueError("it is of another wire format")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec import ZIPPED_ABOVE_BYTES, MessagePackCodec
 from leasehold.adapters.log_header import LogHeader, read_header
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import (
@@ -40,6 +40,15 @@ def test_the_head_of_decisions() -> None:
     )
 
 
+def test_the_head_of_a_large_commit_that_travels_behind_zlib() -> None:
+    large = commit(1)._replace(answer="x" * (ZIPPED_ABOVE_BYTES + 1))
+    data = CODEC.encode(Decisions(4, b"inc", 7, b"digest", 100, (large,), (), {}, 0, ()))
+    assert len(data) < ZIPPED_ABOVE_BYTES
+    head = read_header(data)
+    assert isinstance(head, LogHeader)
+    assert (head.lsn, head.commits) == (100, 1)
+
+
 def test_a_heartbeat_decides_nothing() -> None:
     head = read_header(CODEC.encode(Decisions(4, b"", 7, b"", 101, (), (), {}, 0, ())))
     assert isinstance(head, LogHeader)
@@ -52,7 +61,9 @@ def test_claims_are_whole_and_barriers_nothing() -> None:
     assert read_header(CODEC.encode(Barrier(b"b", -1))) is None
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x93\x01", b"hello", b"\x92\x63\x01"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xc1", b"\x93\x01", b"hello", b"\x92\x63\x01", b"\x78\x01"]
+)
 def test_what_is_no_record_is_told(data: bytes) -> None:
     with pytest.raises(LogStopped):
         read_header(data)
