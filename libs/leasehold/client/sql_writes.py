@@ -112,7 +112,7 @@ def _go_on() -> None:
 def tables_read(plan: Prepared) -> frozenset[int]:
     """Those whose rows a statement may look at; an INSERT of values looks at none."""
     write = plan.write
-    if write is not None and not (write.returning or write.update or write.there):
+    if write is not None and not (write.update or write.there):
         found = plan.reads.table_ids
         return found if write.bound.kind == "INSERT" else found | {write.bound.descriptor.table_id}
     return frozenset(descriptor.table_id for descriptor in plan.tables.values())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -209,3 +210,25 @@ def test_copy_is_refused(one: SqlClient, text: str, code: str, position: int | N
     with pytest.raises(Refused) as caught:
         one.ask(text)
     assert (caught.value.sqlstate, caught.value.detail.get("position")) == (code, position)
+
+
+def test_own_rows_are_made_for_who_looks_at_them_alone(
+    one: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that inserts row by row would else go through all of them with each."""
+    seen: list[int] = []
+
+    def own_rows(connection: Any, tables: Any, emptied: Any = ()) -> Any:
+        seen.append(sum(len(rows) for _, rows in tables.values()))
+        return sqlite_write.own_rows(connection, tables, emptied)
+
+    monkeypatch.setattr(sql_transaction, "own_rows", own_rows)
+    one.ask("begin; insert into t (id, a) values (7, 1), (8, 2)")
+    seen.clear()
+    assert one.ask("insert into t (id, a) values (9, 3) returning id, a + 1") == [(9, 4)]
+    assert seen == [0]
+    counted = "insert into t (id, a) values (10, 3) returning (select count(*) from t)"
+    assert one.ask(counted) == [(6,)]
+    assert one.ask("update t set a = 0 where id = 9 returning a") == [(0,)]
+    assert seen == [0, 3, 4]
+    one.ask("rollback")
