@@ -11,7 +11,7 @@ after each operation and then forgotten, since only their being equal matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -35,11 +35,11 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.chunk_gate import accept_chunk
 from leasehold.schema.consistency import KeyValueData, violations
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import ALL_ROWS
+from leasehold.schema.elements import ALL_ROWS, Moment
 from leasehold.schema.job import Job, Phase
 from leasehold.schema.job_rules import RULES as JOB_RULES
 from leasehold.schema.job_rules import JobRules
-from leasehold.schema.plan import CreateTablePlan, JobPlan, moves, next_descriptors
+from leasehold.schema.plan import CreateTablePlan, JobPlan, moves, moving, next_descriptors
 from leasehold.schema.states import State
 from leasehold.schema.verification import as_if_public
 from leasehold.transaction.twins import key_in
@@ -51,6 +51,8 @@ ID, K, V = 1, 2, 3
 TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, k integer, v integer)"
 CHANGE: Final = "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (k)"
 LSN: Final = 9
+MOMENT: Final = Moment(0, b"a request's")
+FILLING: Final = Moment(0, b"a chunk's")
 VERSIONS_MAX: Final = 3
 IDS: Final = (1, 2)
 KS: Final = (1, 2, None)
@@ -100,9 +102,9 @@ class Harmful(Exception):
     """What went wrong."""
 
 
-def key_change(sql: str = CHANGE) -> tuple[Catalog, Job]:
+def key_change(sql: str = CHANGE, table: str = TABLE) -> tuple[Catalog, Job]:
     catalog = Catalog()
-    made = planned(TABLE, catalog)
+    made = planned(table, catalog)
     assert isinstance(made, CreateTablePlan)
     catalog.apply(DescriptorWrite(1, 1, made.descriptor.to_wire()), 0, 0)
     asked = planned(sql, catalog)
@@ -112,13 +114,15 @@ def key_change(sql: str = CHANGE) -> tuple[Catalog, Job]:
 
 @dataclass
 class Twins:
-    """`job` may be one on another way than the plan's."""
+    """`job` may be one on another way than the plan's. `left`: elements that a roll-back leaves
+    behind."""
 
     catalog: Catalog
     job: Job
     rules: Rules = Rules()
     cancel: bool = True
     reached: set[str] = field(default_factory=set)
+    left: frozenset[int] = frozenset({4})
 
     def __post_init__(self) -> None:
         self.catalog.apply(JobWrite(self.job.job_id, self.job.to_wire()), 0, 0)
@@ -155,7 +159,7 @@ class Twins:
             descriptor = catalog.resolve("t", version)
             table = descriptor.table_id
             shown.append(_images(held, table))
-            found = violations(data[table], descriptor, frozenset((4,)))
+            found = violations(data[table], descriptor, self.left)
             if found:
                 return f"version {version}: {found[0].words} at {found[0].key}"
         if any(each != shown[0] for each in shown):
@@ -175,7 +179,7 @@ class Twins:
         beyond = _images(held, other) - _images(held, named.table_id)
         if beyond:
             return f"the table that follows has rows of its own: {sorted(map(repr, beyond))}"
-        found = violations(data[other], catalog.newest(other), frozenset((4,)))
+        found = violations(data[other], catalog.newest(other), self.left)
         return f"the table that follows: {found[0].words}" if found else ""
 
     # ------------------------------------------------------------ transitions
@@ -187,13 +191,36 @@ class Twins:
         store = _store(world.held)
         for version in _in_use(position.catalog):
             descriptor = position.catalog.resolve("t", version)
-            name = descriptor.key_columns[0].name
-            for request in self._requests[name]:
+            for request in self.requests(world, descriptor):
                 done = self._written(world, position, store, request, version)
                 if done is not None:
                     yield f"{_words(request)} for version {version}", done
         yield from self._chunks(world, position)
         yield from self._job(world, position)
+
+    def requests(self, world: World, descriptor: Descriptor) -> Iterable[ChangeRequest]:
+        """What writers at a version may ask for."""
+        return self._requests[descriptor.key_columns[0].name]
+
+    def deserved(self, world: World, named: Descriptor, request: ChangeRequest) -> bool:
+        """Only who writes under the new key may be told to come again: with a value that is another
+        row's old key."""
+        given = {operation.values.get("id") for operation in request.operations}
+        rows = (dict(pairs) for pairs in _images(world.held, named.table_id))
+        return bool(named.former) and any(row.get(ID) in given for row in rows)
+
+    def may_fail(self, held: Rows) -> bool:
+        """Is there a row, or two, that can't have the new key?"""
+        values = [dict(pairs).get(K) for table, _, pairs in held.rows if table == 1]
+        return None in values or len(set(values)) < len(values)
+
+    def keys(self, world: World) -> Iterable[Any]:
+        """Of rows that a chunk may name."""
+        return IDS
+
+    def kept(self, world: World) -> World:
+        """What is to be told from others of it."""
+        return world
 
     def _written(
         self,
@@ -207,10 +234,16 @@ class Twins:
         asked = request._replace(operations=operations)
         try:
             decided = verify(
-                asked, position.catalog, store.row, LSN, self.rules.verify, store.holders
+                asked,
+                position.catalog,
+                store.row,
+                LSN,
+                self.rules.verify,
+                store.holders,
+                MOMENT,
             )
         except StaleVersion as error:
-            if not _deserved(world.held, position.catalog.resolve("t", version), request):
+            if not self.deserved(world, position.catalog.resolve("t", version), request):
                 return world._replace(harm=f"refused for the change's sake: {error.message}")
             return None
         except Refused:
@@ -230,7 +263,7 @@ class Twins:
             descriptor = position.catalog.version(change.table_id, change.version)
             store.change(descriptor, change, LSN, number, None)
         harm = self._genids_differ(store, position)
-        return world._replace(held=_rows_of(store), harm=harm)
+        return self.kept(world._replace(held=_rows_of(store), harm=harm))
 
     def _genids_differ(self, store: MemoryStore, position: Position) -> str:
         first, *others = position.job.tables
@@ -251,18 +284,20 @@ class Twins:
 
     def _chunks(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
         for run, element_id, version in position.runs:
-            for key in IDS:
+            for key in self.keys(world):
                 chunk = Chunk(1, run, 1, version, element_id, (((key,), 1),))
                 if not accept_chunk(position.catalog, chunk, self.rules.job):
                     continue
                 store = _store(world.held)
-                part = slice_chunk(chunk, 0, 1, position.catalog, store, self.rules.verify)
+                rules, catalog = self.rules.verify, position.catalog
+                part = slice_chunk(chunk, 0, 1, catalog, store, rules, FILLING)
                 for fill in part.fills:
                     store.fill(position.catalog.version(1, fill.version), fill)
-                after = self._applied(world, position, store, part.changes)
                 now = run == position.job.run and position.job.phase is Phase.BACKFILLING
                 todo = world.todo - {key} if now else world.todo
-                yield f"chunk of run {run}, row {key}", after._replace(todo=todo)
+                before = world._replace(todo=todo)
+                after = self._applied(before, position, store, part.changes)
+                yield f"chunk of run {run}, row {key}", after
 
     def _job(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
         job = position.job
@@ -277,9 +312,8 @@ class Twins:
                     after = self._go(after, go.fenced(self.all[after.at].job, 0))
                 yield f"published: {job.current.label}", after
             case Phase.DRAINING:
-                fences = [
-                    MinVersion(t, job.versions[t]) for t in job.tables if moves(position.catalog, t)
-                ]
+                tables = moving(job, position.catalog)
+                fences = [MinVersion(t, job.versions[t]) for t in tables]
                 yield "drained", self._go(world, go.fenced(job, 0), *fences)
             case Phase.BACKFILLING if not (world.todo and _images(world.held, 1)):
                 yield "filled", self._go(world, go.filled(job, 0))
@@ -293,8 +327,7 @@ class Twins:
         words = self._check(world.held, position) if self.rules.verified else ""
         if not words:
             return "verified", self._go(world, go.verified(job, 0))
-        values = [dict(pairs).get(K) for table, _, pairs in world.held.rows if table == 1]
-        if None not in values and len(set(values)) == len(values):
+        if not self.may_fail(world.held):
             return "verification", world._replace(harm=f"refuted without a reason: {words}")
         return f"refuted: {words}", self._go(world, go.turned_back(job, 0, words))
 
@@ -337,7 +370,7 @@ class Twins:
             todo = frozenset(key[0] for table, key, _ in world.held.rows if table == 1)
         elif job.phase is not Phase.BACKFILLING:
             todo = frozenset()
-        return world._replace(at=at, todo=todo)
+        return self.kept(world._replace(at=at, todo=todo))
 
 
 # ------------------------------------------------------------------ parts
@@ -354,14 +387,6 @@ def _in_use(catalog: Catalog) -> tuple[int, ...]:
             break
         found.append(version)
     return tuple(found)
-
-
-def _deserved(held: Rows, named: Descriptor, request: ChangeRequest) -> bool:
-    """Only who writes under the new key may be told to come again: with a value that is another
-    row's old key."""
-    given = {operation.values.get("id") for operation in request.operations}
-    rows = (dict(pairs) for pairs in _images(held, named.table_id))
-    return bool(named.former) and any(row.get(ID) in given for row in rows)
 
 
 def _kept(catalog: Catalog, table: int, version: int) -> bool:
@@ -444,4 +469,4 @@ def _requests(key: str) -> tuple[ChangeRequest, ...]:
 
 
 def _words(request: ChangeRequest) -> str:
-    return "; ".join(f"{o.kind.name} {dict(o.key)} {dict(o.values)}" for o in request.operations)
+    return "; ".join(f"{o.kind.name} {o.key} {dict(o.values)}" for o in request.operations)

@@ -498,7 +498,7 @@ class Batch:
         rows = min(max(1, rows_max // cost), len(chunk.rows) - done)
         while rows > 0:
             part: FillSlice = slice_chunk(
-                chunk, done, rows, self._catalog, self._store, self._rules
+                chunk, done, rows, self._catalog, self._store, self._rules, self._moment()
             )
             commit = Commit(
                 request_id=b"",

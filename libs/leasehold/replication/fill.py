@@ -8,7 +8,7 @@ from leasehold.model.ports import Row, StoreWriter
 from leasehold.model.records import ChangeKind, Chunk, ChunkDecided, Fill, Key, RowChange
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.elements import ALL_ROWS
+from leasehold.schema.elements import ALL_ROWS, Moment
 from leasehold.schema.key_values import compose
 from leasehold.transaction.twins import key_in, new_genids, written
 from leasehold.transaction.verify import RULES, VerifyRules
@@ -49,13 +49,15 @@ def slice_chunk(
     catalog: Catalog,
     store: StoreWriter,
     rules: VerifyRules = RULES,
+    moment: Moment | None = None,
 ) -> FillSlice:
     """Rows [start, start + rows) of an accepted chunk.
 
     By key where that is enough: each node puts entry or value from its own row at this very log
     position, so an image that is older than the row can write nothing wrong. By image: an
     operation like any other (⚠ `key_values`, an image with its own LSN). Genids stay in both, so
-    that no writer gets a verify error from a schema change.
+    that no writer gets a verify error from a schema change. `moment`: as of when a column is
+    filled that has none of its own.
     """
     descriptor = catalog.version(chunk.table_id, chunk.version)
     keys = tuple(key for key, _ in chunk.rows[start : start + rows])
@@ -68,7 +70,7 @@ def slice_chunk(
         fill = Fill(chunk.table_id, chunk.version, chunk.element_id, keys)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, rows, False)
         return FillSlice((), (), (fill,), rows, decided)
-    changes, before = _images(descriptor, column, keys, store, rules)
+    changes, before = _images(descriptor, column, keys, store, rules, moment)
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(changes), False)
     return FillSlice(tuple(changes), tuple(before), (), len(changes), decided)
 
@@ -100,6 +102,7 @@ def _images(
     keys: tuple[Key, ...],
     store: StoreWriter,
     rules: VerifyRules,
+    moment: Moment | None,
 ) -> tuple[list[RowChange], list[Row]]:
     changes: list[RowChange] = []
     before: list[Row] = []
@@ -108,7 +111,7 @@ def _images(
         row = store.row(descriptor, key)
         if row is None or row.values.get(column.element_id) is not None:
             continue
-        image = compose(descriptor, ChangeKind.FILL, row.values, {})
+        image = compose(descriptor, ChangeKind.FILL, row.values, {}, moment)
         if column.element_id not in image:
             continue  # its value can't be computed, or is NULL
         table, version = descriptor.table_id, descriptor.version

@@ -143,7 +143,6 @@ class ConstraintActions:
     def drop(self, action: DropConstraint) -> None:
         found = self._constraint(action.name)
         if found is None:
-            self._refuse_primary_key(action, "how its rows are stored: it can't be changed yet")
             if not action.if_exists:
                 raise self._unknown_constraint(action.name, action.position)
             self._draft.notices.append(
@@ -170,9 +169,7 @@ class ConstraintActions:
         """A UNIQUE constraint and its index are one element, hence one name."""
         found = self._constraint(action.name)
         if found is None:
-            self._refuse_primary_key(
-                action, "named after its table: ALTER TABLE … RENAME TO renames both"
-            )
+            self._refuse_primary_key(action)
             raise self._unknown_constraint(action.name, action.position)
         relations = self._draft.taken if isinstance(found, Index) else set()
         self._refuse_name(action.to, relations)
@@ -217,12 +214,13 @@ class ConstraintActions:
         found = check or (index if index is not None and index.constraint else None)
         return None if found is None or found.element_id in self._draft.dropped else found
 
-    def _refuse_primary_key(self, action: DropConstraint | RenameConstraint, why: str) -> None:
+    def _refuse_primary_key(self, action: RenameConstraint) -> None:
         """Raises FeatureNotSupported where the primary key is meant, which is no element."""
         table = self._draft.table
         if action.name == table.name + PRIMARY_KEY_SUFFIX and not table.hidden_key:
             raise FeatureNotSupported(
-                f"constraint {action.name!r} is the primary key, which is {why}",
+                f"constraint {action.name!r} is the primary key, which is named after its table:"
+                " ALTER TABLE … RENAME TO renames both",
                 constraint=action.name,
                 position=action.position,
             )

@@ -70,7 +70,7 @@ from leasehold.schema.job_moves import (
 )
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSide, LedgerSideSettings, Wanted
-from leasehold.schema.plan import moves, next_descriptors
+from leasehold.schema.plan import moving, next_descriptors
 from leasehold.schema.verification import Judgement, judge
 from leasehold.schema.verification_walk import VerificationWalk, WalkSettings
 
@@ -306,8 +306,8 @@ class Coordinator:
         return self._ask_publish(job, now)
 
     def _tables(self, job: Job) -> tuple[int, ...]:
-        """Those of the job's tables that move with its steps now."""
-        return tuple(table_id for table_id in job.tables if moves(self._catalog, table_id))
+        """Those of the job's tables that move with its step."""
+        return moving(job, self._catalog)
 
     def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
         """All tables in one call, which takes all of them or none (D9). The job is the number that

@@ -198,6 +198,11 @@ class Descriptor:
         return tuple(c for c in self.defaulted if c.draws_from)
 
     @cached_property
+    def defaults_change(self) -> bool:
+        """Is there a default that changes from call to call?"""
+        return any(c.default_expression for c in self.defaulted)
+
+    @cached_property
     def has_derived(self) -> bool:
         return any(c.derived is not None for c in self.columns)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from leasehold.schema.edits import Kind
 from leasehold.schema.elements import derived_from_wire
 from leasehold.schema.estimate import Pace
 from leasehold.schema.job import Job, Step
 from leasehold.schema.plan import (
     KEY_CHANGE,
+    KEY_DROP,
     CreateTablePlan,
     JobPlan,
     NothingToDo,
@@ -81,7 +83,7 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     return ExplainRow(
         number + 1,
         version,
-        changes_of(step, twins=job.kind == KEY_CHANGE),
+        changes_of(step, twins=job.kind in (KEY_CHANGE, KEY_DROP)),
         "; ".join(waits),
         rows * passes if rows >= 0 else -min(passes, 1),
         number == job.point,
@@ -95,8 +97,9 @@ def changes_of(step: Step, *, twins: bool = False) -> str:
     found = []
     for edit in step.edits:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
-        other = " with the other key" if twins and edit.table_id else ""
-        found.append(f"{edit.kind} {edit.name}{other} → {fields or edit.state}")
+        other = " with the other key" if twins and edit.kind is Kind.TABLE and edit.table_id else ""
+        name = edit.name or "(hidden key)"
+        found.append(f"{edit.kind} {name}{other} → {fields or edit.state}")
     return "; ".join(found) or "nothing: validation only"
 
 
@@ -132,6 +135,8 @@ def _fields(edit: Any) -> str:
         said.append("followed by the other" if after["twin"] else "on its own")
     if before.get("implied", False) != after.get("implied", False):
         said.append("for a foreign key alone" if after.get("implied") else "shown")
+    if before.get("parent") != after.get("parent"):
+        said.append("refers to the table with the other key")
     if before.get("derived") != after.get("derived"):
         said.append(_derived(before["derived"], after["derived"]))
     return ", ".join(said)

@@ -76,7 +76,8 @@ class Job:
     step's fills is running.
     `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
     `needs`: tables that must stay as they are meanwhile (D9).
-    Several tables move together: each step publishes a version of every one of `tables`.
+    Several tables move together: each step publishes a version of every one of `tables`, except
+    of those that only join in: of `joins` a step publishes those that it edits.
     `dropped`: findings of the validation that the master did not confirm; `verdict`: which rows
     break the constraint, in words.
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
@@ -112,6 +113,7 @@ class Job:
     verdict: str = ""
     settings: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[int, ...] = ()
+    joins: tuple[int, ...] = ()
     created_us: int = 0
     marks: tuple[tuple[int, str, int], ...] = ()
     rows: int = -1
@@ -126,6 +128,10 @@ class Job:
     def tables(self) -> tuple[int, ...]:
         """Tables that the job changes (D9), its own first; another may be one that it makes."""
         return (self.table_id, *sorted(self.versions.keys() - {self.table_id}))
+
+    def publishes(self, table_id: int) -> bool:
+        """Does the current step make a version of that one of its tables?"""
+        return table_id not in self.joins or bool(self.edits_of(table_id))
 
     def edits_of(self, table_id: int) -> tuple[Edit, ...]:
         """Of the current step, of one of the tables."""
@@ -217,6 +223,7 @@ class Job:
             "verdict": self.verdict,
             "settings": dict(self.settings),
             "needs": list(self.needs),
+            "joins": list(self.joins),
             "created_us": self.created_us,
             "marks": [list(m) for m in self.marks],
             "rows": self.rows,
@@ -256,6 +263,7 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         verdict=body.get("verdict", ""),
         settings=body["settings"],
         needs=tuple(body.get("needs", ())),
+        joins=tuple(body.get("joins", ())),
         created_us=body["created_us"],
         marks=tuple((s, p, t) for s, p, t in body["marks"]),
         rows=body.get("rows", -1),

@@ -112,7 +112,7 @@ def _next_step(job: Job, now_us: int) -> Job:
 
 def _publishing(job: Job, step: int, now_us: int) -> Job:
     """The intent of a step (D2), which names the version before anybody is asked to publish it."""
-    versions = {table_id: version + 1 for table_id, version in job.versions.items()}
+    versions = {t: version + job.publishes(t) for t, version in job.versions.items()}
     return marked(replace(job, step=step, phase=Phase.PUBLISHING, versions=versions), now_us)
 
 

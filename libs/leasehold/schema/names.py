@@ -37,8 +37,11 @@ def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
     """Names that running jobs give, or have yet to let go of."""
     for job in running_jobs(catalog):
         for edit in _edits(job):
+            bodies = [body for body in (edit.before, edit.after) if body is not None]
             if edit.kind is kind:
-                yield from (str(b["name"]) for b in (edit.before, edit.after) if b is not None)
+                yield from (str(body["name"]) for body in bodies)
+            elif kind is Kind.INDEX:  # of a table that the job will make
+                yield from (str(i["name"]) for body in bodies for i in body.get("indexes", ()))
 
 
 def _edits(job: Job) -> Iterator[Edit]:

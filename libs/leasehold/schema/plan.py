@@ -29,11 +29,12 @@ from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.making import column_of, defined_index, generated_column
 from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
 from leasehold.schema.primary_key import (
+    KeyChange,
     asked_key,
     hidden_column,
     key_columns,
     key_tracks,
-    refuse_referred,
+    referring_tracks,
 )
 from leasehold.schema.references import (
     implied_index,
@@ -65,7 +66,6 @@ from leasehold.schema.tracks import (
 )
 from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
 from leasehold.sql.statements import (
-    AddPrimaryKey,
     AlterTable,
     Change,
     ColumnDefinition,
@@ -91,6 +91,7 @@ SETTINGS: Final[Mapping[str, int]] = {
 
 NO_MOMENT: Final = Moment(0, b"")
 KEY_CHANGE: Final = "change primary key"
+KEY_DROP: Final = "drop primary key"
 
 
 class Going(NamedTuple):
@@ -164,6 +165,7 @@ class Changes:
         self.tracks = tuple(tracks)
         self.notices: tuple[str, ...] = ()
         self.needs: tuple[int, ...] = ()
+        self.joins: tuple[int, ...] = ()
         self.versions = {table.table_id: table.version + 1}  # with those that move together
 
 
@@ -230,6 +232,7 @@ def _job(catalog: Catalog, made: Changes) -> Job:
         versions=made.versions,
         settings=SETTINGS,
         needs=made.needs,
+        joins=made.joins,
     )
 
 
@@ -243,13 +246,18 @@ def next_descriptors(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
     """Those of all its tables, which it publishes in one commit (D9). A table that it makes is
     there from the step on that has it."""
     made = []
-    for table_id in job.tables:
+    for table_id in filter(job.publishes, job.tables):
         edits = job.edits_of(table_id)
         if moves(catalog, table_id):
             made.append(edited(catalog.newest(table_id), edits, job.fence_lsn))
         elif edits:
             made.append(created(edits, job.versions[table_id]))
     return tuple(made)
+
+
+def moving(job: Job, catalog: Catalog) -> tuple[int, ...]:
+    """Those of a job's tables whose leases its current step waits for."""
+    return tuple(t for t in filter(job.publishes, job.tables) if moves(catalog, t))
 
 
 def moves(catalog: Catalog, table_id: int) -> bool:
@@ -488,9 +496,10 @@ def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes
 
 
 def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
+    # ⚠ First of all: while a primary key changes there is a table more that foreign keys refer to.
+    for named in statement.tables:
+        _free_table(catalog, catalog.resolve(named.name))
     tables = truncated_tables(statement, catalog)
-    for table in tables:
-        _free_table(catalog, table)
     restarted: tuple[Descriptor, ...] = ()
     if statement.restart:
         own = dict.fromkeys(s for table in tables for s in owned_by(table) if catalog.has(s))
@@ -533,18 +542,26 @@ def _alter_table(
     return changes
 
 
-def _another_key(table: Descriptor, key: AddPrimaryKey, catalog: Catalog) -> Changes | NothingToDo:
-    columns = key_columns(table, key)
+def _another_key(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Changes | NothingToDo:
+    key = asked.key
+    columns = () if key is None else key_columns(table, key)
+    kind = KEY_CHANGE if columns else KEY_DROP
+    said = ", ".join(column.name for column in columns or table.key_columns)
     if tuple(column.element_id for column in columns) == table.primary_key:
-        return NothingToDo(f"({', '.join(key.columns)}) is the primary key already")
-    refuse_referred(lambda: references_of(catalog, table.table_id), table, key.position)
+        return NothingToDo(f"({said}) is the primary key already")
     _free_table(catalog, table)
+    referring = references_of(catalog, table.table_id)
+    others = {child.table_id: child for child, _ in referring if child is not table}
+    for child in others.values():
+        _free_table(catalog, child)
     other_id = catalog.next_table_id()
-    tracks = key_tracks(table, columns, other_id, relation_names(catalog))
-    subject = f"primary key ({', '.join(key.columns)})"
-    changes = Changes(table, KEY_CHANGE, subject, tracks)
+    tracks = key_tracks(table, columns, other_id, relation_names(catalog), asked.unique)
+    tracks += referring_tracks(referring, table, tracks, asked)
+    changes = Changes(table, kind, f"primary key ({said})", tracks)
     # It goes on from this one's numbers, step by step.
     changes.versions[other_id] = table.version + 1
+    changes.versions |= {child.table_id: child.version + 1 for child in others.values()}
+    changes.joins = tuple(sorted(others))
     return changes
 
 

@@ -1,4 +1,5 @@
-"""DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (…): another key for a table that has rows and users.
+"""DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (…), or one of them alone: another key for a table that
+has rows and users.
 
 A row's key is its identity: where it lies in a store, what entries, images, chunks and requests
 name. So the rows go over to another table that has the same columns and the other key.
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from leasehold.model.errors import (
+    DependentObjects,
+    DuplicateObject,
     FeatureNotSupported,
     InvalidDefinition,
     UnknownColumn,
@@ -19,11 +22,18 @@ from leasehold.schema.descriptor import DEFAULT_LOCK, Descriptor
 from leasehold.schema.elements import HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.schema.making import made_index
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX, constraint_names, free_name
-from leasehold.schema.references import References, index_over
-from leasehold.schema.tracks import Track, another_key
+from leasehold.schema.references import index_over, unique_over
+from leasehold.schema.states import State
+from leasehold.schema.tracks import Track, another_key, hidden_key, refer_to
 from leasehold.schema.types import Type, why_no_key
 from leasehold.sql.parse import placed
-from leasehold.sql.statements import Action, AddPrimaryKey, DropConstraint
+from leasehold.sql.statements import (
+    Action,
+    AddPrimaryKey,
+    AddUnique,
+    DropConstraint,
+    UniqueDefinition,
+)
 
 HIDDEN_TYPE: Final = Type("uuid")
 
@@ -33,11 +43,20 @@ def hidden_column(element_id: int) -> Column:
     return Column(element_id, HIDDEN_NAME, HIDDEN_TYPE, nullable=False, hidden=True)
 
 
-def asked_key(table: Descriptor, actions: Sequence[Action]) -> AddPrimaryKey | None:
+class KeyChange(NamedTuple):
+    """What a statement asks of the primary key. `key`: the other one, None = none any more, so that
+    rows get one that nobody sees; `unique`: what the old key's columns are from then on."""
+
+    key: AddPrimaryKey | None
+    unique: UniqueDefinition | None
+    position: int
+
+
+def asked_key(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
     """What the actions ask for if they are about the primary key.
 
-    Raises InvalidDefinition (42P16) for a second key beside the one there is,
-    FeatureNotSupported for a table without any, and for other actions beside.
+    Raises InvalidDefinition (42P16) for a second key beside the one there is, FeatureNotSupported
+    for other actions beside.
     """
     name = table.name + PRIMARY_KEY_SUFFIX
     added = [action for action in actions if isinstance(action, AddPrimaryKey)]
@@ -45,34 +64,31 @@ def asked_key(table: Descriptor, actions: Sequence[Action]) -> AddPrimaryKey | N
     named = table.hidden_key or table.index(name) or table.check(name)
     if not added and (not dropped or named):
         return None
-    if not added:
-        raise FeatureNotSupported(
-            f"constraint {name!r} is the primary key, and a table has one: add the other key in the"
-            f" same statement, DROP CONSTRAINT {name}, ADD PRIMARY KEY (…)",
-            constraint=name,
-            position=dropped[0].position,
-        )
+    position = (added or dropped)[-1].position
     if len(added) > 1 and table.hidden_key:
         raise InvalidDefinition(
-            f"table {table.name!r} can have one primary key",
-            table=table.name,
-            position=added[-1].position,
+            f"table {table.name!r} can have one primary key", table=table.name, position=position
         )
     if len(added) > 1 or (not dropped and not table.hidden_key):
         raise InvalidDefinition(
             f"table {table.name!r} can have one primary key: drop the one there is in the same"
             f" statement, DROP CONSTRAINT {name}, ADD PRIMARY KEY (…)",
             table=table.name,
-            position=added[-1].position,
+            position=position,
         )
-    if len(actions) > (1 if table.hidden_key else 2):
-        way = "" if table.hidden_key else f" DROP CONSTRAINT {name},"
+    uniques = [a.unique for a in actions if isinstance(a, AddUnique) and not table.hidden_key]
+    old = [column.name for column in table.key_columns]
+    unique = next((u for u in uniques if sorted(u.columns) == sorted(old)), None)
+    known = len(added) + bool(dropped and not table.hidden_key) + (unique is not None)
+    if len(actions) > known:
+        drop = "" if table.hidden_key else f" DROP CONSTRAINT {name},"
+        kept = "" if table.hidden_key else f" (or ADD UNIQUE ({', '.join(old)}))"
         raise FeatureNotSupported(
-            f"a primary key is changed by a statement of its own: ALTER TABLE …{way} ADD PRIMARY"
-            " KEY (…), and nothing else",
-            position=added[0].position,
+            f"a primary key is changed by a statement of its own: ALTER TABLE …{drop} ADD PRIMARY"
+            f" KEY (…), and nothing else{kept}",
+            position=position,
         )
-    return added[0]
+    return KeyChange(added[0] if added else None, unique, position)
 
 
 def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
@@ -102,41 +118,70 @@ def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def refuse_referred(references: References, table: Descriptor, position: int) -> None:
-    """Raises FeatureNotSupported where foreign keys refer to the table, its own too."""
-    for child, key in references():
-        raise FeatureNotSupported(
-            f"foreign key {key.name!r} of table {child.name!r} refers to table {table.name!r},"
-            " whose primary key can't be changed under it yet: drop the foreign key, change the"
-            " key, and add it again",
-            table=table.name,
-            position=position,
-        )
-
-
 def key_tracks(
-    table: Descriptor, columns: tuple[Column, ...], other_id: int, taken: set[str]
+    table: Descriptor,
+    columns: tuple[Column, ...],
+    other_id: int,
+    taken: set[str],
+    unique: UniqueDefinition | None = None,
 ) -> list[Track]:
-    """The ways of both tables. Raises FeatureNotSupported for a type that can't be a key,
-    OutOfRange (limits). `taken`: names of relations."""
+    """The ways of both tables, () `columns`: to a hidden key. Raises DuplicateObject for a name
+    that is taken, OutOfRange (limits). `taken`: names of relations."""
+    if not columns:
+        hidden = _still_hidden(hidden_column(table.next_element_id))
+        other = _under_key(table, (hidden,), other_id)
+        return hidden_key(table, _completed(other, taken, unique), hidden)
     name = free_name(table.name, PRIMARY_KEY_SUFFIX, taken | constraint_names(table))
     index = made_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
-    other = _under_key(table, columns, other_id, taken | {name})
-    return another_key(table, other, index, nullable)
+    other = _under_key(table, columns, other_id)
+    return another_key(table, _completed(other, taken | {name}, unique), index, nullable)
 
 
-def _under_key(
-    table: Descriptor, columns: tuple[Column, ...], other_id: int, taken: set[str]
-) -> Descriptor:
+def referring_tracks(
+    referring: Iterable[tuple[Descriptor, ForeignKey]],
+    table: Descriptor,
+    tracks: Iterable[Track],
+    asked: KeyChange,
+) -> list[Track]:
+    """The ways of the foreign keys that refer to `table`, its own too: they refer to the one that
+    takes its place from the step on in which it does. Raises DependentObjects where nothing would
+    keep what they refer to unique."""
+    made = (t.element for t in tracks if t.new)
+    other = next(element for element in made if isinstance(element, Descriptor))
+    found = []
+    for child, key in referring:
+        columns = tuple(other.by_id[element_id] for element_id in key.parent_columns)
+        index = unique_over(other, columns)
+        if index is None:
+            names = ", ".join(column.name for column in columns)
+            raise DependentObjects(
+                f"foreign key {key.name!r} of table {child.name!r} refers to ({names}) of table"
+                f" {table.name!r}, which nothing else keeps unique: ADD UNIQUE ({names}) in the"
+                " same statement, or drop the foreign key first",
+                table=table.name,
+                constraint=key.name,
+                position=asked.position,
+            )
+        own = child.table_id == table.table_id
+        standing = other.foreign_key(key.name) if own else key
+        assert standing is not None, "a table with another key has all that it had"
+        place = other.table_id if own else child.table_id
+        found.append(refer_to(standing, other.table_id, index, place))
+    return found
+
+
+def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) -> Descriptor:
     """The same table with another key. Elements keep their ids, so that a row has one image in
     both; new ones get ids that neither has had."""
     key = tuple(column.element_id for column in columns)
+    present = (_still_hidden(c) if c.hidden else c for c in table.columns)
+    made = (replace(c, default_expression="") for c in columns if c.hidden)
     shown = tuple(
         replace(c, nullable=False, not_null_enforced=False) if c.element_id in key else c
-        for c in (_still_hidden(c) if c.hidden else c for c in table.columns)
+        for c in (*present, *made)
     )
-    other = replace(
+    return replace(
         table,
         table_id=other_id,
         columns=shown,
@@ -147,13 +192,37 @@ def _under_key(
         modified_us=0,
         since_lsn=0,
     )
-    for foreign in table.foreign_keys:
+
+
+def _completed(other: Descriptor, taken: set[str], unique: UniqueDefinition | None) -> Descriptor:
+    """With the indexes that it needs where the old key has served until now. They have every row
+    from the first on, and no two are equal as long as the old key is one."""
+    if unique is not None:
+        other = _with_unique(other, unique, taken)
+    for foreign in other.foreign_keys:
         other = _with_index(other, foreign, taken)
     return other
 
 
+def _with_unique(table: Descriptor, unique: UniqueDefinition, taken: set[str]) -> Descriptor:
+    used = taken | constraint_names(table)
+    name = unique.name or free_name("_".join((table.name, *unique.columns)), "_key", used)
+    if name in used:
+        raise DuplicateObject(
+            f"{name!r} exists already as a constraint of table {table.name!r}, or as an index or a"
+            " table",
+            constraint=name,
+        )
+    taken.add(name)
+    columns = [table.column(column) for column in unique.columns]
+    index = made_index(table, name, columns, table.next_element_id)
+    made = replace(index, state=State.PUBLIC, unique=True, constraint=True)
+    next_id = table.next_element_id + 1
+    return replace(table, indexes=(*table.indexes, made), next_element_id=next_id)
+
+
 def _still_hidden(column: Column) -> Column:
-    """Rows that are inserted under the new key have one in the old table, too, while that is
+    """Rows that are inserted under the other key have one in this table, too, while it is
     written."""
     return replace(column, default_expression="gen_random_uuid()")
 

@@ -47,18 +47,24 @@ def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
             f"a foreign key of {len(definition.columns)} columns can't refer to {len(columns)}",
             position=definition.position,
         )
-    ids = tuple(column.element_id for column in columns)
-    if set(ids) == set(parent.primary_key) and len(ids) == len(parent.primary_key):
-        return Referred(parent, columns, 0)
-    for index in parent.indexes:
-        if index.unique and _finds(index, ids):
-            return Referred(parent, columns, index.element_id)
+    index_id = unique_over(parent, columns)
+    if index_id is not None:
+        return Referred(parent, columns, index_id)
     names = ", ".join(column.name for column in columns)
     raise InvalidForeignKey(
         f"({names}) of table {parent.name!r} is neither its primary key nor UNIQUE in this order",
         table=parent.name,
         position=definition.position,
     )
+
+
+def unique_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
+    """The index that finds the one row by these columns: 0 = the primary key, None = none."""
+    ids = tuple(column.element_id for column in columns)
+    if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
+        return 0
+    found = (i.element_id for i in table.indexes if i.unique and _finds(i, ids))
+    return next(found, None)
 
 
 def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> None:

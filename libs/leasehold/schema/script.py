@@ -178,7 +178,7 @@ class Script:
             case JobPlan(job) if job.table_id in self.made and len(job.tables) > 1:
                 raise FeatureNotSupported(
                     f"table {job.table!r} is made by the same request: make it with that primary"
-                    " key",
+                    " key, or without one",
                     table=job.table,
                 )
             case JobPlan(job) if job.table_id in self.made:

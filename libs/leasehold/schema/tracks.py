@@ -314,8 +314,8 @@ def another_key(
         0,
         other.table_id,
     )
-    loosened = Stage({"nullable": True, "default_expression": ""})
-    goes = (UNCHANGED, loosened, _DELETE_ONLY, GONE)
+    # ⚠ Written for one step more: for the version before every row has it.
+    goes = (UNCHANGED, _WRITE_ONLY, _DELETE_ONLY, GONE)
     return [
         *(Track(column, fall=goes, table_id=other.table_id) for column in hidden),
         Track(key, True, rise),
@@ -323,6 +323,28 @@ def another_key(
         Track(table, rise=(*waits, twin), fall=own),
         others,
     ]
+
+
+def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[Track]:
+    """As `another_key`, to the key of a table that has none. Nobody gives it, so nothing is to be
+    made sure of first: while `other` comes, so does the column of `table` that has it. ⚠ It is
+    filled first: a row of `other` is found by it."""
+    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+    twin = Stage({"twin": other.table_id})
+    own = (_WRITE_ONLY, _DELETE_ONLY, _at(State.ABSENT, twin=0))
+    others = (_PUBLIC, UNCHANGED, Stage({"twin": 0}))
+    return [
+        Track(hidden, True, (_DELETE_ONLY, filling)),
+        Track(table, rise=(twin,), fall=own),
+        Track(other, True, (_DELETE_ONLY, filling), others, 0, other.table_id),
+    ]
+
+
+def refer_to(key: ForeignKey, parent: int, parent_index: int, table_id: int) -> Track:
+    """A foreign key follows the rows that it refers to into another table. ⚠ In the very version in
+    which that takes the name: before, it has not all rows; a version later, the old one has not."""
+    there = Stage({"parent": parent, "parent_index": parent_index})
+    return Track(key, fall=(there,), table_id=table_id)
 
 
 def add_lock(lock: Lock) -> Track:

@@ -300,13 +300,6 @@ def test_constraint_that_can_not_be_renamed_so(name: str, to: str, error: type[R
         first(RenameConstraint(name, to))
 
 
-def test_the_primary_key_is_there_but_can_not_be_dropped() -> None:
-    with pytest.raises(FeatureNotSupported, match="is the primary key"):
-        first(DropConstraint("t_pkey"))
-    with pytest.raises(FeatureNotSupported, match="is the primary key"):
-        first(DropConstraint("t_pkey", if_exists=True))
-
-
 def test_check_may_have_the_name_of_another_table() -> None:
     assert altered(RenameConstraint("k", "other")).check("other") is not None
 

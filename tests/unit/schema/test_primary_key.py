@@ -5,19 +5,23 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import (
+    DependentObjects,
+    DuplicateObject,
     FeatureNotSupported,
     InvalidDefinition,
     Refused,
     StaleVersion,
     TableBusy,
     UnknownColumn,
+    UnknownObject,
 )
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
+from leasehold.schema import job_moves as go
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ALL_ROWS, Moment
 from leasehold.schema.explain import explain
-from leasehold.schema.job import Job, job_from_wire
+from leasehold.schema.job import Job, Phase, Status, job_from_wire
 from leasehold.schema.job_moves import turned_back
 from leasehold.schema.plan import (
     CreateTablePlan,
@@ -25,11 +29,14 @@ from leasehold.schema.plan import (
     NothingToDo,
     Plan,
     moves,
+    moving,
     next_descriptors,
     plan,
 )
+from leasehold.schema.primary_key import hidden_column
 from leasehold.schema.script import Script
 from leasehold.schema.states import State
+from leasehold.schema.truncation import refuse_referred
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.statements import Explain
 
@@ -103,6 +110,25 @@ def test_the_rows_go_over_to_a_table_with_the_other_key() -> None:
     assert job_from_wire(job.to_wire()) == job
 
 
+def walked(catalog: Catalog, job: Job) -> Job:
+    """Through a step, by the moves that jobs make; → where the job stands then."""
+    if not catalog.jobs:
+        catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
+    for made in next_descriptors(job, catalog):
+        assert made.version == job.versions[made.table_id]
+        catalog.apply(DescriptorWrite(made.table_id, made.version, made.to_wire()), 0, 0)
+    for table_id in moving(job, catalog):
+        catalog.apply(MinVersion(table_id, job.versions[table_id]), 0, 0)
+    job = go.published(job, 0) if job.phase is Phase.PUBLISHING else job
+    job = go.fenced(job, 0)
+    while job.phase is Phase.BACKFILLING:
+        job = go.filled(job, 0)
+    job = go.validated(job, 0) if job.phase is Phase.VALIDATING else job
+    job = go.verified(job, 0) if job.phase is Phase.VERIFYING else job
+    catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
+    return job
+
+
 def test_the_name_means_one_table_at_each_version() -> None:
     catalog = catalog_of(PARENT, TABLE)
     job = job_of(CHANGE + "(b)", catalog)
@@ -168,7 +194,13 @@ def test_a_table_id_that_a_job_will_give_is_given_to_nobody_else() -> None:
 
 REFUSED = [
     ("ALTER TABLE t ADD PRIMARY KEY (a)", InvalidDefinition, "DROP CONSTRAINT t_pkey"),
-    ("ALTER TABLE t DROP CONSTRAINT t_pkey", FeatureNotSupported, "add the other key"),
+    ("ALTER TABLE t DROP CONSTRAINT t_pkey, DROP COLUMN b", FeatureNotSupported, "nothing else"),
+    ("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (a)", FeatureNotSupported, "nothing else"),
+    (
+        "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD CONSTRAINT p UNIQUE (id)",
+        DuplicateObject,
+        "'p' exists already",
+    ),
     (CHANGE + "(a), ADD PRIMARY KEY (b)", InvalidDefinition, "can have one primary key"),
     (CHANGE + "(a), DROP COLUMN b", FeatureNotSupported, "and nothing else"),
     (CHANGE + "(x)", UnknownColumn, "'x'"),
@@ -184,9 +216,150 @@ def test_refused(sql: str, error: type[Refused], words: str) -> None:
         planned(sql, catalog_of(PARENT, TABLE))
 
 
-def test_refused_under_a_foreign_key_of_another_table() -> None:
-    with pytest.raises(FeatureNotSupported, match=r"foreign key 'u_t_fkey' of table 'u'"):
-        planned(CHANGE + "(a)", catalog_of(PARENT, TABLE, CHILD))
+@pytest.mark.parametrize("sql", [CHANGE + "(a)", "ALTER TABLE t DROP CONSTRAINT t_pkey"])
+def test_what_others_refer_to_has_to_stay_unique(sql: str) -> None:
+    catalog = catalog_of(PARENT, TABLE, CHILD)
+    with pytest.raises(DependentObjects, match=r"'u_t_fkey' of table 'u' refers to \(id\) of"):
+        planned(sql, catalog)
+    assert job_of(sql + ", ADD UNIQUE (id)", catalog).tables == (2, 3, 4)
+
+
+def referring(catalog: Catalog, name: str) -> list[tuple[int, int]]:
+    return [(key.parent, key.parent_index) for key in catalog.resolve(name).foreign_keys]
+
+
+ITSELF = "CREATE TABLE t (id integer PRIMARY KEY, k integer, up integer REFERENCES t)"
+
+
+def test_foreign_keys_go_over_in_the_step_that_takes_the_name() -> None:
+    """Those of other tables, which take part in that one alone, and its own."""
+    catalog = catalog_of(
+        ITSELF,
+        "CREATE TABLE u (id integer PRIMARY KEY, t integer REFERENCES t ON DELETE CASCADE)",
+    )
+    job = job_of(CHANGE + "(k), ADD UNIQUE (id)", catalog)
+    assert (job.tables, job.joins, job.point) == ((1, 2, 3), (2,), 4)
+    assert job_from_wire(job.to_wire()) == job
+    for number in range(len(job.steps)):
+        job = walked(catalog, job)
+        old, child = catalog.newest(1), catalog.newest(2)
+        assert [k.parent for k in old.foreign_keys] == [1], "for its last readers"
+        joined = number >= job.point
+        assert child.version == (2 if joined else 1) == catalog.min_version(2)
+        unique = next(i.element_id for i in catalog.newest(3).indexes if i.unique) if joined else 0
+        assert referring(catalog, "u") == [(3, unique) if joined else (1, 0)], number
+        assert referring(catalog, "t") == [(3, unique) if joined else (1, 0)], number
+    assert job.status is Status.SUCCEEDED
+    assert catalog.newest(1).state is State.ABSENT
+    (index,) = (i for i in catalog.resolve("t").indexes if i.unique)
+    assert (index.name, index.constraint) == ("t_id_key", True)
+    with pytest.raises(DependentObjects, match="needs index 't_id_key'"):
+        planned("ALTER TABLE t DROP CONSTRAINT t_id_key", catalog)
+
+
+def test_an_index_or_the_new_key_may_serve() -> None:
+    for columns, index in (("(id, k)", 3), ("(k)", 0)):
+        catalog = catalog_of(
+            "CREATE TABLE t (id integer, k integer UNIQUE, PRIMARY KEY (k, id))",
+            f"CREATE TABLE u (a integer, b integer, FOREIGN KEY {columns.replace('id', 'a')}"
+            f" REFERENCES t {columns})".replace("(a, k)", "(a, b)").replace("KEY (k)", "KEY (a)"),
+        )
+        if columns == "(id, k)":
+            assert referring(catalog, "u") == [(1, 0)]
+            job = job_of(CHANGE + "(id, k)", catalog)
+            want = 0
+        else:
+            assert referring(catalog, "u") == [(1, 3)]
+            job = job_of("ALTER TABLE t DROP CONSTRAINT t_pkey", catalog)
+            want = index or 3
+        while not job.status.ended:
+            job = walked(catalog, job)
+        assert referring(catalog, "u") == [(3, want)], columns
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_turned_back_nobody_has_joined(steps: int) -> None:
+    catalog = catalog_of(PARENT, TABLE, CHILD)
+    before = catalog.newest(3)
+    job = job_of(CHANGE + "(a), ADD UNIQUE (id)", catalog)
+    for _ in range(steps):
+        job = walked(catalog, job)
+    job = turned_back(job, 1)
+    while not job.status.ended:
+        job = walked(catalog, job)
+    assert (catalog.newest(3), job.status) == (before, Status.CANCELLED)
+
+
+def test_who_refers_to_it_is_not_changed_meanwhile() -> None:
+    catalog = catalog_of(PARENT, TABLE, CHILD)
+    job = job_of(CHANGE + "(a), ADD UNIQUE (id)", catalog)
+    catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
+    with pytest.raises(TableBusy, match="change primary key"):
+        planned("ALTER TABLE u ADD COLUMN x integer", catalog)
+    catalog = catalog_of(PARENT, TABLE, CHILD)
+    job = job_of("ALTER TABLE u ADD COLUMN x integer", catalog)
+    catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
+    with pytest.raises(TableBusy, match="add column"):
+        planned(CHANGE + "(a), ADD UNIQUE (id)", catalog)
+
+
+def test_without_another_key_rows_get_one_that_nobody_sees() -> None:
+    catalog = catalog_of(PARENT, TABLE)
+    job = job_of("ALTER TABLE t DROP CONSTRAINT t_pkey", catalog)
+    assert (job.kind, job.subject, job.tables) == ("drop primary key", "primary key (id)", (2, 3))
+    assert [(s.label, s.fills, s.verifies) for s in job.steps] == [
+        ("public, delete-only", (), ()),
+        ("write-only", (9, ALL_ROWS), (9, ALL_ROWS)),
+        ("write-only, public", (), ()),
+        ("delete-only", (), ()),
+        ("absent, public", (), ()),
+    ]
+    assert job.point == 2
+    for number in range(len(job.steps)):
+        step(catalog, job, number)
+    table = catalog.resolve("t")
+    assert (table.hidden_key, table.primary_key, table.former) == (True, (9,), 2)
+    assert table.by_id[9] == hidden_column(9)
+    assert not table.by_id[1].nullable
+    assert sorted(table.by_name) == ["a", "b", "c", "d", "e", "id"]
+
+
+def test_the_old_key_stays_unique_where_that_is_said() -> None:
+    catalog = catalog_of(PARENT, TABLE)
+    job = job_of("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (id)", catalog)
+    catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
+    with pytest.raises(DuplicateObject, match="'t_id_key'"):
+        planned("CREATE TABLE t_id_key (id integer PRIMARY KEY)", catalog)
+    for number in range(len(job.steps)):
+        step(catalog, job, number)
+    table = catalog.resolve("t")
+    (index,) = table.indexes
+    assert (index.name, index.columns, index.unique, index.constraint) == (
+        "t_id_key",
+        (1,),
+        True,
+        True,
+    )
+    assert [key.index for key in table.foreign_keys] == [index.element_id]
+
+
+def test_a_table_without_a_key_has_none_to_drop() -> None:
+    catalog = catalog_of("CREATE TABLE h (a integer)")
+    with pytest.raises(UnknownObject, match="'h_pkey'"):
+        planned("ALTER TABLE h DROP CONSTRAINT h_pkey", catalog)
+
+
+def test_no_truncate_while_the_key_changes() -> None:
+    """⚠ A table that refers to itself has another one that refers to it meanwhile."""
+    catalog = catalog_of(ITSELF)
+    job = job_of("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (id)", catalog)
+    catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
+    while not job.status.ended:
+        with pytest.raises(TableBusy, match="drop primary key"):
+            planned("TRUNCATE t", catalog)
+        refuse_referred([catalog.resolve("t")], catalog.tables())
+        job = walked(catalog, job)
+    planned("TRUNCATE t", catalog)
 
 
 def test_refused_for_a_column_under_a_lock() -> None:

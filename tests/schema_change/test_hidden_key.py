@@ -1,0 +1,159 @@
+"""A primary key that comes to a table without one, or goes: no order of writes, chunks and turns of
+the job does harm, and every unsafe order is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from leasehold.schema.elements import ALL_ROWS
+from leasehold.schema.job import Job, Phase
+from leasehold.schema.primary_key import key_tracks
+from leasehold.schema.states import State
+from leasehold.schema.steps import steps_of
+from leasehold.schema.tracks import UNCHANGED, Stage, Track
+from leasehold.transaction.verify import RULES as VERIFY_RULES
+from tests.models.explorer import Report, explore
+from tests.models.summary import AddLine, ModelLine
+from tests.schema_change.hidden_twins import ADDED, DROPPED, HiddenTwins
+from tests.schema_change.twins import Rules, World, key_change
+
+STATES_MAX = 100_000
+
+
+def explored(twins: HiddenTwins) -> Report[World]:
+    return explore(tuple(twins.starts()), twins.successors, twins.invariant, states_max=STATES_MAX)
+
+
+@pytest.mark.parametrize(
+    ("said", "ends"),
+    [
+        (DROPPED, {"succeeded", "cancelled"}),
+        (ADDED, {"succeeded", "cancelled", "failed"}),
+    ],
+    ids=["dropped", "added"],
+)
+def test_no_order_does_harm(said: tuple[str, str], ends: set[str], model_line: AddLine) -> None:
+    twins = HiddenTwins(*key_change(*said))
+    report = explored(twins)
+    name = said[0].removeprefix("ALTER TABLE t ")
+    counted = report.states, report.transitions, report.exhausted
+    model_line(ModelLine(f"hidden key: {name}", "-", *counted, "no harm"))
+    told = report.violation and report.violation.words(lambda w: f"{w} {twins.all[w.at].words}")
+    assert not told, told
+    assert report.exhausted
+    at = {words.split(", ")[0] for words in twins.reached}
+    assert at == {*ends, "running", "rolling back"}
+    places = {words.split(", ", 1)[1] for words in twins.reached}
+    filled = 1 if said is DROPPED else 3
+    assert f"step {filled} {Phase.BACKFILLING.value}" in places
+
+
+# ------------------------------------------------------------------ unsafe orders
+
+
+def by(said: tuple[str, str], *made: Track) -> Job:
+    steps, point = steps_of(made)
+    return replace(key_change(*said)[1], steps=steps, point=point)
+
+
+def dropped() -> tuple[Track, Track, Track]:
+    """Of the plan: the hidden column of the table, the table, the one that takes its place."""
+    catalog, _ = key_change(*DROPPED)
+    hidden, own, other = key_tracks(catalog.resolve("t"), (), 2, set())
+    return hidden, own, other
+
+
+def unfilled_column() -> Job:
+    hidden, own, other = dropped()
+    written = Stage({"state": State.WRITE_ONLY})
+    return by(DROPPED, replace(hidden, rise=(hidden.rise[0], written)), own, other)
+
+
+def unfilled_rows() -> Job:
+    hidden, own, other = dropped()
+    written = Stage({"state": State.WRITE_ONLY})
+    return by(DROPPED, hidden, own, replace(other, rise=(other.rise[0], written)))
+
+
+def written_at_once() -> Job:
+    hidden, own, other = dropped()
+    at_once = replace(other, rise=(UNCHANGED, other.rise[-1]))
+    return by(DROPPED, hidden, replace(own, rise=(UNCHANGED, *own.rise)), at_once)
+
+
+def unread_at_once() -> Job:
+    hidden, own, other = dropped()
+    gone = (own.fall[1], UNCHANGED, own.fall[-1])
+    return by(DROPPED, hidden, replace(own, fall=gone), other)
+
+
+def left_at_once() -> Job:
+    hidden, own, other = dropped()
+    parted = replace(other, fall=(other.fall[0], other.fall[-1]))
+    return by(DROPPED, hidden, replace(own, fall=(own.fall[0], own.fall[-1])), parted)
+
+
+def added(goes: Callable[[tuple[Stage, ...]], tuple[Stage, ...]]) -> Job:
+    """`goes`: how the hidden column leaves the table that has the key."""
+    catalog, _ = key_change(*ADDED)
+    table = catalog.resolve("t")
+    hidden, *others = key_tracks(table, (table.column("id"),), 2, set())
+    return by(ADDED, replace(hidden, fall=goes(hidden.fall)), *others)
+
+
+def loosened_at_once() -> Job:
+    loosened = Stage({"nullable": True, "default_expression": ""})
+    return added(lambda fall: (fall[0], loosened, *fall[2:]))
+
+
+def gone_with_the_table_written() -> Job:
+    return added(lambda fall: fall[1:])
+
+
+UNSAFE = {
+    "the hidden column is not filled": (DROPPED, unfilled_column),
+    "no row is filled": (DROPPED, unfilled_rows),
+    "absent, then written": (DROPPED, written_at_once),
+    "the old table is not written for its last readers": (DROPPED, unread_at_once),
+    "the old table keeps rows when its writers leave it": (DROPPED, left_at_once),
+    "not written while the version before has it": (ADDED, loosened_at_once),
+    "not kept while the old table is found by it": (ADDED, gone_with_the_table_written),
+}
+
+
+def demand_harm(name: str, twins: HiddenTwins, model_line: AddLine) -> None:
+    report = explored(twins)
+    assert report.violation is not None, f"{name}: {report.states} states and no harm"
+    harm = report.violation.harm
+    told_of = (report.states, report.transitions, False, harm)
+    model_line(ModelLine(f"hidden key: {name}", "-", *told_of))
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
+    said, made = UNSAFE[name]
+    demand_harm(name, HiddenTwins(key_change(*said)[0], made(), cancel=False), model_line)
+
+
+RULES = {
+    "a write goes to one table alone": Rules(verify=replace(VERIFY_RULES, twin_follows=False)),
+    "filled rows get new genids": Rules(verify=replace(VERIFY_RULES, fill_leaves_genids=False)),
+    "nobody waits for older versions": Rules(drain=False),
+    "filled before the fence": Rules(fence_before_fill=False),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
+    twins = HiddenTwins(*key_change(*DROPPED), rules=RULES[name], cancel=False)
+    demand_harm(name, twins, model_line)
+
+
+def test_rows_are_filled_after_their_keys() -> None:
+    _, job = key_change(*DROPPED)
+    (filling,) = (step for step in job.steps if step.fills)
+    (hidden, rows) = filling.fills
+    assert (rows, filling.verifies) == (ALL_ROWS, (hidden, ALL_ROWS))

@@ -1,0 +1,126 @@
+"""DROP CONSTRAINT t_pkey alone: rows go on under a key that nobody sees. Under writers, on a whole
+database in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.client.dev import DevDatabase
+from leasehold.model.errors import LeaseholdError
+from leasehold.schema.descriptor import Descriptor
+from tests.unit.client.sql_client import SqlClient
+
+ROWS = 40
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
+    dev = DevDatabase(Path(tmp_path_factory.mktemp("key")))
+    dev.wait_ready()
+    yield dev
+    dev.close()
+
+
+@pytest.fixture
+def one(database: DevDatabase) -> Iterator[SqlClient]:
+    made = SqlClient(database)
+    made.ask("create table t (id int primary key, b text); create index t_b on t (b)")
+    made.ask(f"insert into t select g, 'x' from generate_series(1, {ROWS}) g")
+    yield made
+    assert not database.check().differences
+    made.session.fail()
+    made.ask("rollback; drop table if exists c; drop table if exists t")
+    made.session.close()
+
+
+def table_t(database: DevDatabase) -> Descriptor:
+    return next(t for t in database.tables() if t.name == "t")
+
+
+def test_rows_are_found_and_changed_as_before(one: SqlClient, database: DevDatabase) -> None:
+    one.ask("alter table t drop constraint t_pkey")
+    table = table_t(database)
+    assert table.hidden_key
+    assert not table.by_name["id"].nullable
+    assert one.ask("select count(*), min(id), max(id) from t") == [(ROWS, 1, ROWS)]
+    assert one.ask("insert into t values (7, 'twice') returning *") == [(7, "twice")]
+    changed = one.ask("update t set b = b || '!' where id = 7 returning b")
+    assert sorted(changed) == [("twice!",), ("x!",)]
+    assert one.ask("delete from t where b = 'twice!' returning id") == [(7,)]
+    assert one.code("insert into t (b) values ('none')") == "23502"
+    assert one.code("alter table t drop constraint t_pkey") == "42704"
+
+
+def test_and_back_again(one: SqlClient, database: DevDatabase) -> None:
+    one.ask("alter table t drop constraint t_pkey")
+    one.ask("insert into t values (7, 'twice')")
+    assert one.code("alter table t add primary key (id)") == "23505"
+    one.ask("delete from t where b = 'twice'")
+    one.ask("alter table t add primary key (id)")
+    assert [c.name for c in table_t(database).key_columns] == ["id"]
+    assert one.ask("select count(*), sum(id) from t") == [(ROWS, ROWS * (ROWS + 1) // 2)]
+    one.ask("update t set b = 'y' where id = 3")
+    assert one.ask("select id from t where b = 'y'") == [(3,)]
+
+
+def test_the_columns_may_stay_unique(one: SqlClient, database: DevDatabase) -> None:
+    one.ask("alter table t drop constraint t_pkey, add unique (id)")
+    assert table_t(database).hidden_key
+    assert [i.name for i in table_t(database).indexes] == ["t_b", "t_id_key"]
+    assert one.code("insert into t values (7, 'twice')") == "23505"
+    assert one.ask("select b from t where id = 7") == [("x",)]
+    one.ask("create table c (t int references t (id))")
+    assert one.code("insert into c values (99)") == "23503"
+
+
+def test_not_while_foreign_keys_refer_to_it(one: SqlClient) -> None:
+    one.ask("create table c (t int references t)")
+    assert one.code("alter table t drop constraint t_pkey") == "2BP01"
+    one.ask("drop table c")
+    one.ask("alter table t drop constraint t_pkey")
+
+
+def test_writers_go_on_and_nothing_is_lost(one: SqlClient, database: DevDatabase) -> None:
+    done = threading.Event()
+    made: dict[int, list[int]] = {1: [], 2: []}
+    errors: list[str] = []
+
+    def write(place: int) -> None:
+        client = SqlClient(database, f"r{place}")
+        number = 1_000 * place
+        while not done.is_set():
+            number += 1
+            try:
+                client.ask(f"begin; insert into t values ({number}, 'w')")
+                client.ask(f"update t set b = b || 'w' where id = {number % ROWS + 1}")
+                client.ask(f"update t set id = {-number} where id = {-number + 1}")
+                if not made[place]:
+                    client.ask(f"insert into t values ({-number}, 'moves')")
+                client.ask(f"delete from t where id = {number - 1}; commit")
+                made[place].append(number)
+            except LeaseholdError as error:
+                client.session.fail()
+                client.ask("rollback")
+                errors.append(f"{error.sqlstate} {error}")
+                number -= 1
+        client.session.close()
+
+    threads = [threading.Thread(target=write, args=(place,)) for place in made]
+    for thread in threads:
+        thread.start()
+    one.ask("alter table t drop constraint t_pkey")
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert table_t(database).hidden_key
+    assert [words for words in errors if not words.startswith("40001")] == []
+    assert all(made.values()), "writers went on"
+    last = [numbers[-1] for numbers in made.values()]
+    wanted = sorted((*range(1, ROWS + 1), *last, *(-number for number in last)))
+    assert [key for (key,) in one.ask("select id from t order by id")] == wanted
+    ((total,),) = one.ask(f"select sum(length(b) - 1) from t where id between 1 and {ROWS}")
+    assert total == sum(map(len, made.values()))

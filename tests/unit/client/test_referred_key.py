@@ -1,0 +1,125 @@
+"""Another primary key for a table that foreign keys refer to, its own and another table's, under
+writers of both, on a whole database in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.client.dev import DevDatabase
+from leasehold.model.errors import LeaseholdError
+from tests.unit.client.sql_client import SqlClient
+
+ROWS = 20
+CHANGE = "alter table t drop constraint t_pkey, add primary key (k), add unique (id)"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
+    dev = DevDatabase(Path(tmp_path_factory.mktemp("key")))
+    dev.wait_ready()
+    yield dev
+    dev.close()
+
+
+@pytest.fixture
+def one(database: DevDatabase) -> Iterator[SqlClient]:
+    made = SqlClient(database)
+    made.ask("create table t (id int primary key, k int not null, up int references t)")
+    acts = "on delete cascade on update cascade"
+    made.ask(f"create table c (id int primary key, t int references t {acts})")
+    made.ask(f"insert into t select g, 100 + g, 1 from generate_series(1, {ROWS}) g")
+    made.ask(f"insert into c select g, g from generate_series(1, {ROWS}) g")
+    yield made
+    assert not database.check().differences
+    made.session.fail()
+    made.ask("rollback; drop table c, t")
+    made.session.close()
+
+
+def refers(one: SqlClient, table: str) -> list[tuple[object, ...]]:
+    return one.ask(
+        "select conname, confrelid::regclass::text, confkey from pg_constraint"
+        f" where conrelid = '{table}'::regclass and contype = 'f'"
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [CHANGE, "alter table t drop constraint t_pkey, add unique (id)"]
+)
+def test_foreign_keys_act_as_before(one: SqlClient, change: str) -> None:
+    own, child = refers(one, "t"), refers(one, "c")
+    one.ask(change)
+    assert (refers(one, "t"), refers(one, "c")) == (own, child)
+    assert one.code("insert into c values (99, 99)") == "23503"
+    assert one.code("insert into t values (50, 150, 99)") == "23503"
+    assert one.code("delete from t where id = 1") == "23503"  # others refer to it
+    one.ask("delete from t where id = 7; update t set id = 88 where id = 8")
+    assert one.ask("select id, t from c where id in (7, 8)") == [(8, 88)]
+    assert one.code("alter table t drop constraint t_id_key") == "2BP01"
+    assert one.code("truncate t") == "0A000"
+    one.ask("truncate t, c")
+
+
+def test_what_is_referred_to_stays_unique(one: SqlClient) -> None:
+    assert one.code("alter table t drop constraint t_pkey, add primary key (k)") == "2BP01"
+    assert one.code("alter table t drop constraint t_pkey") == "2BP01"
+    one.ask("alter table t add constraint ids unique (id)")
+    one.ask("alter table t drop constraint t_pkey, add primary key (k)")
+    assert one.code("alter table t drop constraint ids") == "2BP01"
+    one.ask("alter table t drop constraint t_pkey, add primary key (id)")
+    assert one.code("insert into c values (99, 99)") == "23503"
+
+
+def test_a_key_that_fails_leaves_all_as_it_was(one: SqlClient) -> None:
+    own, child = refers(one, "t"), refers(one, "c")
+    one.ask("update t set k = 105 where id = 6")
+    assert one.code(CHANGE) == "23505"
+    assert (refers(one, "t"), refers(one, "c")) == (own, child)
+    one.ask("delete from t where id = 7")
+    assert one.ask("select count(*) from c") == [(ROWS - 1,)]
+    one.ask("alter table c add column x int")
+
+
+def test_writers_of_both_go_on(one: SqlClient, database: DevDatabase) -> None:
+    done = threading.Event()
+    made = [0, 0, 0, 0]
+    errors: list[str] = []
+
+    def write(place: int) -> None:
+        client = SqlClient(database, f"r{1 + place % 2}")
+        while not done.is_set():
+            number = 1_000 * (place + 1) + made[place]
+            try:
+                if place < 2:  # a parent with its child; then both go, by the parent alone
+                    client.ask(f"begin; insert into t values ({number}, {number}, 1)")
+                    client.ask(f"insert into c values ({number}, {number}); commit")
+                    client.ask(f"update t set id = -id where id = {number}")
+                    client.ask(f"delete from t where id = {-number}")
+                elif place == 2:  # a child that has no parent
+                    assert client.code(f"insert into c values ({number}, 99)") == "23503"
+                    client.ask(f"insert into c values ({number}, {number % ROWS + 1})")
+                else:  # a parent that is referred to
+                    assert client.code("delete from t where id = 1") == "23503"
+                made[place] += 1
+            except LeaseholdError as error:
+                client.session.fail()
+                client.ask("rollback")
+                client.ask(f"delete from t where id in ({number}, {-number})")
+                errors.append(f"{error.sqlstate} {error}")
+        client.session.close()
+
+    threads = [threading.Thread(target=write, args=(place,)) for place in range(len(made))]
+    for thread in threads:
+        thread.start()
+    one.ask(CHANGE)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert [words for words in errors if not words.startswith("40001")] == []
+    assert all(made), "writers went on"
+    assert one.ask("select count(*) from t") == [(ROWS,)]
+    assert one.ask("select count(*) from c") == [(ROWS + made[2],)]
