@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 
 ITEMS: Final = Path(__file__).with_name("items")
 COMMON: Final = "common"
+TABLE: Final = "m"
+"""The table that the statement is about; another one may refer to it."""
 _NUMBER: Final = re.compile(r"#([-+]\d+)?")
 SHIFTS: Final = (0, 10)
 """Writes are made under each of two live versions, on rows of their own."""
@@ -78,17 +80,20 @@ class Write:
         self, shift: int, version: int | None, key: str = "id", other: str = ""
     ) -> dict[str, Any]:
         """The change request; `version` None: at whatever is newest. `key`: the column that rows
-        are named by; `other`: one that holds the same, to be given with a new row."""
+        are named by, "" = none: they are named all the same, only a new one is not; `other`: one
+        that holds the same, to be given with a new row."""
         made: dict[str, Any] = {
             "table": self.table,
             "op": self.op,
-            "key": {key: self.at(shift)},
+            "key": {key or other: self.at(shift)},
             "on_conflict": self.on_conflict,
         }
         if self.op != "delete":
             made["values"] = self.given(shift)
             if other and self.op in ("insert", "upsert"):
                 made["values"] = {other: self.at(shift), **made["values"]}
+        if not key and self.op == "insert":
+            del made["key"]
         if version is not None:
             made["schema_version"] = version
         return made
@@ -102,14 +107,16 @@ class Computed:
 
 class Rekeyed(NamedTuple):
     """From the content `since` on the primary key is `column`, which holds in each row what the one
-    before, `id`, does."""
+    before, `former`, does. "": that table has none, hence has a key that nobody sees."""
 
     column: str
     since: int
+    former: str = "id"
 
     def columns(self, content: int) -> tuple[str, str]:
         """The key, and the column that holds the same."""
-        return (self.column, "id") if content >= self.since else ("id", self.column)
+        now = content >= self.since
+        return (self.column, self.former) if now else (self.former, self.column)
 
 
 class Cascades(NamedTuple):
@@ -166,10 +173,16 @@ class Definition:
         sql: dict[str, Any] = {"sql": self.statement}
         return {**sql, "transaction": inserts(self.together)} if self.together else sql
 
+    @property
+    def first_rows(self) -> list[dict[str, Any]]:
+        """Operations that insert them."""
+        return inserts(self.rows, keyed=self.rekeyed is None or bool(self.rekeyed.former))
+
     def fields(self, write: Write, shift: int, version: int | None, content: int) -> dict[str, Any]:
         """A write as a request under a content."""
-        named = ("id", "") if self.rekeyed is None else self.rekeyed.columns(content)
-        return write.fields(shift, version, *named)
+        if self.rekeyed is None or write.table != TABLE:
+            return write.fields(shift, version)
+        return write.fields(shift, version, *self.rekeyed.columns(content))
 
     def filled(self, column: str, content: int) -> Any:
         values = self.fill.get(column)
@@ -231,11 +244,13 @@ def read(name: str) -> Definition:
     )
 
 
-def inserts(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def inserts(rows: Iterable[Mapping[str, Any]], *, keyed: bool = True) -> list[dict[str, Any]]:
     """Operations of a change request."""
+    if not keyed:
+        return [{"table": TABLE, "op": "insert", "values": dict(row)} for row in rows]
     return [
         {
-            "table": "m",
+            "table": TABLE,
             "op": "insert",
             "key": {"id": row["id"]},
             "values": {name: value for name, value in row.items() if name != "id"},
@@ -272,7 +287,7 @@ def _write(body: Mapping[str, Any], outcomes: Mapping[str, str]) -> Write:
         body["name"],
         body["op"],
         body["key"],
-        body.get("table", "m"),
+        body.get("table", TABLE),
         body.get("values", {}),
         tuple(outcomes.get(body["name"], body.get("outcome", "ok")).split()),
         body.get("on_conflict", "fail"),

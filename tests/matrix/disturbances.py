@@ -8,7 +8,7 @@ from typing import Final
 
 from leasehold.schema.job import Phase, Step
 from tests.matrix import faults
-from tests.matrix.definition import SHIFTS, Write
+from tests.matrix.definition import SHIFTS, TABLE, Write
 from tests.matrix.world import OK, Place, World
 from tests.simulation.harm import demand
 
@@ -113,15 +113,18 @@ def _rows(world: World) -> None:
         for shift in SHIFTS:
             if not write.stale:
                 _under(world, write, shift)
-            elif world.min_version > 1:
-                world.write(write, shift, world.min_version - 1)
+            elif (below := world.live(write.table)[0] - 1) > 0:
+                world.write(write, shift, below)
 
 
 def _under(world: World, write: Write, shift: int) -> None:
-    """The newest version by no pin at all; the one before it is live until it is drained."""
-    newest = world.newest.version
-    both = world.min_version < newest
-    if bool(shift) == write.crossed and (both or not write.crossed):
+    """The newest version by no pin at all; the one before it is live until it is drained. Of
+    another table there may be one alone, for the rows of each."""
+    lowest, newest = world.live(write.table)
+    both = lowest < newest
+    alone = write.table != TABLE and not both
+    of_this_shift = bool(shift) == write.crossed and (both or not write.crossed)
+    if of_this_shift or (alone and world.min_version < world.newest.version):
         world.write(write, shift, None)
     elif both:
         world.write(write, shift, newest - 1)

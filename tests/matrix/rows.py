@@ -10,7 +10,7 @@ from leasehold.model.records import CatalogWrite, DescriptorWrite, MinVersion
 from leasehold.schema.elements import Column
 from leasehold.schema.job import Status
 from leasehold.schema.numeric import decimal_of
-from tests.matrix.definition import Cascades, Definition, Write
+from tests.matrix.definition import TABLE, Cascades, Definition, Write
 from tests.matrix.world import World
 from tests.simulation.harm import demand
 
@@ -80,9 +80,11 @@ def _accepted(world: World) -> Iterator[Accepted]:
     for _lsn, commit in world.reference.every:
         used.take(commit.catalog)
         asked = world.asked.get(commit.request_id)
-        if asked is not None and asked.write is not None and commit.versions:
+        write = None if asked is None else asked.write
+        if write is not None and write.table == TABLE and commit.versions:
+            assert asked is not None
             content = world.content(world.version_used(commit.versions))
-            yield Accepted(asked.write, asked.shift, content, commit.commit_us, used.contents)
+            yield Accepted(write, asked.shift, content, commit.commit_us, used.contents)
 
 
 class _Used:
@@ -147,7 +149,7 @@ def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int)
             demand(write.op != "insert", "T1", f"row {key} was inserted twice")
             rows[key].update({former.get(c, c): v for c, v in given.items()})
         elif write.op != "update":
-            same = {} if rekeyed is None else {rekeyed.column: key}
+            same = {} if rekeyed is None or not rekeyed.column else {rekeyed.column: key}
             rows[key] = same | inserted(given, content, at_us)
         if key in rows:
             _compute(definition, rows[key], content)

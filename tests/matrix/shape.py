@@ -19,7 +19,7 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
     if table.state is not State.PUBLIC:
         return ()
     words = [f"table {table.name}"]
-    words += [_column(c) for c in table.columns if c.state is State.PUBLIC]
+    words += [_column(c) for c in table.columns if c.state is State.PUBLIC and not c.hidden]
     for index in table.indexes:
         if index.state is State.PUBLIC:
             unique = "unique " if index.unique else ""

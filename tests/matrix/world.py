@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from leasehold.adapters.memory import Message
 from leasehold.adapters.memory_pipeline import PipelineHops
 from leasehold.lease.agent_session import HolderLimits
-from leasehold.model.errors import MalformedRequest
+from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.ledger_side import LedgerSideSettings
-from tests.matrix.definition import Definition, Write, inserts
+from tests.matrix.definition import TABLE, Definition, Write
 from tests.matrix.shape import columns_of, content_of
 from tests.simulation.harm import Harm, demand
 from tests.simulation.simulation import MS, SHAPE
@@ -43,7 +43,7 @@ QUICK: Final[Mapping[str, Any]] = {
     ),
 }
 OK: Final = "ok"
-NAMED_OTHERWISE: Final = {MalformedRequest.sqlstate}
+NAMED_OTHERWISE: Final = {MalformedRequest.sqlstate, FeatureNotSupported.sqlstate}
 """What a write without a pin may meet that named a row by the key of before."""
 
 
@@ -121,11 +121,13 @@ class World(Stage):
     def _made(self) -> None:
         self._accepted({"sql": self.definition.table})
         self.table_id = self.reference.catalog.resolve("m").table_id
-        rows = inserts(self.definition.rows)
+        rows = self.definition.first_rows
         if rows:
             self._accepted({"transaction": rows})
         for sql in self.definition.setup:
             outcome = self._accepted({"sql": sql})
+            if "job" not in outcome.answer:
+                continue
             job_id = outcome.answer["job"]
             self.until(lambda: self.job(job_id).status.ended, "the setup")  # noqa: B023
             demand(self.job(job_id).status is Status.SUCCEEDED, "setup", self.job(job_id).error)
@@ -151,8 +153,14 @@ class World(Stage):
 
     def version_used(self, versions: Mapping[int, int]) -> int:
         """By what a commit says of its tables; one that takes another's place counts on."""
-        (version,) = versions.values()
-        return version
+        used = {self.table_id, self.newest.table_id} & versions.keys()
+        return next(versions[table_id] for table_id in used)
+
+    def live(self, table: str) -> tuple[int, int]:
+        """The versions of a table that may be in use."""
+        catalog = self.reference.catalog
+        newest = self.newest if table == TABLE else catalog.resolve(table)
+        return catalog.min_version(newest.table_id), newest.version
 
     @property
     def min_version(self) -> int:
@@ -231,8 +239,8 @@ class World(Stage):
     def write(self, write: Write, shift: int, version: int | None) -> None:
         """One write under a live version (None: unpinned, hence the newest), in this instant."""
         newest = self.newest.version
-        judged = newest if version is None or write.stale else version
-        content = self.content(judged)
+        own = version is not None and not write.stale and write.table == TABLE
+        content = self.content(version if own and version is not None else newest)
         foreseen = {write.foreseen(content)}
         pin = "unpinned" if version is None else f"for version {version}"
         fields = self.definition.fields(write, shift, version, content)
@@ -240,7 +248,7 @@ class World(Stage):
         # One that is retried is decided again, later.
         here = write.on_conflict == "fail"
         if not here and self.definition.rekeyed is not None:
-            foreseen |= NAMED_OTHERWISE
+            foreseen |= {*NAMED_OTHERWISE, *write.outcome}
         self.expect(words, fields, foreseen, here=here, write=write, shift=shift)
 
     def write_sometime(self, write: Write) -> None:
