@@ -312,10 +312,12 @@ class Coordinator:
     def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
         """All tables in one call, which takes all of them or none (D9). The job is the number that
         its publish is known by: one job at a time changes a table (D9), and it publishes each
-        version once. Asking again changes nothing."""
+        version once. Asking again changes nothing. ⚠ All but those that it has already, or it would
+        take none of the rest."""
         changes = tuple(
             Change(table_id, job.versions[table_id] - 1, job.versions[table_id])
             for table_id in self._tables(job)
+            if table_id not in self._memory(job).ahead
         )
         return self._call(job.job_id, Publish(self._epoch, changes, job.job_id), now)
 
@@ -341,7 +343,7 @@ class Coordinator:
         if self._in_trouble(job, memory, now):
             return []
         if memory.publish_again:
-            memory.publish_again = False
+            memory.publish_again, memory.ahead = False, frozenset()
             return self._ask_publish(job, now)
         # One table after the other: first nobody is seen below in any. From the ledger's answer to
         # SetMinVersion on nobody can come back, and only those answers count: until them an agent
@@ -482,20 +484,24 @@ class Coordinator:
     ) -> list[Effect]:
         told = reply.table if isinstance(reply, LedgerRefused) else 0
         change = next((c for c in command.changes if c.table == told), command.changes[0])
-        if job.phase is Phase.DRAINING and (
-            isinstance(reply, Published)
-            or (isinstance(reply, LedgerRefused) and reply.current == change.to_version)
-        ):
-            return []  # the ledger knows the version, if it did not before
+        draining = job.phase is Phase.DRAINING
         match reply:
+            case Published() if draining:
+                return []  # the ledger knows the version, if it did not before
             case Published():
                 return self._published(job, now)
             case LedgerRefused(reason=RefusalReason.VERSION, current=change.to_version) if (
                 self._rules.ledger_ahead_is_adopted
             ):
                 # One ahead of the log: that number was published for a job that was turned back
-                # before its descriptor was out. It passed the same checks, so it is good (D2).
-                return self._published(job, now)
+                # before its descriptor was out. It passed the same checks, so it is good (D2). ⚠ Of
+                # the job's other tables that says nothing.
+                memory.ahead |= {change.table}
+                if not memory.ahead.issuperset(self._tables(job)):
+                    return self._ask_publish(job, now)
+                return [] if draining else self._published(job, now)
+            case LedgerRefused(current=change.to_version) if draining:
+                return []
             case LedgerRefused(reason=RefusalReason.HOLDERS, holders=holders, holders_total=total):
                 if not self._rules.publish_checks_holders:
                     return self._published(job, now)

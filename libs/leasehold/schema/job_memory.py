@@ -33,6 +33,7 @@ class JobMemory:
     """`expects`: the job as it was when a Write was given, None = no Write is on its way.
     `wrote`: the job as that Write leaves it. `token`: the ledger call under way, 0 = none.
     `publish_again`: the ledger may not know the version that is being drained.
+    `ahead`: tables whose version the ledger had before this job asked for it.
     `drained`: of so many of its tables nobody was seen below the version, and then of so many it
     was confirmed. `blocked_ns`: since when leases are in the way here, 0 = none was. `walked`: who
     was clean in each slice before the one that `wrote` asks for, None = it is the first."""
@@ -45,6 +46,7 @@ class JobMemory:
     polls: int = 0
     drained: int = 0
     publish_again: bool = False
+    ahead: frozenset[int] = frozenset()
     blockers: tuple[Holding, ...] = ()
     blocked_ns: int = 0
     waiting: str = ""

@@ -15,6 +15,7 @@ from leasehold.lease.commands import (
     Lease,
     Publish,
 )
+from leasehold.lease.ledger import apply
 from leasehold.lease.ledger_state import SessionRow
 from leasehold.model.errors import (
     TableBusy,
@@ -24,7 +25,8 @@ from leasehold.model.records import JobWrite, MinVersion
 from leasehold.schema.chunk_gate import accept_chunk
 from leasehold.schema.job import Phase, Status
 from leasehold.schema.job_rules import JobRules
-from leasehold.sql.statements import Change
+from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.statements import Change, Explain
 from tests.models.summary import AddLine, ModelLine
 from tests.unit.schema.job_harm import Harm
 from tests.unit.schema.job_story import (
@@ -41,6 +43,13 @@ from tests.unit.schema.job_story import (
 )
 from tests.unit.schema.job_world import World
 from tests.unit.schema.made_statements import add_column, alter, create_table
+
+
+def ddl(sql: str) -> Change:
+    statement = parse_ddl(sql)
+    assert not isinstance(statement, Explain)
+    return statement
+
 
 # ------------------------------------------------------------------ the way forth
 
@@ -157,6 +166,28 @@ def test_d2_takeover_with_the_ledger_one_ahead_of_the_log() -> None:
     assert world.table().version == 3
 
 
+@pytest.mark.parametrize(
+    "sql",
+    ["DROP TABLE t CASCADE", "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (id)"],
+)
+def test_d2_the_ledger_is_one_ahead_with_one_of_a_jobs_tables(sql: str) -> None:
+    """A job on it was turned back between the ledger's publish and the descriptor. Of the others
+    the ledger is still asked: who holds a lease on them is waited for."""
+    world = ready_world()
+    world.ddl(ddl("CREATE TABLE c (id bigint PRIMARY KEY, t bigint REFERENCES t (id))"))
+    world.until(lambda: 2 in world.ledger.tables)
+    before = world.ddl(ddl("ALTER TABLE c ADD COLUMN x int"))
+    while not any(isinstance(call.command, Publish) for call in world.calls):
+        world.calm() or world.pass_time(5)
+    for call in world.calls:
+        apply(world.ledger, call.command, world.run_id)
+    world.control("cancel", before.job_id)
+    assert (world.ledger.tables[2].current, world.table(2).version) == (2, 1)
+    job = world.ddl(ddl(sql))
+    world.settle()
+    assert world.job(job.job_id).status is Status.SUCCEEDED
+
+
 def test_takeover_while_verifying_asks_again() -> None:
     world = ready_world()
     world.ddl(INDEX)
@@ -192,6 +223,33 @@ def test_any_schedule_with_agents_and_crashes(seed: int) -> None:
     assert world.catalog.min_version(1) == world.table().version
     for late in world.late_chunks:
         assert not accept_chunk(world.catalog, late)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_schedule_of_tables_that_join_in_one_step(seed: int) -> None:
+    """A key that another table refers to: that one has a version of the step in which the name goes
+    over, and of no other, forth or back."""
+    world = World(seed, agents=3)
+    world.ddl(TABLE)
+    world.ddl(ddl("CREATE TABLE c (id bigint PRIMARY KEY, t bigint REFERENCES t (id))"))
+    before = world.table(2)
+    world.ddl(ddl("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (id)"))
+    for _ in range(400):
+        world.one_of_many(crash=0.02)
+        if world.random.random() < 0.01:
+            world.ledger_up = not world.ledger_up
+        if seed % 4 == 0 and world.random.random() < 0.005:
+            _try(world, world.random.choice(("pause", "resume", "cancel")))
+    world.ledger_up = True
+    _try(world, "resume")
+    world.settle(20_000)
+    child, named = world.table(2), world.catalog.resolve("t")
+    if world.job().status is Status.SUCCEEDED:
+        assert (child.version, world.catalog.min_version(2)) == (2, 2)
+        assert [key.parent for key in child.foreign_keys] == [named.table_id] == [3]
+    else:
+        assert world.job().status is Status.CANCELLED
+        assert (child, named.table_id) == (before, 1)
 
 
 def _try(world: World, action: str) -> None:
