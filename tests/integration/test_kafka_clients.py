@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from infra.ports import Ports
+from leasehold.adapters import kafka_request_road
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_client import ClientWatch
 from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.kafka_request_road import KafkaRequestRoad
 from leasehold.adapters.kafka_writer import BY_KEY, Delivery, TopicWriter, log_writer
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
@@ -302,3 +304,28 @@ def test_unusable_settings_are_told_in_words(tmp_path: Path) -> None:
     for make in (TopicReader, TopicWriter, TopicAdmin):
         with pytest.raises(ConfigurationError, match=r"LEASEHOLD_KAFKA.*ssl\.ca\.location"):
             make(broken, "test")
+
+
+def test_gathered_requests_leave_together(
+    settings: KafkaSettings, new_topic: Callable[..., str], reader: TopicReader
+) -> None:
+    """Long before they would by themselves, beside one that was sent alone."""
+    requests, results = new_topic(), new_topic()
+    road = KafkaRequestRoad(settings, requests, results, 0)
+    try:
+        reader.start(requests, 0, 0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kafka_request_road, "GATHERED_LINGER_MS", 20_000)
+            for number in range(16):
+                road.gather(b"%d" % number, "application/json", b"{}")
+            road.send(b"alone", "application/json", b"{}")
+            assert [record.key for record in read(reader, 1)] == [b"alone"]
+            began = time.monotonic()
+            road.send_gathered()
+            gathered = read(reader, 16)
+            assert time.monotonic() - began < 10
+        assert [record.key for record in gathered] == [b"%d" % number for number in range(16)]
+        assert {record.content_type for record in gathered} == {"application/json"}
+        assert road.failures() == []
+    finally:
+        road.close(1.0)

@@ -20,13 +20,19 @@ BATCHES_UNDER_WAY: Final = 1
 """What is sent while a batch is on its way gathers for the next one, and a single request never
 waits: with a thousand in flight a sixth less of the broker's and of the producer's processor time
 than with librdkafka's five, each of which was a request of its own for the broker."""
+GATHERED_LINGER_MS: Final = 5
+"""Longest that one of several which travel together would wait for the others. They leave as soon
+as all are queued: librdkafka sends the first of a queue while the second is put there, and the
+master then makes one record of the first and another one of the rest."""
+GATHERED_FLUSH_S: Final = 0.02
 RESULTS_MAX: Final = 5_000
 QUEUE_FULL_WAIT_S: Final = 0.02
 SEND_TIMEOUT_S: Final = 30.0
 
 
 class KafkaRequestRoad:
-    """`send` may be called from any thread; everything else from one.
+    """`send` may be called from any thread, `gather` and `send_gathered` from one of the caller's
+    choice, everything else from one.
 
     Raises BusUnavailable when Kafka can't be reached at the start.
     """
@@ -34,6 +40,7 @@ class KafkaRequestRoad:
     def __init__(
         self, settings: KafkaSettings, requests: str, results: str, partition: int
     ) -> None:
+        self._settings = settings
         self._requests = requests
         self._codec = MessagePackCodec()
         self._reader = TopicReader(settings, "leasehold-results")
@@ -44,9 +51,14 @@ class KafkaRequestRoad:
         except BaseException:
             self._reader.close()
             raise
-        self._writer = TopicWriter(
-            settings,
-            "leasehold-requests",
+        self._writer = self._new_writer("leasehold-requests", 0)
+        self._gathering: TopicWriter | None = None  # most producers never gather
+
+    def _new_writer(self, client_id: str, linger_ms: float) -> TopicWriter:
+        return TopicWriter(
+            self._settings,
+            client_id,
+            linger_ms=linger_ms,
             batches_under_way=BATCHES_UNDER_WAY,
             tells_all=False,
         )
@@ -56,19 +68,33 @@ class KafkaRequestRoad:
 
         Raises RequestTooLarge, or BusUnavailable: it is surely not in the topic then.
         """
+        self._queue(self._writer, key, content_type, body)
+
+    def gather(self, key: bytes, content_type: str, body: bytes) -> None:
+        """As `send`, which it does with the others at `send_gathered`."""
+        if self._gathering is None:
+            self._gathering = self._new_writer("leasehold-requests-gathered", GATHERED_LINGER_MS)
+        self._queue(self._gathering, key, content_type, body)
+
+    def send_gathered(self) -> None:
+        """One batch, if the broker has taken the one before."""
+        if self._gathering is not None:
+            self._gathering.flush(GATHERED_FLUSH_S)
+
+    def _queue(self, writer: TopicWriter, key: bytes, content_type: str, body: bytes) -> None:
         if len(body) > MESSAGE_BYTES_MAX:
             raise RequestTooLarge(f"the request has {len(body)} bytes; {MESSAGE_BYTES_MAX} fit")
         headers = (("content-type", content_type.encode()),)
         give_up_ns = 0
         while True:
             try:
-                self._writer.send(self._requests, 0, key, body, headers, key)
+                writer.send(self._requests, 0, key, body, headers, key)
             except BusUnavailable:
                 now_ns = boottime_ns()
                 give_up_ns = give_up_ns or now_ns + int(SEND_TIMEOUT_S * 1e9)
                 if now_ns >= give_up_ns:
                     raise
-                self._writer.flush(QUEUE_FULL_WAIT_S)
+                writer.flush(QUEUE_FULL_WAIT_S)
                 continue
             return
 
@@ -88,9 +114,15 @@ class KafkaRequestRoad:
         """Keys of requests that may be in the topic or not, each with the reason."""
         return [
             (delivery.token, f"Kafka did not confirm it: {delivery.error}")
-            for delivery in self._writer.deliveries()
+            for writer in self._writers()
+            for delivery in writer.deliveries()
         ]
 
+    def _writers(self) -> list[TopicWriter]:
+        gathering = self._gathering
+        return [self._writer] if gathering is None else [self._writer, gathering]
+
     def close(self, timeout_s: float) -> None:
-        self._writer.close(timeout_s)
+        for writer in self._writers():
+            writer.close(timeout_s)
         self._reader.close()

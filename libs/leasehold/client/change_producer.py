@@ -8,7 +8,7 @@ pace of the master instead of filling the broker's disk with work that nobody ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -31,8 +31,14 @@ class RequestRoad(Protocol):
     """Requests out, results in; `adapters/kafka_request_road.py` in practice."""
 
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
-        """Queue one request. `failed(key)` of `start` tells when the broker did not take it."""
+        """Queue one request. `failures` tells when the broker did not take it."""
         ...
+
+    def gather(self, key: bytes, content_type: str, body: bytes) -> None:
+        """As `send`, for one of several that travel together: it waits for `send_gathered`."""
+        ...
+
+    def send_gathered(self) -> None: ...
 
     def results(self, timeout_s: float) -> list[Result]:
         """What has come on the partition since, possibly nothing."""
@@ -133,12 +139,14 @@ class ChangeProducer(Closing):
             raise
         return pending
 
-    def _send_gathered(self, pending: Pending) -> None:
-        try:
-            self._send(pending)
-        except LeaseholdError as error:
-            with self._lock:
-                self._settled(pending, Standing.UNKNOWN, None, error.message)
+    def _send_gathered(self, group: Sequence[Pending]) -> None:
+        for pending in group:
+            try:
+                self._road.gather(pending.request_id, pending.content_type, pending.body)
+            except LeaseholdError as error:
+                with self._lock:
+                    self._settled(pending, Standing.UNKNOWN, None, error.message)
+        self._road.send_gathered()
 
     def submit_many(
         self,

@@ -24,7 +24,7 @@ class RequestGroup:
     """`lock` is held for `joins` and `settled`, and not for `send`. Whoever gathers them is woken
     when there is something to do, and not for each request and each answer."""
 
-    def __init__(self, lock: Lock, send: Callable[[Pending], None]) -> None:
+    def __init__(self, lock: Lock, send: Callable[[list[Pending]], None]) -> None:
         self._changed = Condition(lock)
         self._send = send
         self._gathered: list[Pending] = []
@@ -64,8 +64,7 @@ class RequestGroup:
 
     def _run(self) -> None:
         while group := self._next():
-            for pending in group:
-                self._send(pending)
+            self._send(group)
 
     def _next(self) -> list[Pending]:
         """[]: there will be no more."""

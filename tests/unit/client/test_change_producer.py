@@ -50,6 +50,11 @@ class Road:
             self.sent.append((key, content_type, body))
             self._something.notify_all()
 
+    gather = send
+
+    def send_gathered(self) -> None:
+        """What was gathered is sent already."""
+
     def wait_sent(self, count: int) -> None:
         with self._something:
             assert self._something.wait_for(lambda: len(self.sent) >= count, SOON_S)
