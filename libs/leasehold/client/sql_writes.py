@@ -126,8 +126,10 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
             from_storage(column.type, value)
             for column, value in zip(descriptor.key_columns, write.key, strict=True)
         )
+        found: Row | None = None
         if write.before is not None and write.genids is not None:
-            writes.saw(descriptor, write.key, Row(write.before, write.genids, 0))
+            found = Row(write.before, write.genids, 0)
+            writes.saw(descriptor, write.key, found)
         after = write.after or {}
         moves = write.before is not None and any(
             e in write.given and after.get(e) != value
@@ -143,11 +145,11 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         if write.before is None:
             writes.insert(descriptor.name, key, values)
         elif write.after is None:
-            there = writes.delete(descriptor.name, key)
+            there = writes.delete(descriptor.name, key, found=found)
         elif moves:
             moving.append((key, values))
         else:
-            there = writes.update(descriptor.name, key, values)
+            there = writes.update(descriptor.name, key, values, found=found)
         assert there, "the statement has found it in the same snapshot"
     if moving:
         there = writes.update_together(descriptor.name, moving)

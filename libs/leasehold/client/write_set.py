@@ -228,16 +228,20 @@ class WriteSet:
         self._add(OperationKind.INSERT, descriptor, stored, values, None)
         self._own[name] = self._inserted(descriptor, stored, values)
 
-    def update(self, table: str, key: Any, values: Mapping[str, Any]) -> bool:
+    def update(
+        self, table: str, key: Any, values: Mapping[str, Any], *, found: Row | None = None
+    ) -> bool:
         """Change columns, those of the primary key, too; False when there is no such row. What was
         computed from a row that was read here is never written over a newer one. Raises
-        DuplicateKey for a key that another row has."""
-        return self.update_together(table, [(key, values)])
+        DuplicateKey for a key that another row has. `found`: the row, of who has just read it."""
+        return self._update([self._updated(table, key, values, found)], table)
 
     def update_together(self, table: str, updates: Sequence[tuple[Any, Mapping[str, Any]]]) -> bool:
         """Several rows, (key, values) each; one may take the key of another that leaves it. False
         when one of them is not there: nothing is changed then."""
-        found = [self._updated(table, key, values) for key, values in updates]
+        return self._update([self._updated(table, *each) for each in updates], table)
+
+    def _update(self, found: Sequence[_Updated | None], table: str) -> bool:
         if None in found:
             return False
         changed = [each for each in found if each is not None]
@@ -257,9 +261,11 @@ class WriteSet:
             self._own[each.to] = each.after
         return True
 
-    def _updated(self, table: str, key: Any, values: Mapping[str, Any]) -> _Updated | None:
+    def _updated(
+        self, table: str, key: Any, values: Mapping[str, Any], found: Row | None = None
+    ) -> _Updated | None:
         """None: there is no such row."""
-        descriptor, stored, row = self._row(table, key)
+        descriptor, stored, row = self._row(table, key, found)
         name = (descriptor.table_id, stored)
         if any(isinstance(value, Expression) for value in values.values()):
             raise MalformedRequest(
@@ -297,9 +303,9 @@ class WriteSet:
             return self._own[updated.to] is not None
         return row is not None
 
-    def delete(self, table: str, key: Any) -> bool:
-        """False when there is no such row."""
-        descriptor, stored, row = self._row(table, key)
+    def delete(self, table: str, key: Any, *, found: Row | None = None) -> bool:
+        """False when there is no such row. `found`: as of `update`."""
+        descriptor, stored, row = self._row(table, key, found)
         name = (descriptor.table_id, stored)
         expect: Expected | None = None
         if self._shows_own(name):
@@ -481,14 +487,16 @@ class WriteSet:
                 key=list(name[1]),
             )
 
-    def _row(self, table: str, key: Any) -> tuple[Descriptor, Key, Row | None]:
+    def _row(
+        self, table: str, key: Any, found: Row | None = None
+    ) -> tuple[Descriptor, Key, Row | None]:
         descriptor = self._reads.pin(table)
         stored = self._reads.key(descriptor, key)
         if self.isolation.verifies_reads:
             self.so_far.key(descriptor, stored)
         if descriptor.provisional or descriptor.table_id in self._emptied:
             return descriptor, stored, None
-        return descriptor, stored, self._reads.row(descriptor, stored)
+        return descriptor, stored, found or self._reads.row(descriptor, stored)
 
     def _first_seen(self, name: tuple[int, Key], row: Row | None) -> None:
         """Keep the genids of the first read that has shown this row; `row` is what this one has
