@@ -23,7 +23,14 @@ from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
 from leasehold.client.public_schema import CONTENT_TYPE, encode_event
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import Ack, DeadLetter, JobEvent, LogPosition, VersionEvent
+from leasehold.model.records import (
+    Ack,
+    ChangefeedReport,
+    DeadLetter,
+    JobEvent,
+    LogPosition,
+    VersionEvent,
+)
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import (
     Changefeed,
@@ -42,6 +49,8 @@ POSITION_KEY: Final = b"position"
 READ_RECORDS_MAX: Final = 500
 IDLE_WAIT_S: Final = 0.1
 RESEND_MAX: Final = 100
+REPORT_KEY: Final = b"changefeed"
+REPORT_EVERY_NS: Final = 5_000_000_000
 ACK_EVERY_NS: Final = 5_000_000_000
 VERSION_HEADERS: Final[Headers] = (("content-type", CONTENT_TYPE.encode()),)
 LOG: Final = logging.getLogger("leasehold.changefeed")
@@ -86,6 +95,7 @@ class Publisher(Closing):
         self._stored_ns = 0
         self._acks = TopicWriter(kafka, f"{CLIENT_ID}-acks")
         self._acked_ns = 0
+        self._reported_ns = 0
         self._stored = LogPosition()
         self._feeds = {
             Feed.VERSIONS: (topics.versions.name, topics.versions_history.name),
@@ -160,11 +170,18 @@ class Publisher(Closing):
     def _is_due(self, now_ns: int) -> bool:
         if self._messages:
             return now_ns - self._since_ns >= self._settings.linger_ms * 1_000_000
+        if self._has_to_report(now_ns):
+            return True
         waited_ns = now_ns - self._stored_ns
         return (
             self._feed.position != self._stored
             and waited_ns >= self._settings.position_every_ms * 1_000_000
         )
+
+    def _has_to_report(self, now_ns: int) -> bool:
+        """Also where the log stands still: who looks can't tell that from a changefeed that is
+        gone."""
+        return now_ns - self._reported_ns >= REPORT_EVERY_NS
 
     def _prepare(self, publication: Publication) -> None:
         if isinstance(publication, RowPublication):
@@ -199,12 +216,17 @@ class Publisher(Closing):
         position = self._feed.position
         assert position.offset >= self._stored.offset, "L6: the position only rises"
         stored = self._codec.encode(position)
+        now_ns, report = boottime_ns(), b""
+        if self._has_to_report(now_ns):
+            report = self._codec.encode(ChangefeedReport(unix_us(), position.offset, position.lsn))
         for _attempt in range(RESEND_MAX):
             try:
                 self._writer.begin()
                 for topic, key, value, headers, partition in self._messages:
                     self._writer.send(topic, partition, key, value, headers)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
+                if report:
+                    self._writer.send(self._topics.jobs.name, 0, REPORT_KEY, report)
                 self._writer.commit()
                 break
             except TransactionAborted as error:
@@ -213,6 +235,8 @@ class Publisher(Closing):
             raise BusUnavailable(
                 f"Kafka aborted {RESEND_MAX} transactions in a row up to offset {position.offset}"
             )
+        if report:
+            self._reported_ns = now_ns
         self._messages.clear()
         self._stored = position
         self._stored_ns = boottime_ns()

@@ -27,6 +27,7 @@ from leasehold.adapters.kafka_transaction import Fenced, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, log_writer
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import (
+    ChangefeedReport,
     Decisions,
     Disposition,
     JobEvent,
@@ -207,9 +208,18 @@ def test_l6_killed_again_and_again_it_publishes_every_image_once(
     events = [
         CODEC.decode_as(JobEvent, r.value)
         for r in published(settings, topics.jobs.name)
-        if r.value is not None
+        if r.value is not None and r.key == b"job/7"
     ]
     assert [e.body["rows_read"] for e in events] == [0, 100, 200, 300, 400, 500]
+    own_words = [
+        CODEC.decode_as(ChangefeedReport, r.value)
+        for r in published(settings, topics.jobs.name)
+        if r.value is not None and r.key == b"changefeed"
+    ]
+    offsets = [each.offset for each in own_words]
+    assert len(offsets) >= kills, "each process says that it is at work"
+    assert offsets == sorted(offsets)
+    assert offsets[-1] <= len(log.records)
     for name in (topics.versions.name, topics.versions_history.name):
         versions = [
             CODEC.decode_as(VersionEvent, r.value)

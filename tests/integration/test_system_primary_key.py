@@ -96,6 +96,10 @@ class Writer(threading.Thread):
         assert self.error is None, self.error
 
 
+def has_spoken(watch: ClusterWatch, part: str) -> bool:
+    return report(watch.view, unix_us())[part] is not None
+
+
 def has_told(service: Follower, expected: dict[int, int]) -> bool:
     """`expected`: id → n, of the newest image of each id."""
     told = {each["row"]["id"]: each["row"]["n"] for each in service.rows}
@@ -164,7 +168,8 @@ def test_the_rows_go_over_and_everybody_with_them(
             until(partial(has_told, each, expected), "the same rows told by an example")
             versions = [told["version"] for told in each.told if "changed" in told]
             assert versions[-1] == table.version
-        # The driver says that it is at work, whether or not a job needs it.
-        until(lambda: report(watch.view, unix_us())["spark"] is not None, "Spark's own word")
-        assert not report(watch.view, unix_us())["spark"]["silent"]
+        # Both say that they are at work, whether or not somebody needs them.
+        for part in ("spark", "changefeed"):
+            until(partial(has_spoken, watch, part), f"the word of {part}")
+            assert not report(watch.view, unix_us())[part]["silent"]
     assert_consistent(cluster, NODES)

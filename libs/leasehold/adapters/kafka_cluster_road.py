@@ -22,6 +22,7 @@ from leasehold.client.cluster_view import (
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
 from leasehold.model.records import (
     Ack,
+    ChangefeedReport,
     CheckReport,
     HoldingReport,
     JobEvent,
@@ -41,8 +42,9 @@ ENDS_EVERY_NS: Final = 1_000_000_000
 ENDS_TIMEOUT_S: Final = 2.0
 
 _SHOWN: Final = (
-    Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress, SparkReport
-)  # fmt: skip
+    *(Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
+    *(SparkReport, ChangefeedReport),
+)
 
 
 class KafkaClusterRoad:

@@ -15,6 +15,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 from leasehold.model.records import (
     Ack,
     Barrier,
+    ChangefeedReport,
     CheckReport,
     Chunk,
     ChunkDecided,
@@ -63,6 +64,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     34: DeadLetter,
     35: RowsTruncated,
     36: SparkReport,
+    37: ChangefeedReport,
     40: Chunk,
     41: ChunksEnd,
     42: Findings,

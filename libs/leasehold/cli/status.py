@@ -26,7 +26,8 @@ def register(subparsers: Subparsers) -> None:
         run,
         "show log, master, nodes, ledger, jobs and lanes",
         "Exit code 1 when something is not right: no master, a node that is silent or not "
-        "coherent, a ledger that is away or not ready, Spark that is silent, a failed job.",
+        "coherent, a ledger that is away or not ready, Spark or a changefeed that is silent, a "
+        "failed job.",
     )
 
 
@@ -73,6 +74,12 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
         )
     elif spark is not None and spark["trouble"]:
         found.append(f"Spark does not retry requests just now: {spark['trouble']}")
+    feed = told["changefeed"]
+    if feed is not None and feed["silent"]:
+        found.append(
+            f"the changefeed is silent for {span(feed['heard_ms'])}: rows, versions and jobs on "
+            f"their topics stop at LSN {feed['lsn']:,}, and changes that fill rows wait"
+        )
     found += [
         f"job {job['job']} on {job['table']} failed: {job['error']}"
         for job in told["jobs"]
@@ -97,6 +104,12 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
     if spark is not None:
         words = "silent" if spark["silent"] else "at work"
         output.line(f"spark    {words} · heard {span(spark['heard_ms'])} ago")
+    feed = told["changefeed"]
+    if feed is not None:
+        words = "silent" if feed["silent"] else "at work"
+        output.line(
+            f"feed     {words} · heard {span(feed['heard_ms'])} ago · LSN {feed['lsn']:,} is out"
+        )
     for lane in told["lanes"]:
         decided, waiting = lane["decided_through"], lane["waiting"]
         words = "idle for a while" if decided is None else f"{waiting:,} waiting"

@@ -23,6 +23,8 @@ from leasehold.model.records import CheckReport, Lane
 from leasehold.schema.descriptor import Descriptor, Element
 
 RATE_WINDOW_SECONDS: Final = 5
+CHANGEFEED_SILENT_SAID_MS: Final = 15_000
+"""Three of its words."""
 
 
 def report(view: ClusterView, now_us: int) -> dict[str, Any]:
@@ -35,6 +37,7 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "nodes": [node_report(view, node, now_us) for node in _by_name(view)],
         "ledger": ledger_report(view, now_us),
         "spark": spark_report(view, now_us),
+        "changefeed": changefeed_report(view, now_us),
         "tables": [table_report(view, table) for _, table in sorted(view.tables.items())],
         "leases": leases_report(view, now_us),
         "jobs": jobs_report(view, now_us),
@@ -54,6 +57,22 @@ def spark_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
         "heard_ms": heard_ms,
         "silent": heard_ms > SPARK_SILENT_SAID_MS,
         "trouble": view.spark.trouble,
+    }
+
+
+def changefeed_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
+    """None where none has ever been heard of. `lag_records`: of the log, which it publishes in
+    order; a record that it has not read stands before its next word."""
+    told = view.changefeed
+    if told is None:
+        return None
+    heard_ms = max(0, now_us - told.sent_us) // 1_000
+    return {
+        "heard_ms": heard_ms,
+        "silent": heard_ms > CHANGEFEED_SILENT_SAID_MS,
+        "offset": told.offset,
+        "lsn": told.lsn,
+        "lag_records": max(0, view.log.end - told.offset),
     }
 
 

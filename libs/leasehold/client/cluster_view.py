@@ -15,6 +15,7 @@ from leasehold.client.version_diff import ElementChange, diff
 from leasehold.lease.replies import Holding, SnapshotReport
 from leasehold.model.records import (
     Ack,
+    ChangefeedReport,
     CheckReport,
     Grant,
     HoldingReport,
@@ -99,6 +100,7 @@ Event: TypeAlias = (
     | JobEvent
     | JobProgress
     | SparkReport
+    | ChangefeedReport
     | LedgerSeen
     | Unreachable
     | Reachable
@@ -188,6 +190,7 @@ class ClusterView:
     jobs: Mapping[int, JobView] = field(default_factory=dict)
     progress: Mapping[int, JobProgress] = field(default_factory=dict)  # newest by job
     spark: SparkReport | None = None
+    changefeed: ChangefeedReport | None = None
     recent: tuple[VersionChange, ...] = ()  # newest last
     checks: tuple[CheckReport, ...] = ()  # newest last
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
@@ -228,6 +231,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _progress(view, event)
         case SparkReport():
             return replace(view, spark=event)
+        case ChangefeedReport():
+            return replace(view, changefeed=event)
         case LedgerSeen():
             view = _reached(view, "ledger")
             sessions = _sessions_seen(view, event.report, now_us)

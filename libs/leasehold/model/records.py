@@ -604,6 +604,15 @@ class SparkReport(NamedTuple):
     trouble: str
 
 
+class ChangefeedReport(NamedTuple):
+    """The changefeed is at work: on `jobs`, under key `changefeed`, every few seconds, in the
+    transaction that publishes the log up to `offset`, whether there was anything new or not."""
+
+    sent_us: int
+    offset: int
+    lsn: int
+
+
 class DeadLetter(NamedTuple):
     """A request that can't be applied, and why; never dropped silently."""
 

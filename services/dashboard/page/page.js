@@ -209,6 +209,7 @@ function health(state) {
   if (poor.length) return [`${plural(poor.length, "node")} not coherent`, "warn"];
   if (state.ledger.state !== "ready") return [`the lease ledger is ${state.ledger.state}`, "warn"];
   if (state.spark && state.spark.silent) return ["Spark is silent", "warn"];
+  if (state.changefeed && state.changefeed.silent) return ["the changefeed is silent", "warn"];
   return ["all is well", "good"];
 }
 

@@ -167,6 +167,7 @@ def told(**changes: Any) -> dict[str, Any]:
                    "lag_records": 0}],
         "ledger": {"state": "ready"},
         "spark": {"silent": False, "heard_ms": 100, "trouble": ""},
+        "changefeed": {"silent": False, "heard_ms": 100, "lsn": 7},
         "jobs": [{"status": "running"}],
         **changes,
     }  # fmt: skip
@@ -180,6 +181,7 @@ def told(**changes: Any) -> dict[str, Any]:
         ({"ledger": {"state": "grace"}}, "ledger is grace"),
         ({"spark": {"silent": True, "heard_ms": 9_000, "trouble": ""}}, "Spark is silent"),
         ({"spark": {"silent": False, "heard_ms": 9, "trouble": "no rows"}}, "does not retry"),
+        ({"changefeed": {"silent": True, "heard_ms": 9_000, "lsn": 7}}, "stop at LSN 7"),
         ({"jobs": [{"status": "failed", "job": 7, "table": "t", "error": "e"}]}, "job 7"),
         (
             {"nodes": [{"node": "r9", "role": "replicant", "coherency": "silent", "for_ms": 5,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leasehold.cli.job_watch import rows_words
 from leasehold.cli.status import troubles_of
-from leasehold.client.cluster_report import report
+from leasehold.client.cluster_report import CHANGEFEED_SILENT_SAID_MS, report
 from leasehold.client.cluster_view import (
     HELD_BACK_MAX,
     RATE_SECONDS_MAX,
@@ -31,6 +31,7 @@ from leasehold.client.job_report import SPARK_SILENT_SAID_MS
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
 from leasehold.model.records import (
     Ack,
+    ChangefeedReport,
     CheckSlice,
     HoldingReport,
     JobEvent,
@@ -450,6 +451,24 @@ def test_spark_is_silent_once_it_is_not_heard_and_of_none_nothing_is_said() -> N
     assert spark_troubles(fold(view, SparkReport(late, ""), late), late) == []
 
 
+def test_a_changefeed_is_silent_once_it_is_not_heard_and_of_none_nothing_is_said() -> None:
+    assert report(seen(), NOW)["changefeed"] is None
+    view = seen(ChangefeedReport(NOW, 40, 9))
+    heard_until = NOW + CHANGEFEED_SILENT_SAID_MS * 1_000
+    assert not report(view, heard_until)["changefeed"]["silent"]
+    late = heard_until + 1_000
+    (words,) = [each for each in troubles_of(report(view, late)) if "changefeed" in each]
+    assert words.startswith("the changefeed is silent for 15.0 s: ")
+    assert "stop at LSN 9" in words
+    again = report(fold(view, ChangefeedReport(late, 41, 9), late), late)["changefeed"]
+    assert (again["silent"], again["offset"]) == (False, 41)
+
+
+def test_how_far_a_changefeed_is_behind_is_counted_in_records_of_the_log() -> None:
+    view = fold(seen(ChangefeedReport(NOW, 40, 9)), log(45, lsn=12), NOW)
+    assert report(view, NOW)["changefeed"]["lag_records"] == 6
+
+
 def test_spark_says_why_it_retries_nothing() -> None:
     view = seen(SparkReport(NOW, "no checkpoint"))
     assert spark_troubles(view, NOW) == [
@@ -469,6 +488,7 @@ EVENTS: list[Event] = [
     job(step=1, phase=Phase.BACKFILLING),
     JobProgress(2, 0, 5, 1, 3.0, "reading", NOW),
     SparkReport(NOW, "x"),
+    ChangefeedReport(NOW, 3, 2),
     ledger({1: (Holding(1, 2, 7, "a"),)}),
     Unreachable("kafka", "x"),
     TopicEnds({"rows/1": 9, "requests": 8}),
