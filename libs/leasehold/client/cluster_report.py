@@ -18,7 +18,7 @@ from leasehold.client.cluster_view import (
 )
 from leasehold.client.job_report import SPARK_SILENT_SAID_MS, jobs_report
 from leasehold.client.version_diff import element_name, element_words
-from leasehold.model.ids import format_request_id
+from leasehold.model.ids import format_request_id, is_sequence_id
 from leasehold.model.records import CheckReport, Lane
 from leasehold.schema.descriptor import Descriptor, Element
 
@@ -218,6 +218,8 @@ def leases_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
         return []
     found = []
     for status in view.ledger.report.tables:
+        if is_sequence_id(status.table) and not status.leases:
+            continue  # of one whose rows nobody reads there is nothing to tell
         known = view.tables.get(status.table)
         holders = view.ledger.holders.get(status.table, ())
         name = known.event.name if known else f"table {status.table}"

@@ -16,7 +16,14 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.clock import new_request_id
 from leasehold.client.replica_reads import Reads
-from leasehold.model.errors import GaveUp, StaleVersion, UnknownTable, refused
+from leasehold.model.errors import (
+    GaveUp,
+    NoMaster,
+    OutcomeUnknown,
+    StaleVersion,
+    UnknownTable,
+    refused,
+)
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records import ChangeRequest, OnConflict, Operation, OperationKind, Outcome
 from leasehold.schema.descriptor import Descriptor
@@ -107,8 +114,8 @@ class NodeNumbers:
         """Take a block; it waits for the master. `wanted`: about as many are needed now. One at a
         time for a sequence: who comes meanwhile finds what the first one took.
 
-        Raises SequenceExhausted, StaleVersion (it is gone), OutcomeUnknown (the numbers are lost
-        then), BusUnavailable.
+        Raises SequenceExhausted, StaleVersion (it is gone), NoMaster (nobody has answered),
+        BusUnavailable.
         """
         descriptor = found.descriptor
         with self._lock:
@@ -123,6 +130,11 @@ class NodeNumbers:
             except UnknownTable as error:
                 # Its table is being dropped, or the column: who runs again finds out.
                 raise StaleVersion(error.message, table=descriptor.name) from error
+            except OutcomeUnknown as error:
+                # The block may be taken, and is nobody's then; the statement has done nothing.
+                raise NoMaster(
+                    f"no numbers of sequence {descriptor.name!r} could be had: {error.message}"
+                ) from error
             table_id, first, got, epoch = answer["numbers"]
             if table_id != descriptor.table_id:
                 return  # another one has its name by now: `find` will tell
@@ -139,7 +151,8 @@ class NodeNumbers:
         return min(max(size, wanted, descriptor.sequence.cache), 1_000_000)
 
     def set(self, descriptor: Descriptor, value: int, *, called: bool) -> None:
-        """Returns when it is so on every coherent node. Raises OutOfRange, what `fill` raises."""
+        """Returns when it is so on every coherent node. Raises OutOfRange, OutcomeUnknown,
+        BusUnavailable."""
         self._asked(descriptor, setting(descriptor, value, called=called).values)
 
     def _asked(self, descriptor: Descriptor, values: Any) -> Any:

@@ -59,6 +59,7 @@ from leasehold.schema.tracks import (
     add_index,
     drop_check,
     drop_index,
+    drop_sequence,
     drop_table,
     hide_index,
     rename,
@@ -72,6 +73,7 @@ from leasehold.sql.statements import (
     CreateIndex,
     CreateSequence,
     CreateTable,
+    DropColumn,
     DropConstraint,
     DropIndex,
     DropSequence,
@@ -534,12 +536,30 @@ def _alter_table(
     if not made.tracks:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
     _free_table(catalog, table, going.for_actions(statement))
-    changes = Changes(table, made.kind, made.subject, made.tracks)
+    sequences = _left_by(statement, table, catalog)
+    for sequence in sequences:
+        _free_table(catalog, sequence)
+    steps = max(len(track.fall) for track in made.tracks)
+    gone = (drop_sequence(sequence, steps) for sequence in sequences)
+    changes = Changes(table, made.kind, made.subject, (*made.tracks, *gone))
+    changes.versions |= {s.table_id: s.version + 1 for s in sequences}
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))
     changes.notices = tuple(made.notices)
     changes.needs = tuple(sorted(made.needs))
     return changes
+
+
+def _left_by(statement: AlterTable, table: Descriptor, catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Sequences whose columns are dropped."""
+    names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
+    own = [
+        column.numbering.sequence
+        for column in table.by_name.values()
+        if column.name in names and column.numbering is not None and column.numbering.owned
+    ]
+    there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
+    return tuple(sequence for sequence in there if sequence.names)
 
 
 def _another_key(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Changes | NothingToDo:

@@ -178,7 +178,7 @@ class Script:
             case JobPlan(job) if job.table_id in self.made and len(job.tables) > 1:
                 raise FeatureNotSupported(
                     f"table {job.table!r} is made by the same request: make it with that primary"
-                    " key, or without one",
+                    " key or without one, and without what goes again",
                     table=job.table,
                 )
             case JobPlan(job) if job.table_id in self.made:

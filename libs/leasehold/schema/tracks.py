@@ -288,6 +288,13 @@ def drop_table(table: Descriptor) -> Track:
     return Track(table, fall=(_DELETE_ONLY, _at(State.ABSENT)))
 
 
+def drop_sequence(sequence: Descriptor, waits: int) -> Track:
+    """⚠ Of a column that is dropped: it is drawn from as long as a version writes the column, so it
+    goes when the column has gone."""
+    fall = (*(UNCHANGED,) * waits, _DELETE_ONLY, _at(State.ABSENT))
+    return Track(sequence, fall=fall, final=waits, table_id=sequence.table_id)
+
+
 def another_key(
     table: Descriptor, other: Descriptor, key: Index, not_null: Iterable[Column]
 ) -> list[Track]:

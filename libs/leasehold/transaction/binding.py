@@ -32,7 +32,7 @@ class Binding:
 
     def __init__(self, descriptor: Descriptor) -> None:
         self.descriptor = descriptor
-        self._columns = {
+        self._columns: dict[str | int, tuple[int, Any, Column]] = {
             name: (column.element_id, to_storage(column.type), column)
             for name, column in descriptor.by_name.items()
         }
@@ -42,6 +42,11 @@ class Binding:
         self._columns |= {
             name: (column.element_id, to_storage(column.type), column)
             for name, column in descriptor.by_alias.items()
+        }
+        # What the master gives a number while nobody can name it any more (`numbers.place_of`).
+        self._columns |= {
+            column.element_id: (column.element_id, to_storage(column.type), column)
+            for column in descriptor.numbered
         }
         self._checks = tuple((c, condition_of(descriptor, c)) for c in descriptor.enforced_checks)
         self._computed = tuple(

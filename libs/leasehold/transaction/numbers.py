@@ -25,6 +25,7 @@ from leasehold.schema.sequence import (
     standing_of,
     taken,
 )
+from leasehold.schema.states import READABLE
 from leasehold.transaction.deciding import updated
 from leasehold.transaction.overlay import Overlay
 from leasehold.transaction.rules import VerifyRules
@@ -39,16 +40,23 @@ def lacks_numbers(operation: Operation, descriptor: Descriptor) -> tuple[Column,
     """Columns that draw their default, and that the operation leaves out."""
     if not descriptor.numbered or operation.kind not in _CREATES:
         return ()
-    key = operation.key
-    given = operation.values.keys()
+    key: Any = operation.key
+    given: set[Any] = {*operation.values}
     if isinstance(key, Mapping):
-        return tuple(c for c in descriptor.numbered if not {c.name, c.alias} & (given | key.keys()))
-    keyed = descriptor.primary_key if key else ()
+        given |= key.keys()
+    keyed = descriptor.primary_key if key and not isinstance(key, Mapping) else ()
     return tuple(
         c
         for c in descriptor.numbered
-        if not {c.name, c.alias} & given and c.element_id not in keyed
+        if not {place_of(c), c.alias} & given and c.element_id not in keyed
     )
+
+
+def place_of(column: Column) -> Any:
+    """Under which a number stands among an operation's values: its name, and its id where it has
+    none. ⚠ A column that is being dropped is written for those who still read it, and no writer of
+    the newer version can name it."""
+    return column.name if column.state in READABLE else column.element_id
 
 
 class Numbers:
@@ -81,9 +89,10 @@ class Numbers:
             if not left:
                 wanted = self._wanted(column, number, operation)
                 left = self._left[column.draws_from] = self._drawn(column.draws_from, wanted)
-            key, values = operation.key, {**operation.values, column.name: left.pop()}
+            values: dict[Any, Any] = {**operation.values, place_of(column): left.pop()}
+            key = operation.key
             if isinstance(key, Mapping) and key and column.element_id in descriptor.primary_key:
-                key, values = {**key, column.name: values.pop(column.name)}, values
+                key = {**key, column.name: values.pop(column.name)}
             operation = operation._replace(key=key, values=values)
         return operation
 
@@ -94,7 +103,7 @@ class Numbers:
             for each in self._request.operations[number:]
             if each.table == operation.table
             and each.kind in _CREATES
-            and column.name not in each.values
+            and place_of(column) not in each.values
         )
 
     def _drawn(self, sequence_id: int, count: int) -> list[int]:

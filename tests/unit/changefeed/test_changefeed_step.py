@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.model.errors import LogStopped
-from leasehold.model.ids import genid
+from leasehold.model.ids import SEQUENCES_FROM, genid
 from leasehold.model.records import (
     ChangeKind,
     ChunkDecided,
@@ -102,6 +102,24 @@ def test_rows_that_come_with_their_table_find_its_topic() -> None:
     )
     events = [p.record for p in told if isinstance(p, FeedPublication)]
     assert [(e.table_id, e.version) for e in events if isinstance(e, VersionEvent)][-1] == (2, 1)
+
+
+def test_sequences_are_nobodys_but_the_nodes() -> None:
+    """No topic, no version and no row of one, beside those of the table that draws from it."""
+    log = begun()
+    before = len(log.records)
+    sequence = SEQUENCES_FROM | 1
+    changes = (
+        RowChange(ChangeKind.INSERT, sequence, 1, (0,), {1: 5}, {}, (0,)),
+        RowChange(ChangeKind.INSERT, 1, 1, (5,), {1: 5}, {}, (0,)),
+    )
+    made = DescriptorWrite(sequence, 1, descriptor_body(sequence))
+    feed = Changefeed()
+    follow(feed, log)
+    log.decide((log.commit(changes, catalog=(made, TableTruncated(sequence))),))
+    told = follow(feed, log, before)
+    assert [p.table_id for p in told if isinstance(p, RowPublication)] == [1]
+    assert len(told) == 1
 
 
 def test_an_image_names_everything_about_its_row() -> None:

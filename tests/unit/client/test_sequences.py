@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -221,6 +222,53 @@ def test_prepared_statements_and_copy(one: SqlClient) -> None:
     prepared = one.session.prepare(statement, ())
     assert [one.run(prepared, ["x"]) for _ in range(3)] == [[(1,)], [(2,)], [(3,)]]
     one.session.end_batch()
+
+
+# ------------------------------------------------------------------ while the schema changes
+
+
+def test_numbers_go_on_while_their_columns_change(
+    database: DevDatabase, one: SqlClient, other: SqlClient
+) -> None:
+    """Writers in SQL and without it, of every version on the way: nobody is refused."""
+    one.ask(
+        "create table u (k serial primary key, id serial,"
+        " n bigint generated always as identity, v text)"
+    )
+    begun, ended, failed = Event(), Event(), list[BaseException]()
+
+    def write() -> None:
+        try:
+            while not ended.is_set():
+                other.ask("insert into u (v) values ('sql')")
+                asked = database.ask({"table": "u", "op": "insert", "values": {"v": "asked"}})
+                assert asked.outcome.lsn, asked
+                begun.set()
+        except BaseException as error:  # noqa: BLE001 - the test tells
+            failed.append(error)
+            begun.set()
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        assert begun.wait(30)
+        one.ask("alter table u alter id type bigint")
+        shown = "select count(*) > 0, count(*) = count(distinct id) from u"
+        assert one.ask(shown) == [(1, 1)]
+        one.ask("alter table u drop column id")
+        one.ask("alter table u rename n to m")
+        one.ask("alter table u drop constraint u_pkey, add primary key (m)")
+    finally:
+        ended.set()
+        writer.join()
+    assert not failed
+    assert one.ask("select count(distinct k) = count(*), count(distinct m) = count(*) from u") == [
+        (1, 1)
+    ]
+    named = "select sequencename from pg_sequences where sequencename ~ '^u' order by 1"
+    assert one.ask(named) == [("u_k_seq",), ("u_n_seq",)]
+    one.ask("drop table u")
+    assert one.ask("select count(*) from pg_sequences where sequencename ~ '^u'") == [(0,)]
 
 
 # ------------------------------------------------------------------ the catalog

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.plan import NO_MOMENT
 from leasehold.schema.script import Script
+from leasehold.schema.states import State
 from leasehold.sql.ddl import parse_statements
 from leasehold.transaction.verify import Decided, verify
 
@@ -109,6 +111,21 @@ def test_several_columns_draw_each_for_itself(master: Master) -> None:
         ("y", 2, 7),
         ("z", 3, 110),
     ]
+
+
+def test_a_column_that_is_being_dropped_still_gets_its_number(master: Master) -> None:
+    """Those who read the version before have to find one."""
+    table = master.catalog.resolve("two")
+    column = table.column("a")
+    master.catalog.make(replace(table.with_state(column.element_id, State.WRITE_ONLY), version=1))
+    found = master.decide(
+        Operation(INSERT, "two", {"k": "x"}, {}), Operation(INSERT, "two", ("y",), {"b": 7})
+    )
+    images = [c.image for c in found.changes if c.table_id == table.table_id]
+    assert [image and image[column.element_id] for image in images] == [1, 2]
+    with pytest.raises(Refused) as error:
+        master.decide(Operation(INSERT, "two", {"k": "z"}, {"a": 5}))
+    assert error.value.sqlstate == "42703"
 
 
 def test_a_request_that_is_refused_has_moved_nothing(master: Master) -> None:

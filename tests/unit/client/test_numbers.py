@@ -1,0 +1,121 @@
+"""What a node does with the blocks of numbers that the master gives it, or does not give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Barrier, Thread
+
+import pytest
+
+from leasehold.client.numbers import (
+    BLOCK_NUMBERS,
+    BLOCK_NUMBERS_MAX,
+    Found,
+    NodeNumbers,
+)
+from leasehold.model.errors import LeaseholdError, OutcomeUnknown
+from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.schema.sequence import Options, defined
+from leasehold.schema.sequences import relation_of
+
+SEQUENCE = relation_of(defined(Options()), 1 << 30 | 1, "s")
+THREADS = 8
+EACH = 500
+
+
+class Master:
+    """Counts on; `answers` stands in for what it says."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.epoch = 1
+        self.asked: list[int] = []
+        self.answers: Callable[[], Outcome] | None = None
+
+    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+        if self.answers is not None:
+            return self.answers()
+        (operation,) = request.operations
+        count: int = operation.values["take"]
+        self.asked.append(count)
+        first, self.last = self.last + 1, self.last + count
+        told = {"numbers": (SEQUENCE.table_id, first, count, self.epoch)}
+        return Outcome(1, 7, 0, 0, True, answer=told)
+
+
+@pytest.fixture
+def master() -> Master:
+    return Master()
+
+
+@pytest.fixture
+def node(master: Master) -> NodeNumbers:
+    def no_reads() -> object:
+        raise AssertionError("nothing is looked up here")
+
+    return NodeNumbers(master.submit, no_reads)  # type: ignore[arg-type]
+
+
+def drawn(node: NodeNumbers, epoch: int = 1) -> int:
+    found = Found(SEQUENCE, epoch)
+    while (number := node.draw(found)) is None:
+        node.fill(found, 0)
+    return number
+
+
+def test_blocks_grow_while_they_are_used_up_soon(node: NodeNumbers, master: Master) -> None:
+    assert [drawn(node) for _ in range(200)] == list(range(1, 201))
+    assert master.asked[:3] == [BLOCK_NUMBERS, 2 * BLOCK_NUMBERS, 4 * BLOCK_NUMBERS]
+    for _ in range(5 * BLOCK_NUMBERS_MAX):
+        drawn(node)
+    assert max(master.asked) == BLOCK_NUMBERS_MAX
+
+
+def test_a_statement_that_needs_many_gets_them_at_once(node: NodeNumbers, master: Master) -> None:
+    node.fill(Found(SEQUENCE, 1), 100_000)
+    assert master.asked == [100_000]
+
+
+def test_a_block_of_another_epoch_is_thrown_away(node: NodeNumbers, master: Master) -> None:
+    assert drawn(node) == 1
+    master.epoch, master.last = 2, 0
+    assert drawn(node, epoch=2) == 1
+    assert node.draw(Found(SEQUENCE, 1)) is None
+
+
+def test_threads_share_a_block(node: NodeNumbers) -> None:
+    given: list[list[int]] = [[] for _ in range(THREADS)]
+    begin = Barrier(THREADS)
+
+    def run(mine: list[int]) -> None:
+        begin.wait()
+        mine.extend(drawn(node) for _ in range(EACH))
+
+    threads = [Thread(target=run, args=(mine,)) for mine in given]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbers = [number for mine in given for number in mine]
+    assert len(set(numbers)) == THREADS * EACH
+    assert all(mine == sorted(mine) for mine in given)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [("42P01", "40001"), ("2200H", "2200H"), ("", "57P03")],
+)
+def test_what_a_statement_is_told_without_numbers(
+    node: NodeNumbers, master: Master, code: str, told: str
+) -> None:
+    """It has done nothing; so never that its outcome is unknown (T5)."""
+
+    def answers() -> Outcome:
+        if not code:
+            raise OutcomeUnknown("no answer in 30 s")
+        return Outcome(1, 0, 0, 0, True, code, "so it is", {})
+
+    master.answers = answers
+    with pytest.raises(LeaseholdError) as error:
+        drawn(node)
+    assert error.value.sqlstate == told
