@@ -136,6 +136,47 @@ def test_copy_and_rows_given_back(cluster: LocalCluster) -> None:
     assert psql(cluster, 1, "SELECT count(*) FROM seats WHERE flight >= 1000") == "98"
 
 
+def test_rows_number_themselves_on_every_road(cluster: LocalCluster) -> None:
+    """Sessions on two replicants, an embedded one, and requests on the topic; then one that stops
+    with what it has taken, a RESTART, and the sequence goes with its table."""
+    psql(cluster, 0, "CREATE TABLE tickets (id serial PRIMARY KEY, road text)")
+    insert = "INSERT INTO tickets (road) VALUES (%s) RETURNING id"
+
+    def ask(place: int) -> list[object]:
+        with connect(cluster, place) as connection:
+            connection.autocommit = True
+            made = [connection.execute(insert, (f"r{place}",)).fetchone() for _ in range(ADDED)]
+            return [row[0] for row in made if row is not None]
+
+    def embed() -> list[object]:
+        with connect_embedded(settings_of(cluster, "embedded"), autocommit=True) as one:
+            made = [one.execute(insert, ("embedded",)).fetchone() for _ in range(ADDED)]
+            return [row[0] for row in made if row is not None]
+
+    with ThreadPoolExecutor(3) as pool:
+        told = [pool.submit(ask, 0), pool.submit(ask, 1), pool.submit(embed)]
+        with ChangeProducer(settings_of(cluster, "producer")) as changes:
+            request = {"table": "tickets", "op": "insert", "values": {"road": "topic"}}
+            for pending in [changes.submit(request) for _ in range(ADDED)]:
+                assert pending.result(60).lsn
+        given = [number for each in told for number in each.result()]
+    assert len(set(given)) == 3 * ADDED
+    counted = "SELECT count(*), count(DISTINCT id) FROM tickets"
+    assert psql(cluster, 1, counted) == f"{4 * ADDED}|{4 * ADDED}"
+    for number, place in ((given[0], 0), (given[ADDED], 1)):
+        assert psql(cluster, 0, f"SELECT road FROM tickets WHERE id = {number}") == f"r{place}"
+    cluster.stop("r2")
+    cluster.start("r2")
+    assert not set(ask(1)) & set(given)
+    psql(cluster, 0, "TRUNCATE tickets RESTART IDENTITY")
+    numbers = [*ask(1), *ask(0), *ask(1)]
+    assert (min(map(int, map(str, numbers))), len(set(numbers))) == (1, 3 * ADDED)
+    said = command(cluster, "check")
+    assert (said.code, "sequence 1" in said.out) == (0, True), said
+    psql(cluster, 1, "ALTER TABLE tickets ALTER id DROP DEFAULT; DROP TABLE tickets")
+    assert psql(cluster, 0, "SELECT count(*) FROM pg_sequences") == "0"
+
+
 def test_pgbench_reads_and_updates(cluster: LocalCluster, tmp_path: Path) -> None:
     script = tmp_path / "update.sql"
     script.write_text(
