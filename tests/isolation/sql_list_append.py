@@ -4,7 +4,7 @@ an append recomputed where COMMIT runs it again."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from leasehold.model.errors import Refused
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -14,6 +14,17 @@ from tests.isolation.sql_told import BEGIN
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 from tests.unit.client.sql_client import SqlClient
+
+READS: Final = (
+    "select items from lists where id = {0}",
+    "select (select i.items from lists i where i.id = o.id) from lists o where o.id = {0}",
+    "select b.items from lists a left join lists b on b.id = a.id where a.id = {0}",
+    "select a.items from lists a right join lists b on b.id = a.id where b.id = {0}",
+    "select items from lists o where id = {0} and exists (select from lists i where i.id = o.id)",
+    "select items from lists where id in (select id from lists where id = {0})",
+    "select max(b.items) from lists a full join lists b using (id) where b.id = {0} group by b.id",
+)
+"""The same list, read by key in each of these."""
 
 
 class SqlListAppend(ListAppend):
@@ -28,7 +39,7 @@ class SqlListAppend(ListAppend):
         self._folder = folder
         super().__init__(seed, level, rules)
         self.ended: list[str] = []
-        self.crashes = 0
+        self.crashes = self._asked = 0
         self.sql_stage.repeats = 0.25
         rows = ", ".join(f"({number}, '')" for number in range(LISTS))
         self._once("r1", f"insert into lists values {rows}")
@@ -81,7 +92,9 @@ class SqlListAppend(ListAppend):
             client.told.appends.append((number, value))
             return
         own = {v for n, v in client.told.appends if n == number}
-        found = tx.ask(f"select items from lists where id = {number}")[0][0]
+        self._asked += 1
+        shape = READS[self._asked % len(READS)]
+        found = tx.ask(shape.format(number))[0][0]
         if self.isolation.own_writes or not own:
             client.told.reads.append((number, items_of(found)))
 

@@ -76,6 +76,8 @@ def brief_rows(
 
 def _parts(prepared: Prepared) -> Iterator[Emitted]:
     yield prepared.emitted
+    if prepared.visited is not None:
+        yield prepared.visited
     write = prepared.write
     if write is not None:
         yield from (each for each in (write.returning, write.update) if each is not None)

@@ -161,8 +161,26 @@ def run(
         as_of=as_of,
         later=later,
     )
-    if prepared.visits is not None:
-        rows.shown = prepared.visits.shown(visit)
+    if prepared.visits is None:
+        return rows
+    seen = prepared.visits.shown(visit)
+    if prepared.visited is None:
+        rows.shown = seen
+    elif visit is not None:
+        try:
+            found = emitted_rows(
+                connection,
+                prepared.visited,
+                parameters,
+                moment=moment,
+                limits=limits,
+                as_of=as_of,
+            )
+            while batch := found.fetch():
+                seen(batch)
+        except BaseException:
+            rows.close()
+            raise
     return rows
 
 

@@ -12,7 +12,7 @@ from leasehold.adapters.sqlite_query import Limits, emitted_rows
 from leasehold.model.errors import QueryCanceled, Refused
 from leasehold.schema.elements import Moment
 from leasehold.sql.query_plan import Prepared
-from leasehold.sql.query_reads import LOOKED_UP_MAX, Lookup, Read
+from leasehold.sql.query_reads import LOOKED_UP_MAX, Lookup, Read, as_stored
 
 
 def places_read(
@@ -28,7 +28,8 @@ def places_read(
     for lookup in plan.reads.lookups:
         for prefix in _looked_up(connection, plan, lookup, values, moment, limits, as_of):
             if None not in prefix:  # which is equal to nothing
-                yield Read(lookup.table_id, lookup.index_id, tuple(prefix))
+                key = as_stored(tuple(prefix), lookup.scales)
+                yield Read(lookup.table_id, lookup.index_id, key)
 
 
 def _looked_up(

@@ -64,6 +64,12 @@ def sort_key(stored: str) -> str:
     return stored[:-1]
 
 
+def with_scale(key: str, scale: int) -> str:
+    """The stored form of that key in a column of numeric(p, scale), where equal numbers are all
+    shown alike."""
+    return key + ("0" if key[0] in _SPECIAL else chr(_SCALE_ZERO + max(scale, 0)))
+
+
 def scale_of(stored: str) -> int:
     """Digits that are shown behind the point."""
     return ord(stored[-1]) - _SCALE_ZERO

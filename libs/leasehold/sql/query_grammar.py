@@ -10,6 +10,7 @@ from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
 from leasehold.sql.query_expression import Expressions
 from leasehold.sql.query_lexer import END, NAME, WORD, Words, words_of
 from leasehold.sql.query_tree import (
+    SELECTV,
     Assignment,
     Call,
     CallSource,
@@ -121,7 +122,7 @@ class _Grammar:
         query = self._query_after(at, ctes, self._select(at))
         if words.said() in ("union", "except", "intersect"):
             words.refuse(f"SELECTV with {words.said().upper()}")
-        return replace(query, visits=Visits(at, "SELECTV"))
+        return replace(query, visits=Visits(at, SELECTV))
 
     def _visits(self, query: Query) -> Query:
         """FOR UPDATE and the like: all the same here, since nothing is locked and rows are verified

@@ -57,7 +57,7 @@ from leasehold.sql.query_typing import KEYED
 from leasehold.sql.query_walk import conjuncts, mapped, relations_in, walk
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-_ENTRIES_WITHOUT: Final = frozenset({"bytea", "jsonb"})
+WITHOUT_ENTRIES: Final = frozenset({"bytea", "jsonb"})
 _NOT_CONSTANT: Final = (Aggregate, Scalar, Exists, Member, Compared)
 
 
@@ -224,7 +224,7 @@ class Indexes:
                 else:
                     column = descriptor.by_id[element]
                     parts.append(Field(source.relation, column_name(element), column.type))
-            if parts and not any(p.kind.name in _ENTRIES_WITHOUT for p in parts):
+            if parts and not any(p.kind.name in WITHOUT_ENTRIES for p in parts):
                 yield index, parts
 
     def _bound_text(self, text: str, source: TableSource) -> Bound | None:
@@ -347,6 +347,16 @@ def _of_condition(condition: Bound) -> Iterator[Sought]:
         yield Sought(parts[0], "=", (Value(BOOLEAN, 0),))
     elif word == "is null":
         yield Sought(_plain(parts[0]), "=", (Value(parts[0].kind, None),))
+
+
+def refuses_nulls(condition: Bound, relations: frozenset[int]) -> bool:
+    """Is it never true where one of these shows NULLs in all its columns?"""
+    return any(
+        isinstance(said.part, Field)
+        and said.part.relation in relations
+        and not (said.sign == "=" and said.values[0] == Value(said.values[0].kind, None))
+        for said in _of_condition(condition)
+    )
 
 
 def _of_array(condition: Member) -> Iterator[Sought]:

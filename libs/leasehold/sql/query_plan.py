@@ -74,9 +74,9 @@ class Prepared:
     """`tables`: every table that is used, under the name in the text: its descriptor says the
     version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
     `columns` None: no rows come back. `ordered`: their order was asked for;
-    `visits`: rows of tables that were shown are told of. `asks_system`: it asks
-    what is no table's, of the database, the session or the node. `draws`: it has random values;
-    `counts`: it draws numbers from sequences, or asks which were drawn.
+    `visits`: rows of tables that were shown are told of, or those that `visited` finds.
+    `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`:
+    it has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
     its constants were read, None where that makes no difference."""
 
@@ -98,6 +98,7 @@ class Prepared:
     tells_reads: bool = False
     zone: ZoneInfo | None = None
     counts: bool = False
+    visited: Emitted | None = None
 
     def serves_in(self, zone: ZoneInfo) -> bool:
         return self.zone is None or self.zone is zone
@@ -146,6 +147,9 @@ def prepare(
             tag = bound.kind
             columns = None if bound.returning is None else bound.returning.columns
         emitted = emit(query, numbered, beside)
+        visited = None
+        if visits is not None and visits.apart is not None:
+            visited = emit(indexes.used_in(visits.apart), numbered, beside)
         reads = reads_of(query, *(() if bound is None else _later(bound)))
         write = None if bound is None else _write(bound, indexes, numbered, beside)
         if bound is not None and write is not None and not explain:
@@ -169,6 +173,7 @@ def prepare(
             tells_reads,
             zone if binder.typing.asked_zone else None,
             emitted.counts or (write is not None and write.counts),
+            visited,
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error

@@ -20,12 +20,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from leasehold.model.errors import Refused
 from leasehold.model.records import Key
 from leasehold.schema.array_value import elements_of
-from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.numeric import with_scale
+from leasehold.schema.states import READABLE
 from leasehold.schema.types import words_of
 from leasehold.sql.function import BIGINT, BOOLEAN
 from leasehold.sql.physical import column_name
 from leasehold.sql.query_bound import (
     Access,
+    Aggregate,
     Apply,
     Bound,
     BoundQuery,
@@ -41,17 +44,11 @@ from leasehold.sql.query_bound import (
     TableSource,
     Value,
 )
-from leasehold.sql.query_emit import Beside, Emitted, emit, inner_sources
-from leasehold.sql.query_index import (
-    Sought,
-    inner_conditions,
-    joins,
-    prefix,
-    relations_of,
-    sought_in,
-)
+from leasehold.sql.query_emit import Beside, Emitted, emit
+from leasehold.sql.query_index import WITHOUT_ENTRIES, Sought, prefix, relations_of, sought_in
+from leasehold.sql.query_seats import Seat, has_outer_join, seats_of
 from leasehold.sql.query_typing import KEYED
-from leasehold.sql.query_walk import conjuncts, relations_in, walk
+from leasehold.sql.query_walk import children, conjuncts, has_window, relations_in, walk
 
 LISTED_MAX: Final = 100
 """Values of an IN or an array that are places of their own; of more the list tells nothing."""
@@ -72,6 +69,11 @@ class Read(NamedTuple):
     high: Any = None
 
 
+Scales: TypeAlias = tuple[int | None, ...]
+"""Of the parts of a primary key that are numeric(p, s): what is compared is a key there, behind
+which the scale stands in the store (`schema/numeric.py`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """`array`: each of its elements stands behind `prefix`; `keyed`: as entries hold them."""
@@ -83,13 +85,17 @@ class _Place:
     high: Bound | None = None
     array: Bound | None = None
     keyed: bool = False
+    scales: Scales = ()
 
     def reads(self, parameters: Sequence[Any]) -> Iterator[Read]:
         """Raises what its expressions raise."""
-        before = tuple(_computed(part, parameters) for part in self.prefix)
+        scales = self.scales
+        before = as_stored(tuple(_computed(part, parameters) for part in self.prefix), scales)
+        behind = scales[len(before) :]
         if self.array is None:
             low, high = (
-                None if b is None else _computed(b, parameters) for b in (self.low, self.high)
+                None if b is None else as_stored((_computed(b, parameters),), behind)[0]
+                for b in (self.low, self.high)
             )
             yield Read(self.table_id, self.index_id, before, low, high)
             return
@@ -101,18 +107,32 @@ class _Place:
         for element in elements:
             if element is not None:
                 value = element[:-1] if self.keyed else element
-                yield Read(self.table_id, self.index_id, (*before, value))
+                last = as_stored((value,), behind)
+                yield Read(self.table_id, self.index_id, before + last)
+
+
+def as_stored(key: Key, scales: Scales) -> Key:
+    """Values as they are compared → as the store has them."""
+    return tuple(
+        value
+        if value is None or place >= len(scales) or scales[place] is None
+        else with_scale(value, scales[place] or 0)
+        for place, value in enumerate(key)
+    )
 
 
 class Lookup:
     """Keys of a table that `query` gives: of the primary key (`index_id` 0), or beginnings of an
     index's."""
 
-    def __init__(self, table_id: int, index_id: int, query: BoundQuery, by: str) -> None:
+    def __init__(
+        self, table_id: int, index_id: int, query: BoundQuery, by: str, scales: Scales
+    ) -> None:
         """`by`: names of the tables whose rows say them."""
         self.table_id = table_id
         self.index_id = index_id
         self.by = by
+        self.scales = scales
         self._query = query
         self._emitted: Emitted | None = None
 
@@ -153,11 +173,8 @@ class Reads:
 def reads_of(*queries: BoundQuery) -> Reads:
     """Of all queries of a statement, as `Indexes` has left them."""
     found: dict[int, _Found] = {}
-    for node in (node for query in queries for node in walk(query)):
-        if isinstance(node, TableSource):
-            found.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
-        if isinstance(node, BoundSelect) and node.source is not None:
-            found |= _Select(node, node.source).found()
+    for query in queries:
+        _go_through(query, None, (), found)
     places = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
     lookups = tuple(f for f in found.values() if isinstance(f, Lookup))
     return Reads(tuple(dict.fromkeys(places)), lookups)
@@ -166,70 +183,131 @@ def reads_of(*queries: BoundQuery) -> Reads:
 _Found: TypeAlias = tuple[_Place, ...] | Lookup
 
 
-class _Select:
-    """The tables of one FROM."""
+def _go_through(
+    node: Any, around: _Select | None, wanted: tuple[Bound, ...], found: dict[int, _Found]
+) -> None:
+    """`around`: whose rows the node is computed for; `wanted`: of its rows only those are asked
+    for that meet this."""
+    if isinstance(node, TableSource):
+        found.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
+    if not isinstance(node, BoundQuery) or not isinstance(node.body, BoundSelect):
+        for child in children(node):
+            _go_through(child, around, (), found)
+        return
+    body, source = node.body, node.body.source
+    here = around
+    if source is not None:
+        here = _Select(source, (*conjuncts(body.where), *wanted), around)
+        found |= here.found()
+        # A query in the condition of an outer join is computed for rows that count otherwise, too.
+        _go_through(source, None if has_outer_join(source) else here, (), found)
+    for part in (node.limit, node.offset, *node.ctes):
+        if part is not None:
+            _go_through(part, around, (), found)
+    for part in conjuncts(body.where):
+        asked = _asked_of(part)
+        if asked is None:
+            _go_through(part, here, (), found)
+        else:
+            _go_through(part.query, here, asked, found)  # type: ignore[union-attr]
+    more = (*body.outputs, *body.group, body.having, *(body.distinct or ()), *node.order)
+    for each in more:
+        if each is not None:
+            _go_through(each, here, (), found)
 
-    def __init__(self, body: BoundSelect, source: BoundSource) -> None:
-        self._source = source
-        self._conditions = [*conjuncts(body.where), *inner_conditions(source)]
-        self._found: dict[int, _Found] = {}
-        # Of each table that is found by more than itself: its own relation and theirs.
-        self._with: dict[int, frozenset[int]] = {}
+
+def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:
+    """Of `operands IN (query)`, where it is a whole condition: the query's rows that are equal to
+    them are asked for, no others."""
+    if not isinstance(condition, Member) or condition.negated:
+        return None
+    query, body = condition.query, condition.query.body
+    if not isinstance(body, BoundSelect) or not isinstance(body.source, TableSource | JoinSource):
+        return None
+    if query.limit is not None or query.offset is not None or body.aggregated:
+        return None
+    if any(map(has_window, body.outputs)) or not all(map(_known, condition.operands)):
+        return None
+    return tuple(
+        Native("=", (output, operand), BOOLEAN)
+        for output, operand in zip(body.outputs, condition.operands, strict=False)
+    )
+
+
+class _Select:
+    """The tables of one FROM, inside of another query (`around`) perhaps, for each of whose rows it
+    is computed."""
+
+    def __init__(
+        self, source: BoundSource, where: tuple[Bound, ...], around: _Select | None
+    ) -> None:
+        seats = seats_of(source, where)
+        self._own = seats.all
+        self.seats: dict[int, Seat] = {} if around is None else dict(around.seats)
+        self.seats |= {seat.source.relation: seat for seat in seats.all}
+        self.holds: tuple[Bound, ...] = (*(() if around is None else around.holds), *seats.holds)
+        self._around = () if around is None else around.holds
+        # Of each table that is found, here or around: its relation, and those it is found by.
+        self.tables: dict[int, frozenset[int]] = {} if around is None else dict(around.tables)
 
     def found(self) -> dict[int, _Found]:
-        """By relation, of those that are not read whole."""
-        waiting = [
-            (s, self._conditions) for s in inner_sources(self._source) if isinstance(s, TableSource)
-        ]
-        inner = len(waiting)
-        waiting += _behind_left_joins(self._source)
-        for number, (source, conditions) in enumerate(waiting):
-            places = _by_constants(source, conditions)
+        """By relation, of those of its own that are not read whole."""
+        found: dict[int, _Found] = {}
+        for seat in self._own:
+            places = _by_constants(seat.source, seat.conditions)
             if places is not None:
-                self._found[source.relation] = places
-                if number < inner:
-                    self._with[source.relation] = frozenset({source.relation})
-        outer = {source.relation for source, _ in waiting[inner:]}
-        for _ in waiting:
-            for source, conditions in waiting:
-                if source.relation not in self._found:
-                    self._look_up(source, conditions, outer)
-        return self._found
+                found[seat.source.relation] = places
+                self.tables[seat.source.relation] = frozenset({seat.source.relation})
+        for _ in self._own:
+            for seat in self._own:
+                if seat.source.relation not in found:
+                    lookup = self._looked_up(seat)
+                    if lookup is not None:
+                        found[seat.source.relation] = lookup
+        return found
 
-    def _look_up(
-        self, source: TableSource, conditions: list[Bound], outer: frozenset[int] | set[int]
-    ) -> None:
-        """By rows of tables that are found already; nothing where those do not say enough."""
-        known = frozenset(self._with)
+    def _looked_up(self, seat: Seat) -> Lookup | None:
+        """By rows of tables that are found already; None where those do not say enough."""
+        source = seat.source
+        known = frozenset(self.tables)
 
         def serves(sought: Sought) -> bool:
             value = sought.values[0]
             if sought.sign != "=" or value == Value(value.kind, None):
                 return False
-            return _constant(value) or (sought.relations <= known and _simple(value))
+            if _constant(value):
+                return True
+            # Where NULLs are shown in the place of a row, they are to say nothing.
+            plain = not any(self.seats[r].extended for r in sought.relations & known)
+            return sought.relations <= known and _simple(value) and (plain or _strict(value))
 
-        sought = list(filter(serves, sought_in(conditions, source.relation, frozenset())))
+        sought = list(filter(serves, sought_in(seat.conditions, source.relation, frozenset())))
         best = _best(source, sought)
         if best is None:
-            return
+            return None
         index_id, equal = best
         needed = frozenset().union(*map(relations_in, equal))
-        tables = frozenset().union(*(self._with[relation] for relation in needed))
-        names = {s.relation: s.descriptor.name for s in _tables(self._source)}
-        by = ", ".join(sorted({names[relation] for relation in tables}))
-        query = self._query(equal, tables)
-        self._found[source.relation] = Lookup(source.descriptor.table_id, index_id, query, by)
-        if source.relation not in outer:
-            self._with[source.relation] = tables | {source.relation}
+        if not needed:
+            return None
+        tables = frozenset().union(*(self.tables[relation] for relation in needed))
+        by = ", ".join(sorted({self.seats[r].source.descriptor.name for r in tables}))
+        query = self._query(equal, tables, seat.conditions)
+        self.tables[source.relation] = tables | {source.relation}
+        scales = () if index_id else _scales(source)
+        return Lookup(source.descriptor.table_id, index_id, query, by, scales)
 
-    def _query(self, values: tuple[Bound, ...], tables: frozenset[int]) -> BoundQuery:
+    def _query(
+        self, values: tuple[Bound, ...], tables: frozenset[int], conditions: tuple[Bound, ...]
+    ) -> BoundQuery:
         """What the rows of `tables` that meet the conditions on them alone say."""
         source: BoundSource | None = None
-        for each in _tables(self._source):
-            if each.relation in tables:
-                part = replace(each, access=_within(each, tables))
-                source = part if source is None else JoinSource("cross", source, part, None)
-        own = [c for c in self._conditions if relations_of(c) <= tables and _simple(c)]
+        for relation in sorted(tables):
+            each = self.seats[relation].source
+            part = replace(each, access=_within(each, tables))
+            source = part if source is None else JoinSource("cross", source, part, None)
+        met = (*self._around, *conditions)
+        met += tuple(c for relation in tables for c in self.seats[relation].joined)
+        own = [c for c in dict.fromkeys(met) if relations_of(c) <= tables and _simple(c)]
         where: Bound | None = None
         for condition in own:
             where = condition if where is None else Native("and", (where, condition), BOOLEAN)
@@ -239,7 +317,7 @@ class _Select:
         return BoundQuery(columns, body, limit=Value(BIGINT, LOOKED_UP_MAX + 1))
 
 
-def _by_constants(source: TableSource, conditions: list[Bound]) -> tuple[_Place, ...] | None:
+def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[_Place, ...] | None:
     """None: that says nothing."""
     table_id, key = source.descriptor.table_id, _key(source)
     sought = [s for s in sought_in(conditions, source.relation, frozenset()) if _says(s)]
@@ -249,18 +327,27 @@ def _by_constants(source: TableSource, conditions: list[Bound]) -> tuple[_Place,
         by_index = _by_index(table_id, access)
         if by_index:
             return by_index
+    place = _Place(table_id, 0, (), scales=_scales(source))
+    if access is None:
+        for index, parts in _plain_indexes(source):
+            found = prefix(list(parts), sought)
+            if found[0] > rank:
+                rank, equal, last = found
+                place = _Place(table_id, index.element_id, ())
     if not equal and not last:
         return None
-    place = _Place(table_id, 0, equal)
-    for found in last:
-        if found.sign == "in":
-            return tuple(replace(place, prefix=(*equal, item)) for item in found.values)
-        if found.sign == "members":
-            return (replace(place, array=found.values[0]),)
-        if found.sign in (">", ">="):
-            place = replace(place, low=found.values[0])
+    place = replace(place, prefix=equal)
+    for said in last:
+        if said.sign == "in":
+            return tuple(replace(place, prefix=(*equal, item)) for item in said.values)
+        if said.sign == "members":
+            assert said.query is not None
+            keyed = said.query.columns[0].kind.name in KEYED
+            return (replace(place, array=said.values[0], keyed=keyed),)
+        if said.sign in (">", ">="):
+            place = replace(place, low=said.values[0])
         else:
-            place = replace(place, high=found.values[0])
+            place = replace(place, high=said.values[0])
     return (place,)
 
 
@@ -291,18 +378,42 @@ def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, 
         by_index = tuple(takewhile(values.__contains__, access.equal))
         if by_index:
             return access.index.element_id, by_index
-    return (0, equal) if equal else None
+    best = 0, equal
+    if access is None:
+        for index, parts in _plain_indexes(source):
+            _, said, _ = prefix(list(parts), sought)
+            if len(said) > len(best[1]):
+                best = index.element_id, said
+    return best if best[1] else None
+
+
+def _plain_indexes(source: TableSource) -> Iterator[tuple[Index, tuple[Field, ...]]]:
+    """Of all rows, over columns: what is sought in them is read there, whether or not the statement
+    finds its rows so."""
+    descriptor = source.descriptor
+    for index in descriptor.indexes:
+        if index.state in READABLE and not index.predicate and not index.expressions:
+            parts = tuple(
+                Field(source.relation, column_name(element), descriptor.by_id[element].type)
+                for element in index.columns
+            )
+            if not any(part.kind.name in WITHOUT_ENTRIES for part in parts):
+                yield index, parts
 
 
 def _key(source: TableSource) -> tuple[Field, ...]:
-    """The first columns of its primary key; not a numeric one: a scale stands behind what is
-    compared."""
+    """The first columns of its primary key, as far as what is compared tells what is stored."""
     descriptor = source.descriptor
     fields = (
         Field(source.relation, column_name(e), descriptor.by_id[e].type)
         for e in descriptor.primary_key
     )
-    return tuple(takewhile(lambda field: field.kind.name not in KEYED, fields))
+    return tuple(takewhile(lambda f: f.kind.name not in KEYED or f.kind.scale is not None, fields))
+
+
+def _scales(source: TableSource) -> Scales:
+    kinds = [field.kind for field in _key(source)]
+    return tuple(kind.scale if kind.name in KEYED else None for kind in kinds)
 
 
 def _says(sought: Sought) -> bool:
@@ -360,7 +471,23 @@ def _simple(part: Bound) -> bool:
             return False
         if isinstance(node, Apply) and node.function.volatility == "volatile":
             return False
+        if isinstance(node, Aggregate):  # of the query around
+            return False
     return True
+
+
+def _strict(part: Bound) -> bool:
+    """Is it NULL where a column in it is?"""
+    if isinstance(part, Native):
+        return part.word in ("same", "key") and _strict(part.arguments[0])
+    if isinstance(part, Apply):
+        return part.function.strict and all(map(_strict, part.arguments))
+    return isinstance(part, Field | Value | Slot)
+
+
+def _known(part: Bound) -> bool:
+    """Is it a value of a row, and not of many?"""
+    return not any(isinstance(node, BoundQuery | Aggregate) for node in walk(part))
 
 
 def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
@@ -368,19 +495,6 @@ def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
     access = source.access
     arrays = {n.relation for n in walk(access) if isinstance(n, ElementsSource)} if access else ()
     return access if access and relations_in(access) <= tables | set(arrays) else None
-
-
-def _tables(source: BoundSource) -> list[TableSource]:
-    return [node for node in walk(source) if isinstance(node, TableSource)]
-
-
-def _behind_left_joins(source: BoundSource) -> list[tuple[TableSource, list[Bound]]]:
-    """Tables on the right of a LEFT JOIN, with what is said of the rows that it shows."""
-    return [
-        (join.right, list(conjuncts(join.condition)))
-        for join in joins(source)
-        if join.kind == "left" and isinstance(join.right, TableSource)
-    ]
 
 
 # ------------------------------------------------------------------ in words

@@ -6,7 +6,7 @@ Made by `query_grammar.py` and `query_expression.py`, read by the binder alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +379,9 @@ class SetOperation:
     every: bool
     left: Query
     right: Query
+
+
+SELECTV: Final = "SELECTV"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,14 @@ from leasehold.sql.query_bound import (
     BoundQuery,
     BoundSelect,
     BoundSource,
+    Column,
     CteSource,
     Field,
     JoinSource,
     SubSource,
     TableSource,
 )
+from leasehold.sql.query_tree import SELECTV
 from leasehold.sql.query_tree import Visits as Asked
 from leasehold.sql.query_walk import has_window
 
@@ -33,10 +35,13 @@ Visit = Callable[[Descriptor, Key, Genids], None]
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """`width`: columns of the client's; behind them a key and genids for each of `tables`."""
+    """`width`: columns of the client's; behind them a key and genids for each of `tables`. `apart`:
+    where a row of the result is made of many, those that FROM and WHERE leave are a query by
+    itself, of keys and genids alone (`width` 0)."""
 
     width: int
     tables: tuple[Descriptor, ...]
+    apart: BoundQuery | None = None
 
     def shown(self, visit: Visit | None) -> Callable[[Rows], Rows]:
         """Rows as they are found → as clients get them, with `visit` told of each row of a table
@@ -62,11 +67,15 @@ class Visits:
 def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
     """The query that shows them. Raises FeatureNotSupported, UnknownTable for a name after OF."""
     body = query.body
-    if not isinstance(body, BoundSelect) or body.aggregated or body.distinct is not None:
+    own = asked.words == SELECTV
+    many = isinstance(body, BoundSelect) and (body.aggregated or body.distinct is not None)
+    if not isinstance(body, BoundSelect) or (many and not own):
         _refuse(asked, "UNION, GROUP BY, DISTINCT, VALUES or aggregates: its rows are of no table")
     assert isinstance(body, BoundSelect)
     if any(map(has_window, body.outputs)):
-        _refuse(asked, "window functions")
+        if not own:
+            _refuse(asked, "window functions")
+        many = True
     found: list[TableSource] = []
     for source in _leaves(body.source):
         if isinstance(source, TableSource) and (not asked.of or source.alias in asked.of):
@@ -89,7 +98,12 @@ def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
             for e in descriptor.primary_key
         )
         more += (Field(source.relation, lock_name(lock), BIGINT) for lock in descriptor.locks)
-    visits = Visits(len(body.outputs), tuple(source.descriptor for source in found))
+    tables = tuple(source.descriptor for source in found)
+    if many:
+        columns = tuple(Column(f"v{n}", part.kind) for n, part in enumerate(more))
+        rows = BoundSelect(tuple(more), body.source, body.where, (), False, None, None)
+        return query, Visits(0, tables, BoundQuery(columns, rows, ctes=query.ctes))
+    visits = Visits(len(body.outputs), tables)
     return replace(query, body=replace(body, outputs=(*body.outputs, *more))), visits
 
 
