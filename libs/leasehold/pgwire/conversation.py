@@ -149,7 +149,8 @@ class Conversation:
                 outcome = self._take(*message, hurried)
             except Waits as waits:
                 self._held, self._begun = message, waits.begun
-                return waits
+                # Its frames hold it, by their callers' ones, until the cycle collector finds them.
+                return waits.with_traceback(None)
             except ProtocolViolation as error:
                 self.end(error)
                 return None
