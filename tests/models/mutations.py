@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
+from tests.isolation import test_sql_sequences as sequences
 from tests.models import test_model_lease, test_model_log, test_model_whole
 from tests.models.switches import Switch, off
 from tests.schema_change import test_locks, test_mutations, test_primary_key
@@ -55,6 +56,8 @@ def found() -> Iterator[Mutation]:
         yield Mutation(off(case.rules) | off(case.replay_rules), "stories of transactions")
     for computed in at_commit.OFF:
         yield Mutation(off(computed.rules) | off(computed.master), "stories of transactions")
+    for numbered in sequences.OFF:
+        yield Mutation(off(numbered.rules) | off(numbered.master), "stories of transactions")
     for name in test_moves.OFF:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:
