@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import Chunk
+from leasehold.model.records import ChangeKind, Chunk
 from leasehold.replication.fill import slice_chunk
 from leasehold.schema.chunk_gate import accept_chunk
 from leasehold.schema.descriptor import Column, Index
@@ -31,11 +31,11 @@ def fill(row: Row, version: Version, element_id: int, seen: Any = None) -> Row:
     chunk = Chunk(JOB, 1, 1, table.version, element_id, (((KEY,), 1),))
     store = cast(StoreWriter, OneRow(row.stored(KEY)))
     part = slice_chunk(chunk, 0, 1, version.catalog, store)
-    if part.fills and row.exists:
-        return _by_key(row, version, element_id, seen)
-    for change in part.changes:
-        assert change.image is not None
-        row = applied(row, table, change.kind, {element_id: change.image[element_id]})
+    for each in part.fills:
+        if not each.images and row.exists:
+            return _by_key(row, version, element_id, seen)
+        for image in each.images:
+            row = applied(row, table, ChangeKind.FILL, {element_id: image[element_id]})
     return row
 
 

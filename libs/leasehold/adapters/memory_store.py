@@ -237,6 +237,10 @@ class MemoryStore:
         assert isinstance(element, Column | Index), f"no element {fill.element_id} to be filled"
         assert element.state in WRITTEN, f"{element.name!r} takes no pairs in this version"
         now, table, done = self._now, descriptor.table_id, 0
+        if fill.images:
+            for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True):
+                self._fill_image(descriptor, key, image, genids)
+            return len(fill.keys)
         for key in fill.keys:
             row = now.row(table, key)
             if row is None:
@@ -248,12 +252,21 @@ class MemoryStore:
                     done += entry not in now.entries
                     now.entries.add(entry)
                 continue
-            image = filled(element, row.values)
-            if image is not None:
-                now.pairs[table, key] = {**now.pairs[table, key], **image}
-                self._change_entries(table, key, entries(descriptor, row.values, image))
+            after = filled(element, row.values)
+            if after is not None:
+                now.pairs[table, key] = {**now.pairs[table, key], **after}
+                self._change_entries(table, key, entries(descriptor, row.values, after))
                 done += 1
         return done
+
+    def _fill_image(self, descriptor: Descriptor, key: Key, image: Image, genids: Genids) -> None:
+        table, version, kind = descriptor.table_id, descriptor.version, ChangeKind.FILL
+        row = self._now.row(table, key)
+        change = RowChange(kind, table, version, key, image, genids, ())
+        self._verify(descriptor, change, row)
+        assert row is not None, "verified"
+        changed = {e: image.get(e) for e in (*row.values, *image, *descriptor.by_id)}
+        self._put(descriptor, change, row.values, changed, row.lsn, row.genids)
 
     def _change_entries(self, table: int, key: Key, changes: Iterable[EntryChange]) -> None:
         for entry in changes:

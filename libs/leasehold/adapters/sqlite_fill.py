@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import apsw
 
 from leasehold.adapters.sqlite_layout import column_name
 from leasehold.adapters.sqlite_plan import EntriesPlan, WritePlan
-from leasehold.model.records import Image, Key
+from leasehold.model.records import Fill, Genids, Image, Key
 from leasehold.schema.descriptor import Column
 from leasehold.schema.missing import filled
 
@@ -77,6 +78,50 @@ def fill_column(
         (column.missing.value, *wanted.bindings),
     )
     return connection.changes()
+
+
+def fill_images(
+    connection: apsw.Connection, plan: WritePlan, fill: Fill, change_entries: ChangeEntries
+) -> Key | None:
+    """Put the images of rows, whose genids and LSN stay; → a key whose row has other genids."""
+    if plan.fill_moves_entries:
+        return _fill_images_and_entries(connection, plan, fill, change_entries)
+    rows = zip(fill.keys, fill.images, fill.genids, strict=True)
+    # Nearly always one group: the genids that rows have are those of the table's locks.
+    for locks, group in groupby(rows, key=lambda row: tuple(row[2])):
+        several = list(group)
+        before = connection.total_changes()
+        connection.executemany(
+            plan.fill(locks),
+            [
+                (*map(image.get, plan.other_ids), *key, *genids.values())
+                for key, image, genids in several
+            ],
+        )
+        if connection.total_changes() - before != len(several):
+            return next(
+                key for key, _, genids in several if not _has(connection, plan, key, genids)
+            )
+    return None
+
+
+def _fill_images_and_entries(
+    connection: apsw.Connection, plan: WritePlan, fill: Fill, change_entries: ChangeEntries
+) -> Key | None:
+    for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True):
+        found: list[tuple[Any, ...]] = connection.execute(plan.get_indexed, key).fetchall()
+        values = (*map(image.get, plan.other_ids), *key, *genids.values())
+        connection.execute(plan.fill(tuple(genids)), values)
+        if connection.changes() != 1:
+            return key
+        change_entries(plan, key, dict(zip(plan.indexed_ids, found[0], strict=False)), image)
+    return None
+
+
+def _has(connection: apsw.Connection, plan: WritePlan, key: Key, genids: Genids) -> bool:
+    found: list[tuple[Any, ...]] = connection.execute(plan.get, key).fetchall()
+    there = plan.row(found[0]).genids if found else {}
+    return all(there.get(lock) == genid for lock, genid in genids.items()) and bool(found)
 
 
 def fill_indexed(

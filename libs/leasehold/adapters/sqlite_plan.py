@@ -24,7 +24,7 @@ from leasehold.model.ports import Row
 from leasehold.model.records import Key
 from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.entries import Entry
-from leasehold.schema.states import DELETED
+from leasehold.schema.states import DELETED, State
 
 # A NULL in an index key. A PRIMARY KEY WITHOUT ROWID allows no NULL, and a blob sorts after every
 # number and text, as PostgreSQL sorts NULLs.
@@ -173,6 +173,12 @@ class WritePlan(ReadPlan):
         self.get_indexed = f"SELECT {shown} FROM {self.name} WHERE {self.where_key}"
         self._updates: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
         self._deletes: dict[tuple[int, ...], str] = {}
+        # Columns that a backfill by images may put, and whether an index has to be told of it.
+        filled = {c.element_id for c in descriptor.columns if c.state is State.WRITE_ONLY}
+        self.fill_moves_entries = any(
+            plan.index.state is not State.PUBLIC or not filled.isdisjoint(plan.index.over)
+            for plan in self.entries.values()
+        )
 
     def update(self, written: tuple[int, ...], verified: tuple[int, ...]) -> str:
         """UPDATE of every pair, setting the genids of `written` where those of `verified` agree."""
@@ -184,6 +190,11 @@ class WritePlan(ReadPlan):
             text = f"UPDATE {self.name} SET {sets} WHERE {self.where_key}{_verify(verified)}"
             self._updates[written, verified] = text
         return text
+
+    def fill(self, verified: tuple[int, ...]) -> str:
+        """UPDATE of every pair and of nothing else, where the genids of `verified` agree."""
+        sets = ", ".join(f"{column_name(e)} = ?" for e in self.other_ids)
+        return f"UPDATE {self.name} SET {sets} WHERE {self.where_key}{_verify(verified)}"
 
     def delete(self, verified: tuple[int, ...]) -> str:
         text = self._deletes.get(verified)

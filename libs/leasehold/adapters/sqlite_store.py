@@ -6,7 +6,7 @@ Readers have connections of their own (`sqlite_snapshot.py`); a check reads besi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ import apsw
 from leasehold.adapters.sqlite_catalog import StoredTables
 from leasehold.adapters.sqlite_checker import Checker
 from leasehold.adapters.sqlite_counts import RowCounts
-from leasehold.adapters.sqlite_fill import fill_column, fill_entries, fill_indexed
+from leasehold.adapters.sqlite_fill import fill_column, fill_entries, fill_images, fill_indexed
 from leasehold.adapters.sqlite_history import make_history
 from leasehold.adapters.sqlite_layout import (
     WriterLock,
@@ -276,10 +276,7 @@ class SqliteStore:
         else:
             assert image is not None, "T0: every change but a delete carries its after-image"
             if not image.keys() <= plan.known:
-                raise StoreCorrupted(
-                    f"the log carries elements {sorted(image.keys() - plan.known)} of table"
-                    f" {descriptor.name!r}, which the store {self.path} was not prepared for"
-                )
+                raise self._unprepared(plan, image.keys() - plan.known)
             stamps = (stamp,) * len(locks)
             pairs = map(image.get, plan.other_ids)
             if kind is _INSERT:
@@ -339,6 +336,12 @@ class SqliteStore:
             if entry.put is not None:
                 self._execute(statements.put, statements.to_put(entry.put, key))
 
+    def _unprepared(self, plan: WritePlan, elements: Iterable[int]) -> StoreCorrupted:
+        return StoreCorrupted(
+            f"the log carries elements {sorted(elements)} of table {plan.descriptor.name!r},"
+            f" which the store {self.path} was not prepared for"
+        )
+
     def _contradiction(self, plan: WritePlan, change: RowChange) -> StoreCorrupted:
         """The row is not the one that the log's change was decided on."""
         found = self._execute(plan.get, change.key).fetchall()
@@ -363,11 +366,27 @@ class SqliteStore:
     def fill(self, descriptor: Descriptor, fill: Fill) -> int:
         plan, element = self._plan(descriptor), descriptor.element(fill.element_id)
         assert element is not None, f"version {descriptor.version} has no such element"
+        if fill.images:
+            self._fill_images(plan, fill)
+            return len(fill.keys)
         if not isinstance(element, Column):
             return fill_entries(self._connection, plan, plan.entries[element.element_id], fill.keys)
         if element.element_id not in plan.indexed_ids:
             return fill_column(self._connection, plan, element, fill.keys)
         return fill_indexed(self._connection, plan, element, fill.keys, self._change_entries)
+
+    def _fill_images(self, plan: WritePlan, fill: Fill) -> None:
+        unknown = set().union(*fill.images) - plan.known
+        if unknown:
+            raise self._unprepared(plan, unknown)
+        other = fill_images(self._connection, plan, fill, self._change_entries)
+        if other is not None:
+            place = fill.keys.index(other)
+            genids = fill.genids[place]
+            raise self._contradiction(
+                plan,
+                RowChange(_FILL, fill.table_id, fill.version, other, None, genids, ()),
+            )
 
     # ------------------------------------------------------------ outcomes
 

@@ -122,7 +122,8 @@ class StoreWriter(Protocol):
 
     def fill(self, descriptor: Any, fill: Fill) -> int:
         """Put the missing entries, or pairs, of the named rows from the rows themselves and the
-        descriptor; count those put. A row that gets a pair keeps its genids and its image LSN."""
+        descriptor, or from `fill.images`; count those put. A row that gets a pair keeps its genids
+        and its LSN. Raises StoreCorrupted when a row's genids are not those of `fill.genids`."""
         ...
 
     def outcome(self, request_id: bytes) -> Outcome | None: ...

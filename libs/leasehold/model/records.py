@@ -161,7 +161,7 @@ class ChangeKind(IntEnum):
     INSERT = 1
     UPDATE = 2
     DELETE = 3
-    FILL = 4  # a backfill's column values that images must tell: genids unchanged
+    FILL = 4  # a row that a backfill has filled: genids unchanged; written by older masters alone
 
 
 class RowChange(NamedTuple):
@@ -191,13 +191,20 @@ class Fill(NamedTuple):
     or the value of a column that is `missing` there.
 
     Rows of `keys` that are gone or have the pair already stay as they are, so a chunk that arrives
-    twice is harmless. It is no image: genids and the LSN of a row's last image stay.
+    twice is harmless. It is no image: genids and the LSN of a row's last write stay.
+
+    `images`, one for each key where readers of images must be told the value: every pair of the
+    row after it. Then all of `keys` are there and lack the pair, `genids` are theirs, and the
+    changefeed tells the images under this commit's LSN. In the stores it is no write all the same:
+    whoever reads as of an earlier LSN reads a version in which the column is not public.
     """
 
     table_id: int
     version: int
     element_id: int
     keys: tuple[Key, ...]
+    images: tuple[Image, ...] = ()
+    genids: tuple[Genids, ...] = ()
 
 
 class DescriptorWrite(NamedTuple):

@@ -513,7 +513,7 @@ class Batch:
             packed = self._codec.pack_commit(commit)
             if self._fits(packed):
                 lsn = self.next_lsn
-                self._apply(commit, part.before, lsn, self._catalog)
+                self._apply(commit, (None,) * len(part.changes), lsn, self._catalog)
                 self._add_commit(commit, packed)
                 self.rows_filled += rows * cost
                 return done + rows

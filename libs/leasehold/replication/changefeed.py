@@ -241,7 +241,8 @@ def version_event(
 
 
 def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> None:
-    """Append one publication per row change of the commit `lsn`, in its order."""
+    """Append one publication per row change of the commit `lsn`, in its order, and per row that it
+    has filled where images must tell."""
     for position, change in enumerate(commit.changes):
         if is_sequence_id(change.table_id):
             continue  # it is nobody's but the nodes'
@@ -265,6 +266,11 @@ def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> Non
                 ),
             )
         )
+
+    for fill in commit.fills:
+        for key, values, genids in zip(fill.keys, fill.images, fill.genids, strict=False):
+            told = RowImage(fill.table_id, key, genids, lsn, fill.version, commit.commit_us, values)
+            publications.append(RowPublication(fill.table_id, key, told))
 
 
 def genids_after(change: RowChange, lsn: int, position: int) -> Mapping[int, int]:

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from leasehold.model.ports import Row, StoreWriter
-from leasehold.model.records import ChangeKind, Chunk, ChunkDecided, Fill, Key, RowChange
+from leasehold.model.ports import StoreWriter
+from leasehold.model.records import (
+    ChangeKind,
+    Chunk,
+    ChunkDecided,
+    Fill,
+    Genids,
+    Image,
+    Key,
+    RowChange,
+)
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import ALL_ROWS, Moment
@@ -33,10 +42,9 @@ def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
 
 
 class FillSlice(NamedTuple):
-    """Part of a chunk, decided: either `fills` or `changes` with the rows `before` them."""
+    """Part of a chunk, decided: either `fills`, or `changes` that put rows of another table."""
 
     changes: tuple[RowChange, ...]
-    before: tuple[Row | None, ...]
     fills: tuple[Fill, ...]
     applied: int
     decided: ChunkDecided
@@ -55,8 +63,9 @@ def slice_chunk(
 
     By key where that is enough: each node puts entry or value from its own row at this very log
     position, so an image that is older than the row can write nothing wrong. By image: an
-    operation like any other (⚠ `key_values`, an image with its own LSN). Genids stay in both, so
-    that no writer gets a verify error from a schema change. `moment`: as of when a column is
+    operation like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of
+    the log. Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level
+    that verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
     filled that has none of its own.
     """
     descriptor = catalog.version(chunk.table_id, chunk.version)
@@ -64,15 +73,18 @@ def slice_chunk(
     if chunk.element_id == ALL_ROWS:
         twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
-        return FillSlice(twins, (None,) * len(twins), (), len(twins), decided)
+        return FillSlice(twins, (), len(twins), decided)
     column = _by_images(descriptor, chunk.element_id)
     if column is None:
         fill = Fill(chunk.table_id, chunk.version, chunk.element_id, keys)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, rows, False)
-        return FillSlice((), (), (fill,), rows, decided)
-    changes, before = _images(descriptor, column, keys, store, rules, moment)
-    decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(changes), False)
-    return FillSlice(tuple(changes), tuple(before), (), len(changes), decided)
+        return FillSlice((), (fill,), rows, decided)
+    fill = _images(descriptor, column, keys, store, moment)
+    put = len(fill.keys)
+    decided = ChunkDecided(chunk.job_id, chunk.run, rows, put, False)
+    if not rules.fill_leaves_genids:
+        return FillSlice(_written_anew(fill, descriptor), (), put, decided)
+    return FillSlice((), (fill,) if put else (), put, decided)
 
 
 def _rows_of_twin(
@@ -101,20 +113,26 @@ def _images(
     column: Column,
     keys: tuple[Key, ...],
     store: StoreWriter,
-    rules: VerifyRules,
     moment: Moment | None,
-) -> tuple[list[RowChange], list[Row]]:
-    changes: list[RowChange] = []
-    before: list[Row] = []
-    locks = () if rules.fill_leaves_genids else descriptor.locks
+) -> Fill:
+    """Of those rows that are there and lack a value that can be computed and is not NULL."""
+    found: list[tuple[Key, Image, Genids]] = []
     for key in dict.fromkeys(keys):
         row = store.row(descriptor, key)
         if row is None or row.values.get(column.element_id) is not None:
             continue
         image = compose(descriptor, ChangeKind.FILL, row.values, {}, moment)
-        if column.element_id not in image:
-            continue  # its value can't be computed, or is NULL
-        table, version = descriptor.table_id, descriptor.version
-        changes.append(RowChange(ChangeKind.FILL, table, version, key, image, row.genids, locks))
-        before.append(row)
-    return changes, before
+        if column.element_id in image:
+            found.append((key, image, row.genids))
+    filled, images, genids = zip(*found, strict=True) if found else ((), (), ())
+    return Fill(descriptor.table_id, descriptor.version, column.element_id, filled, images, genids)
+
+
+def _written_anew(fill: Fill, descriptor: Descriptor) -> tuple[RowChange, ...]:
+    """What the rule on genids is there to prevent, for models."""
+    return tuple(
+        RowChange(
+            ChangeKind.UPDATE, fill.table_id, fill.version, key, image, genids, descriptor.locks
+        )
+        for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True)
+    )

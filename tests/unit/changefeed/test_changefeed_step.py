@@ -19,9 +19,11 @@ from leasehold.model.records import (
     DeadLetter,
     DescriptorWrite,
     Disposition,
+    Fill,
     JobEvent,
     JobWrite,
     RowChange,
+    RowImage,
     RowsTruncated,
     TableTruncated,
     VersionEvent,
@@ -152,6 +154,21 @@ def test_a_fill_keeps_genids_and_has_an_lsn_of_its_own() -> None:
     assert publication.image is not None
     assert publication.image.genids == {0: 99}
     assert publication.image.lsn == log.lsn
+
+
+def test_rows_filled_by_image_are_told_under_the_lsn_of_the_fill() -> None:
+    """One entry of the log; a reader of images has no other way to the value."""
+    log = begun()
+    images = ({1: 7, 2: 0}, {1: 8, 2: 1})
+    fill = Fill(1, 1, 2, ((7,), (8,)), images, ({0: 99}, {0: 98, 3: 5}))
+    by_key = Fill(1, 1, 2, ((9,),))
+    commit = log.commit(())._replace(fills=(fill, by_key))
+    log.decide((commit,))
+    told = [p for p in follow(Changefeed(), log) if isinstance(p, RowPublication)]
+    assert [p.image for p in told] == [
+        RowImage(1, (7,), {0: 99}, log.lsn, 1, commit.commit_us, images[0]),
+        RowImage(1, (8,), {0: 98, 3: 5}, log.lsn, 1, commit.commit_us, images[1]),
+    ]
 
 
 def test_l1_what_does_not_count_is_not_published() -> None:

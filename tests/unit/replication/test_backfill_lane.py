@@ -111,6 +111,35 @@ def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(la
     assert (after.genids, after.lsn) == (genids.genids, genids.lsn)
 
 
+def test_a_column_filled_by_image_is_one_entry_of_the_log_and_no_write_of_a_row(
+    lane: World,
+) -> None:
+    """Genids and LSN stay in every store: nobody who has read the row meets a verify error."""
+    for node in (lane.node, lane.follower):
+        told = node.catalog.newest(1)
+        column = replace(told.by_id[COLUMN], default="x", state=State.WRITE_ONLY)
+        versions = node.catalog._versions[1]
+        versions[told.version] = replace(told, columns=(*told.columns[:2], column))
+    newest = lane.node.catalog.newest(1)
+    before = lane.node._store.row(newest, (7,))
+    assert before is not None
+    fill(lane, CHUNK, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    for _ in range(8):
+        turn(lane)
+    commits = [commit for commit in lane.commits() if commit.fills]
+    assert sum(filled(lane)) == 2 * ROWS
+    assert [key for commit in commits for key in commit.fills[0].keys] == [
+        (key,) for key in range(ROWS)
+    ], "each once: the second chunk finds the pairs there"
+    assert not any(commit.changes for commit in commits)
+    for commit in commits:
+        (put,) = commit.fills
+        assert [image[COLUMN] for image in put.images] == ["x"] * len(put.keys)
+    for node in (lane.node, lane.follower):
+        after = node._store.row(newest, (7,))
+        assert after == before._replace(values={**before.values, COLUMN: "x"})
+
+
 def test_beside_users_it_takes_small_ones_until_they_have_gone(lane: World) -> None:
     fill(lane, CHUNK)
     lane.put(update(1, a=7))

@@ -205,8 +205,7 @@ class Lockstep:
         for column in then.columns:
             before = now.by_id.get(column.element_id)
             if column.state in READABLE and before is not None and before.state not in READABLE:
-                for key in keys[::2]:
-                    self.write(ChangeKind.FILL, now, key, {column.element_id: column.default})
+                self.fill_images(now, column, tuple(keys[::2]))
                 self.fill(now, column, tuple(keys))
         for index in then.indexes:
             if index.state in READABLE and now.element(index.element_id) != index:
@@ -216,6 +215,21 @@ class Lockstep:
         fill = Fill(TABLE, descriptor.version, element.element_id, keys)
         counts = {store.fill(descriptor, fill) for store in self.writers}
         assert len(counts) == 1, counts
+
+    def fill_images(self, descriptor: Descriptor, column: Column, keys: tuple[Key, ...]) -> None:
+        """As a master decides it on the reference's rows: those that lack the pair."""
+        lacking = []
+        for key in keys:
+            row = self.memory.row(descriptor, key)
+            if row is not None and row.values.get(column.element_id) is None:
+                pair = {column.element_id: column.default}
+                image = compose(descriptor, ChangeKind.FILL, row.values, pair)
+                lacking.append((key, image, row.genids))
+        if lacking:
+            self.lsn += 1
+            fill = Fill(TABLE, descriptor.version, column.element_id, *zip(*lacking, strict=True))
+            assert {store.fill(descriptor, fill) for store in self.writers} == {len(lacking)}
+            self._noted()
 
     def fill_some(self, keys: tuple[Key, ...]) -> None:
         newest = self.versions[self.newest() - 1]

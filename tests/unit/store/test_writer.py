@@ -13,13 +13,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.adapters.sqlite_layout import LAYOUT_VERSION
+from leasehold.adapters.sqlite_layout import LAYOUT_VERSION, history_name
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
-from leasehold.model.records import ChangeKind, Fill, LogPosition, Outcome, RowChange
-from leasehold.schema.descriptor import Column, Index
+from leasehold.model.records import ChangeKind, Fill, Key, LogPosition, Outcome, RowChange
+from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.elements import Missing
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
@@ -318,6 +318,77 @@ def test_a_column_is_filled_where_it_is_missing_and_nothing_else_is_touched(
     if indexed:
         found = store._connection.execute(f"SELECT k0, k1 FROM x{TABLE}_30").fetchall()
         assert sorted(found) == [(0, 5), (9, 5), (9, 5)]
+    store.close()
+
+
+def filled_by_image(wide: bool, indexed: bool) -> tuple[Descriptor, Fill, list[Key]]:
+    """Rows 1 to 3 get a pair under version 2, in which an index over it may be written."""
+    gate = Column(GATE, "gate", Type("integer"), False, 9, State.WRITE_ONLY)
+    index = Index(30, "by_gate", (GATE, SEATS), state=State.WRITE_ONLY)
+    other = Index(31, "by_seats", (SEATS,))
+    one = first_version(wide_key=wide)
+    two = replace(one, version=2, columns=(*one.columns, gate))
+    two = replace(two, indexes=(index, other) if indexed else (other,))
+    keys: list[Key] = [("AA", n) if wide else (n,) for n in range(1, 5)]
+    images = tuple({CARRIER: "AA", NUMBER: n, SEATS: 5, GATE: 10 * n} for n in (1, 2, 3))
+    genids = tuple({0: genid(n, 0)} for n in (1, 2, 3))
+    return two, Fill(TABLE, 2, GATE, tuple(keys[:3]), images, genids), keys
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_fill_by_image_puts_pairs_and_entries_and_is_no_write_of_the_row(
+    tmp_path: Path, *, wide: bool, indexed: bool
+) -> None:
+    two, fill, keys = filled_by_image(wide, indexed)
+    store = SqliteStore(tmp_path / "store.db", cache_mb=1)
+    store.keep_rows(True)
+    store.begin()
+    store.prepare(two)
+    for lsn, key in enumerate(keys, 1):
+        image = {CARRIER: "AA", NUMBER: lsn, SEATS: 5}
+        store.change(
+            two, RowChange(ChangeKind.INSERT, TABLE, 2, key, image, {}, (0,)), lsn, 0, None
+        )
+    before = {key: store.row(two, key) for key in keys}
+    assert store.fill(two, fill) == 3
+    for number, key in enumerate(keys, 1):
+        row, was = store.row(two, key), before[key]
+        assert was is not None
+        assert row == (was._replace(values=fill.images[number - 1]) if number < 4 else was)
+    assert store._connection.execute(f"SELECT count(*) FROM {history_name(TABLE)}").get == 0, (
+        "nothing is past"
+    )
+    assert store._connection.execute(f"SELECT count(*) FROM x{TABLE}_31").get == 4
+    if indexed:
+        found = store._connection.execute(f"SELECT k0, k1 FROM x{TABLE}_30").fetchall()
+        assert sorted(found, key=str) == [(10, 5), (20, 5), (30, 5), (b"", 5)]
+    store.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_fill_by_image_decided_on_other_genids_is_a_contradiction(
+    tmp_path: Path, indexed: bool
+) -> None:
+    two, fill, keys = filled_by_image(False, indexed)
+    store = SqliteStore(tmp_path / "store.db", cache_mb=1)
+    store.begin()
+    store.prepare(two)
+    for lsn, key in enumerate(keys, 1):
+        image = {CARRIER: "AA", NUMBER: lsn, SEATS: 5}
+        store.change(
+            two, RowChange(ChangeKind.INSERT, TABLE, 2, key, image, {}, (0,)), lsn, 0, None
+        )
+    for wrong in (
+        fill._replace(genids=({0: genid(1, 0)}, {0: genid(7, 7)}, {0: genid(3, 0)})),
+        fill._replace(keys=(keys[0], (99,), keys[2])),
+    ):
+        store.savepoint()
+        with pytest.raises(StoreCorrupted, match=rf"FILL of \({wrong.keys[1][0]},\)"):
+            store.fill(two, wrong)
+        store.rollback_to()
+    with pytest.raises(StoreCorrupted, match=r"elements \[98, 99\]"):
+        store.fill(two, fill._replace(images=({**fill.images[0], 99: 1, 98: 2}, *fill.images[1:])))
     store.close()
 
 
