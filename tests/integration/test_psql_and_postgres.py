@@ -78,6 +78,14 @@ OTHERWISE: Final = {
 }
 """What PostgreSQL prints, and what stands for it here; blanks and lines don't count then."""
 
+ANSWERED: Final = (
+    *("dS", "d+", "da", "daS", "dA", "dA+", "dAc", "dAf", "dAp", "db+", "dc", "dcS", "dC", "dC+"),
+    *("dconfig", "dconfig+", "dconfig *time*", "dconfig work_mem", "dd", "ddS", "dd legs", "dDS"),
+    *("dE+", "dew", "det", "deu", "df+", "dfS", "dF", "dFd", "dFp", "dFt", "dl", "dL", "dL+"),
+    *("dLS", "dL sql", "dm+", "dn+", "dnS", "do", "doS", "dO", "dOS", "drds", "dRs", "ds+"),
+    *("dtS", "dT+", "dTS", "dT int*", "df lower*", "du+", "dvS", "dx", "lo_list"),
+)
+
 
 class Servers(NamedTuple):
     theirs: dict[str, str]
@@ -126,6 +134,13 @@ def test_the_same_but_for_what_is_listed(servers: Servers, command: str) -> None
         assert theirs in expected, command
         expected = words(expected.replace(theirs, ours))
     assert words(psql(servers.ours, mine)) == expected
+
+
+@pytest.mark.parametrize("command", ANSWERED)
+def test_no_command_fails_that_postgresql_answers(servers: Servers, command: str) -> None:
+    """What they print depends on what PostgreSQL brings along: functions, operators, casts …"""
+    for env in servers:
+        assert "ERROR" not in psql(env, rf"\{command}")
 
 
 def words(text: str) -> str:

@@ -6,7 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leasehold.model.errors import DuplicateColumn, GeneratedAlways, Refused, UnknownColumn
+from leasehold.model.errors import (
+    DuplicateColumn,
+    GeneratedAlways,
+    InvalidColumnReference,
+    Refused,
+    UnknownColumn,
+)
 from leasehold.pgwire.copy_format import CopyFormat
 from leasehold.pgwire.session import Column, CopyTarget, Fetched
 from leasehold.schema.descriptor import Descriptor
@@ -14,8 +20,11 @@ from leasehold.sql.parse import placed
 from leasehold.sql.session_statements import CopyIn, CopyOptions, CopyOut
 
 
-def format_of(said: CopyOptions, columns: Sequence[Column] = ()) -> CopyFormat:
-    """`columns`: those that are written. Raises InvalidArgument, SyntaxInvalid, UnknownColumn."""
+def format_of(
+    said: CopyOptions, columns: Sequence[Column] = (), descriptor: Descriptor | None = None
+) -> CopyFormat:
+    """`columns`: those that are written, or read into the table of `descriptor`. Raises
+    InvalidArgument, SyntaxInvalid, UnknownColumn, DuplicateColumn, InvalidColumnReference."""
     names = {column.name for column in columns}
     for name, at in said.force_quote or ():
         if name not in names:
@@ -29,9 +38,33 @@ def format_of(said: CopyOptions, columns: Sequence[Column] = ()) -> CopyFormat:
         delimiter=said.delimiter or "",
         null=said.null,
         header=said.header,
+        header_matches=said.header_matches,
         quote=said.quote or '"',
         escape=said.escape or "",
+        force_null=_forced("FORCE_NULL", said.force_null, names, descriptor),
+        force_not_null=_forced("FORCE_NOT_NULL", said.force_not_null, names, descriptor),
     )
+
+
+def _forced(
+    option: str,
+    said: Sequence[tuple[str, int]],
+    names: set[str],
+    descriptor: Descriptor | None,
+) -> frozenset[str]:
+    found: set[str] = set()
+    for name, at in said:
+        if descriptor is not None and name not in descriptor.by_name:
+            words = f"column {name!r} of relation {descriptor.name!r} does not exist"
+            raise UnknownColumn(words, column=name, position=at)
+        if name in found:
+            words = f"column {name!r} specified more than once"
+            raise DuplicateColumn(words, column=name, position=at)
+        if name not in names:
+            words = f"{option} column {name!r} not referenced by COPY"
+            raise InvalidColumnReference(words, column=name, position=at)
+        found.add(name)
+    return frozenset(found)
 
 
 def copied(said: CopyIn, descriptor: Descriptor) -> tuple[str, tuple[Column, ...]]:

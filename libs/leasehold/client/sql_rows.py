@@ -131,8 +131,9 @@ class RowStatements:
     def prepare_copy(self, statement: SessionStatement, said: CopyIn) -> PreparedStatement:
         """COPY is an INSERT for each of its rows."""
         session = self._session
-        text, columns = copied(said, session.transaction().descriptor(said.table))
-        form = format_of(said.options)
+        descriptor = session.transaction().descriptor(said.table)
+        text, columns = copied(said, descriptor)
+        form = format_of(said.options, columns, descriptor)
         types = plan_types([column.type for column in columns])
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:

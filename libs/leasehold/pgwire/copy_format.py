@@ -10,23 +10,31 @@ from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxI
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
     """Raises InvalidArgument, SyntaxInvalid and FeatureNotSupported for options that do not go
-    together, as PostgreSQL does. `force_quote`: columns whose values are quoted always; None: all
-    of them."""
+    together, as PostgreSQL does. `header_matches`: it has to name the columns, in their order.
+    `force_quote`: columns whose values are quoted always; None: all of them. `force_null`: where a
+    quoted NULL is one, too; `force_not_null`: where an unquoted one is none."""
 
     csv: bool = False
     binary: bool = False
     delimiter: str = ""
     null: str | None = None
     header: bool = False
+    header_matches: bool = False
     quote: str = '"'
     escape: str = ""
     force_quote: frozenset[str] | None = frozenset()
+    force_null: frozenset[str] = frozenset()
+    force_not_null: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.binary:
             self._check_binary()
         if self.force_quote != frozenset() and not self.csv:
             raise FeatureNotSupported("COPY force quote available only in CSV mode")
+        if self.force_not_null and not self.csv:
+            raise FeatureNotSupported("COPY force not null available only in CSV mode")
+        if self.force_null and not self.csv:
+            raise FeatureNotSupported("COPY force null available only in CSV mode")
         given = object.__setattr__
         given(self, "delimiter", self.delimiter or ("," if self.csv else "\t"))
         given(self, "escape", self.escape or self.quote)

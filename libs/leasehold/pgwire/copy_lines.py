@@ -30,7 +30,7 @@ class CopyLines:
         self._most = line_bytes_max
         self._data = bytearray()
         self._line_end: bytes | None = None
-        self._header = how.header
+        self._header = how.header and not how.header_matches  # which its reader looks at
         self._quote = how.quote.encode()
         self._escape = how.escape.encode()
         self._split = _csv_splitter(how) if how.csv else _text_splitter(how)

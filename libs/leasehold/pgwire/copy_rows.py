@@ -29,6 +29,13 @@ class CopyRows:
         else:
             self._inputs = [input_of(column.type, zone) for column in target.columns]
             self._lines = CopyLines(target.format, limits.copy_line_bytes_max)
+        how = target.format
+        self._awaits_header = how.header and how.header_matches
+        self._forced = [
+            (column.name in how.force_null, column.name in how.force_not_null)
+            for column in target.columns
+            if how.force_null or how.force_not_null
+        ]
         self._portion = limits.copy_rows_max
         self._rows: list[tuple[Any, ...]] = []
         self._column: str | None = None
@@ -43,6 +50,10 @@ class CopyRows:
     def _take(self, lines: Iterable[Sequence[Any]]) -> None:
         try:
             for fields in lines:
+                if self._awaits_header:
+                    self._awaits_header = False
+                    self._check_header(fields)
+                    continue
                 self._rows.append(self._row(fields))
                 if len(self._rows) >= self._portion:
                     self._hand_over()
@@ -58,12 +69,37 @@ class CopyRows:
             raise InvalidCopyText("extra data after last expected column")
         if len(fields) < len(columns):
             raise InvalidCopyText(f'missing data for column "{columns[len(fields)].name}"')
+        if self._forced:
+            fields = list(map(self._as_forced, fields, self._forced))
         values = []
         for column, read, text in zip(columns, self._inputs, fields, strict=True):
             self._column = column.name
             values.append(None if text is None else read(text))
         self._column = None
         return tuple(values)
+
+    def _as_forced(self, text: str | None, forced: tuple[bool, bool]) -> str | None:
+        """The NULL string stands for itself, or for NULL also in quotes."""
+        null, not_null = forced
+        given = self._target.format.null
+        if text is None:
+            return given if not_null else None
+        return None if null and text == given else text
+
+    def _check_header(self, fields: Sequence[str | None]) -> None:
+        columns = self._target.columns
+        if len(fields) != len(columns):
+            raise InvalidCopyText(
+                f"wrong number of fields in header line: got {len(fields)}, expected {len(columns)}"
+            )
+        for number, (text, column) in enumerate(zip(fields, columns, strict=True), 1):
+            if text == column.name:
+                continue
+            got = f'null value ("{self._target.format.null}")' if text is None else f'"{text:.80}"'
+            raise InvalidCopyText(
+                f"column name mismatch in header line field {number}: got {got}, expected"
+                f' "{column.name}"'
+            )
 
     def _hand_over(self) -> None:
         rows, self._rows = self._rows, []

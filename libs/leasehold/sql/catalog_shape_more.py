@@ -62,6 +62,21 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
         boolean, oprcanhash boolean, oprleft oid, oprright oid, oprresult oid, oprcom oid,
         oprnegate oid, oprcode regproc, oprrest regproc, oprjoin regproc
     """,
+    "pg_amop": """
+        oid oid, amopfamily oid, amoplefttype oid, amoprighttype oid, amopstrategy
+        smallint, amoppurpose "char", amopopr oid, amopmethod oid, amopsortfamily oid
+    """,
+    "pg_amproc": """
+        oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum
+        smallint, amproc regproc
+    """,
+    "pg_parameter_acl": """
+        oid oid, parname text, paracl text[]?
+    """,
+    "pg_user_mappings": """
+        umid oid?, srvid oid?, srvname name?, umuser oid?, usename name?, umoptions
+        text[]?
+    """,
     "pg_opfamily": """
         oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid
     """,

@@ -19,7 +19,8 @@ from leasehold.schema.sequences import refuse_sequence
 from leasehold.schema.types import Type
 from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
-from leasehold.sql.catalog_shape import Relation
+from leasehold.sql.catalog_oids import RELATIONS, table_oid
+from leasehold.sql.catalog_shape import PG_CATALOG, Relation
 from leasehold.sql.catalogue import SET_NAMES
 from leasehold.sql.function import BIGINT, INTEGER
 from leasehold.sql.functions_set import COLUMN_NAMES, SERIES
@@ -46,10 +47,11 @@ from leasehold.sql.query_bound import (
     Value,
 )
 from leasehold.sql.query_labels import label_of
-from leasehold.sql.query_scope import Names, Scope
+from leasehold.sql.query_scope import Columns, Names, Scope
 from leasehold.sql.query_typing import common_type
 from leasehold.sql.query_walk import has_aggregate, has_window, relations_in, walk
 from leasehold.sql.system_relations import refuse_write, relation_of
+from leasehold.sql.system_types import OID
 
 if TYPE_CHECKING:
     from leasehold.sql.query_binder import Binder
@@ -90,11 +92,15 @@ class Sources:
         if system is not None:
             fields = system_fields(system, relation)
             named = _with_names(fields, source.columns, alias, source.at)
-            return SystemSource(relation, system), Names([(alias, named)], named)
+            number = RELATIONS.get(system.name) if system.schema == PG_CATALOG else None
+            return SystemSource(relation, system), Names(
+                [(alias, named)], named, _hidden(alias, number)
+            )
         descriptor = self._binder.descriptor(source.name, source.at)
         found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
         named = _with_names(found, source.columns, alias, source.at)
-        return TableSource(relation, descriptor, alias), Names([(alias, named)], named)
+        hidden = _hidden(alias, table_oid(descriptor.table_id))
+        return TableSource(relation, descriptor, alias), Names([(alias, named)], named, hidden)
 
     def _system(self, source: tree.TableName) -> Relation | None:
         try:
@@ -266,7 +272,7 @@ class Sources:
         rest = [(n, b) for n, b in mine.columns + theirs.columns if n not in (using or ())]
         kind_of_join = "cross" if condition is None and source.kind == "inner" else source.kind
         made = JoinSource(kind_of_join, left, right, condition)
-        return made, Names(tables, merged + rest)
+        return made, Names(tables, merged + rest, mine.hidden + theirs.hidden)
 
     def _using(self, name: str, names: Names, join: tree.Join, side: str) -> Bound:
         found = [bound for column, bound in names.columns if column == name]
@@ -285,6 +291,11 @@ class Sources:
 
 
 # -------------------------------------------------------------- parts
+
+
+def _hidden(alias: str, number: int | None) -> list[tuple[str, Columns]]:
+    """tableoid, of a table that has a number."""
+    return [] if number is None else [(alias, [("tableoid", Value(OID, number))])]
 
 
 def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field]]:

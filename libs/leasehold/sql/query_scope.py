@@ -12,7 +12,8 @@ from leasehold.model.errors import (
     UnknownColumn,
     UnknownTable,
 )
-from leasehold.sql.query_bound import Bound, Column, Field
+from leasehold.sql.function import BOOLEAN
+from leasehold.sql.query_bound import Bound, Column, Field, Native, Value
 
 Columns: TypeAlias = list[tuple[str, Bound]]
 
@@ -29,6 +30,8 @@ class Names:
 
     tables: list[tuple[str, Columns]] = field(default_factory=list)
     columns: Columns = field(default_factory=list)
+    hidden: list[tuple[str, Columns]] = field(default_factory=list)
+    """What * does not mean, and what any column of that name comes before: tableoid."""
 
     def beside(self, other: Names, at: int) -> Names:
         """Both. Raises DuplicateAlias."""
@@ -38,12 +41,21 @@ class Names:
                 raise DuplicateAlias(
                     f"table name {alias!r} specified more than once", position=at, table=alias
                 )
-        return Names(self.tables + other.tables, self.columns + other.columns)
+        return Names(
+            self.tables + other.tables, self.columns + other.columns, self.hidden + other.hidden
+        )
 
     def as_nullable(self) -> Names:
         """On the side of an outer join that may be missing."""
         tables = [(alias, _nullable(columns)) for alias, columns in self.tables]
-        return Names(tables, _nullable(self.columns))
+        hidden = []
+        for alias, columns in self.hidden:
+            there = _always_there(dict(self.tables)[alias])
+            if there is not None:
+                columns = [(name, _or_null(bound, there)) for name, bound in columns]
+            if not any(isinstance(bound, Value) for _, bound in columns):
+                hidden.append((alias, columns))
+        return Names(tables, _nullable(self.columns), hidden)
 
 
 def _nullable(columns: Columns) -> Columns:
@@ -51,6 +63,18 @@ def _nullable(columns: Columns) -> Columns:
         (name, replace(bound, nullable=True) if isinstance(bound, Field) else bound)
         for name, bound in columns
     ]
+
+
+def _always_there(columns: Columns) -> Field | None:
+    """A column that is NULL only where there is no row."""
+    return next((c for _, c in columns if isinstance(c, Field) and not c.nullable), None)
+
+
+def _or_null(bound: Bound, there: Field) -> Bound:
+    if not isinstance(bound, Value):
+        return bound
+    lacks = Native("is null", (there,), BOOLEAN)
+    return Native("case", (lacks, Value(bound.kind, None), bound), bound.kind)
 
 
 @dataclass(slots=True)
@@ -120,10 +144,19 @@ def _found(names: Names, parts: tuple[str, ...], at: int) -> Bound | None:
             raise AmbiguousColumn(
                 f"column reference {parts[0]!r} is ambiguous", position=at, column=parts[0]
             )
+        if not found:
+            found = [bound for _, columns in names.hidden for n, bound in columns if n == parts[0]]
+            if len(found) > 1:
+                raise AmbiguousColumn(
+                    f"column reference {parts[0]!r} is ambiguous", position=at, column=parts[0]
+                )
         return found[0] if found else None
     for alias, columns in names.tables:
         if alias == parts[0]:
             found = [bound for name, bound in columns if name == parts[1]]
+            if not found:
+                of = (columns for name, columns in names.hidden if name == alias)
+                found = [bound for columns in of for name, bound in columns if name == parts[1]]
             if len(found) > 1:
                 raise AmbiguousColumn(
                     f"column reference {parts[1]!r} is ambiguous", position=at, column=parts[1]

@@ -10,7 +10,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
-from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidArgument,
+    Refused,
+    SyntaxInvalid,
+)
 from leasehold.schema.moments import AsOf
 from leasehold.sql import cursor_grammar
 from leasehold.sql.as_of import as_of_text
@@ -494,7 +499,7 @@ class _Grammar:
                 self._copy_option(options, out=out)
             words.expect(")")
         else:
-            self._old_copy_options(options)
+            self._old_copy_options(options, out=out)
         return CopyOptions(**options)
 
     def _copied_columns(self) -> tuple[tuple[str, int], ...]:
@@ -530,7 +535,16 @@ class _Grammar:
             given = "true"
             if words.peek().kind in (WORD, STRING, NUMBER):
                 given = words.advance().text.lower()
+            if name == "header" and given == "match":
+                if out:
+                    raise FeatureNotSupported(
+                        'cannot use "match" with HEADER in COPY TO', position=at
+                    )
+                options[name] = options["header_matches"] = True
+                return
             if given not in ("true", "on", "1", "false", "off", "0"):
+                if name == "header":
+                    raise SyntaxInvalid('header requires a Boolean value or "match"', position=at)
                 raise FeatureNotSupported(
                     f"COPY {name.upper()} {given!r} is not supported", position=at
                 )
@@ -540,13 +554,29 @@ class _Grammar:
             if not out:
                 raise FeatureNotSupported("COPY force quote is for COPY TO", position=at)
             options[name] = None if words.take("*") else self._copied_columns()
+        elif name in ("force_null", "force_not_null"):
+            self._forced_columns(options, name, at, out=out)
         elif name == "encoding":
             if self._constant().upper().replace("-", "") not in ("UTF8", "UNICODE"):
                 raise FeatureNotSupported("COPY in another encoding than UTF8", position=at)
         else:
             raise FeatureNotSupported(f"COPY option {name!r:.40} is not supported", position=at)
 
-    def _old_copy_options(self, options: dict[str, Any]) -> None:
+    def _forced_columns(
+        self, options: dict[str, Any], name: str, at: int, *, out: bool, bare: bool = False
+    ) -> None:
+        if name in options:
+            raise SyntaxInvalid("conflicting or redundant options", position=at)
+        if out:
+            said = name.replace("_", " ")
+            raise FeatureNotSupported(f"COPY {said} only available using COPY FROM", position=at)
+        if not bare and not self.words.at("("):
+            raise InvalidArgument(
+                f'argument to option "{name}" must be a list of column names', position=at
+            )
+        options[name] = self._named_columns() if bare else self._copied_columns()
+
+    def _old_copy_options(self, options: dict[str, Any], *, out: bool) -> None:
         words = self.words
         while words.peek().kind != END and not words.at("where"):
             name = words.said()
@@ -561,6 +591,12 @@ class _Grammar:
             elif name == "binary":
                 words.advance()
                 options[name] = True
+            elif words.at("force", "not", "null") or words.at("force", "null"):
+                at, said = words.position, words.said(1)
+                for _ in range(3 if said == "not" else 2):
+                    words.advance()
+                option = "force_not_null" if said == "not" else "force_null"
+                self._forced_columns(options, option, at, out=out, bare=True)
             elif name == "force" and words.said(1) == "quote":
                 words.advance()
                 words.advance()

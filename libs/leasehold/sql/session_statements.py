@@ -153,16 +153,19 @@ class NothingToDo:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """`force_quote`: columns with their positions; None: all of them."""
+    """`force_quote`, `force_null`, `force_not_null`: columns with their positions; None: all."""
 
     csv: bool = False
     binary: bool = False
     delimiter: str | None = None
     null: str | None = None
     header: bool = False
+    header_matches: bool = False
     quote: str | None = None
     escape: str | None = None
     force_quote: tuple[tuple[str, int], ...] | None = ()
+    force_null: tuple[tuple[str, int], ...] = ()
+    force_not_null: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

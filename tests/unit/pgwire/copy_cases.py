@@ -22,6 +22,7 @@ class CopyCase(NamedTuple):
 
 
 CSV: dict[str, Any] = {"csv": True}
+MATCH: dict[str, Any] = {"csv": True, "header": True, "header_matches": True}
 CASES = (
     CopyCase(b""),
     CopyCase(b"a\tb\n", (("a", "b"),)),
@@ -61,6 +62,11 @@ CASES = (
     ),
 )
 REFUSED = (
+    CopyCase(b"a,c\n1,2\n", (), MATCH, "FORMAT csv, HEADER match"),
+    CopyCase(b"b,a\n1,2\n", (), MATCH, "FORMAT csv, HEADER match"),
+    CopyCase(b"a\n1,2\n", (), MATCH, "FORMAT csv, HEADER match"),
+    CopyCase(b"a,b,c\n1,2\n", (), MATCH, "FORMAT csv, HEADER match"),
+    CopyCase(b"a,\n1,2\n", (), MATCH, "FORMAT csv, HEADER match"),
     CopyCase(b"a\n"),
     CopyCase(b"a\tb\tc\n"),
     CopyCase(b"\xff\tb\n"),

@@ -54,6 +54,38 @@ class Target:
         self.rows += rows
 
 
+def taken(how: CopyFormat, data: bytes) -> list[Sequence[Any]]:
+    target = Target(how)
+    rows = CopyRows(target, UTC, Limits())
+    rows.feed(data)
+    rows.finish()
+    return target.rows
+
+
+@pytest.mark.parametrize("csv", [True, False])
+def test_a_header_that_names_the_columns_is_no_row(csv: bool) -> None:
+    how = CopyFormat(csv=csv, header=True, header_matches=True)
+    data = b"a,b\nx,1\n" if csv else b"a\tb\nx\t1\n"
+    assert taken(how, data) == [("x", 1)]
+
+
+FORCED = [
+    ({"force_null": frozenset("a")}, b'"",1\n,2\n"x",3\n', [None, None, "x"]),
+    ({"force_not_null": frozenset("a")}, b'"",1\n,2\n', ["", ""]),
+    (
+        {"force_null": frozenset("a"), "force_not_null": frozenset("a"), "null": "N"},
+        b'"N",1\nN,2\n',
+        [None, "N"],
+    ),
+    ({"force_null": frozenset("b")}, b'"",""\n', [""]),
+]
+
+
+@pytest.mark.parametrize(("options", "data", "found"), FORCED)
+def test_columns_may_be_told_what_null_is(options: Any, data: bytes, found: list[Any]) -> None:
+    assert [row[0] for row in taken(CopyFormat(csv=True, **options), data)] == found
+
+
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: repr(case.data))
 def test_what_is_no_row_is_refused(case: CopyCase) -> None:
     rows = CopyRows(Target(case.how()), UTC, Limits())

@@ -114,6 +114,30 @@ MEANINGS = [
         "copy t from stdin (format csv, delimiter ';', null '-')",
         CopyIn("t", 6, None, CopyOptions(csv=True, delimiter=";", null="-")),
     ),
+    (
+        "copy t from stdin (format csv, header match, force_null (a, b), force_not_null (c))",
+        CopyIn(
+            "t",
+            6,
+            None,
+            CopyOptions(
+                csv=True,
+                header=True,
+                header_matches=True,
+                force_null=(("a", 58), ("b", 61)),
+                force_not_null=(("c", 81),),
+            ),
+        ),
+    ),
+    (
+        "copy t from stdin csv force not null a, b force null c",
+        CopyIn(
+            "t",
+            6,
+            None,
+            CopyOptions(csv=True, force_null=(("c", 54),), force_not_null=(("a", 38), ("b", 41))),
+        ),
+    ),
     ("copy t from stdin binary", CopyIn("t", 6, None, CopyOptions(binary=True))),
     (
         "copy t (a) to stdout with (format csv, force_quote (a))",
@@ -161,6 +185,11 @@ REFUSALS = [
     ("declare c fast cursor for select 1", "42601", 11),
     ("declare c no cursor for select 1", "42601", 14),
     ("fetch", "42601", 6),
+    ("copy t to stdout (format csv, header match)", "0A000", 31),
+    ("copy t from stdin (header maybe)", "42601", 20),
+    ("copy t to stdout (format csv, force_null (a))", "0A000", 31),
+    ("copy t from stdin (format csv, force_null *)", "22023", 32),
+    ("copy t from stdin (format csv, force_null (a), force_null (b))", "42601", 48),
     ("fetch 2147483648 c", "42601", 7),
     ("fetch absolute c", "42601", 16),
     ("fetch forward all", "42601", 18),
