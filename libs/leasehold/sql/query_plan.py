@@ -150,7 +150,8 @@ def prepare(
         visited = None
         if visits is not None and visits.apart is not None:
             visited = emit(indexes.used_in(visits.apart), numbered, beside)
-        reads = reads_of(query, *(() if bound is None else _later(bound)))
+        later = () if bound is None else _later(bound)
+        reads = reads_of(query, *later, parameters=numbered)
         write = None if bound is None else _write(bound, indexes, numbered, beside)
         if bound is not None and write is not None and not explain:
             write = replace(write, computed=computed_in(bound, reads))

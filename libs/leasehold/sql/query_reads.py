@@ -133,13 +133,13 @@ class Lookup:
         self.index_id = index_id
         self.by = by
         self.scales = scales
-        self._query = query
+        self.query = query
         self._emitted: Emitted | None = None
 
     def emitted(self, parameters: int, beside: Beside) -> Emitted:
         """As that of the statement it belongs to: made when a level asks for it."""
         if self._emitted is None:
-            self._emitted = emit(self._query, parameters, beside)
+            self._emitted = emit(self.query, parameters, beside)
         return self._emitted
 
 
@@ -170,17 +170,31 @@ class Reads:
         ] == [(table_id, 0, key_columns, None, None, None)]
 
 
-def reads_of(*queries: BoundQuery) -> Reads:
-    """Of all queries of a statement, as `Indexes` has left them."""
+def reads_of(*queries: BoundQuery, parameters: int) -> Reads:
+    """Of all queries of a statement, as `Indexes` has left them. Slots above its `parameters` hold
+    a row that it writes (of RETURNING, of DO UPDATE): what is found by one is read whole."""
     found: dict[int, _Found] = {}
     for query in queries:
         _go_through(query, None, (), found)
+    for relation, each in found.items():
+        if any(slot.number > parameters for slot in _slots(each)):
+            table_id = each.table_id if isinstance(each, Lookup) else each[0].table_id
+            found[relation] = (_Place(table_id, 0, ()),)
     places = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
     lookups = tuple(f for f in found.values() if isinstance(f, Lookup))
     return Reads(tuple(dict.fromkeys(places)), lookups)
 
 
 _Found: TypeAlias = tuple[_Place, ...] | Lookup
+
+
+def _slots(found: _Found) -> Iterator[Slot]:
+    parts: list[Any] = [found.query] if isinstance(found, Lookup) else []
+    for place in () if isinstance(found, Lookup) else found:
+        parts += [*place.prefix, place.low, place.high, place.array]
+    for part in parts:
+        if part is not None:
+            yield from (node for node in walk(part) if isinstance(node, Slot))
 
 
 def _go_through(

@@ -482,6 +482,24 @@ TOLD: Final = [
         "delete from a using b where a.id = b.j and b.k = 7 and b.j = 2",
         ["Reads a by primary key: the keys that rows of b say", "Reads b by primary key: = (7, 2)"],
     ),
+    (
+        "update a set x = 1 where id = 1 returning (select y from c where c.y = a.x)",
+        ["Reads a by primary key: = (1)", "Reads c whole"],
+    ),
+    (
+        (
+            "update a set x = 1 where id = 1 returning"
+            " (select max(c.y) from b join c on c.y = b.j where b.k = a.id)"
+        ),
+        ["Reads a by primary key: = (1)", "Reads b whole", "Reads c whole"],
+    ),
+    (
+        (
+            "insert into a (id) values (1) on conflict (id) do update"
+            " set x = (select y from c where c.p = 1.5 and c.q = excluded.id)"
+        ),
+        ["Reads c whole"],
+    ),
 ]
 
 
