@@ -14,6 +14,7 @@ from leasehold.schema import tracks as way
 from leasehold.schema.descriptor import (
     CHECKS_MAX,
     FOREIGN_KEYS_MAX,
+    Descriptor,
 )
 from leasehold.schema.draft import Draft
 from leasehold.schema.elements import (
@@ -88,15 +89,19 @@ class ConstraintActions:
         made = Check(self._draft.new_id(), name, check.expression, columns)
         self._draft.take(way.add_check(made, not_valid=check.not_valid), f"constraint {name}")
 
-    def add_foreign_key(self, definition: ForeignKeyDefinition) -> None:
-        """FOREIGN KEY (…) REFERENCES …; with an index over its columns where there is none."""
+    def add_foreign_key(self, definition: ForeignKeyDefinition, *, new_table: bool = False) -> None:
+        """FOREIGN KEY (…) REFERENCES …; with an index over its columns where there is none. That of
+        a `new_table` may refer to what is UNIQUE by the same statement."""
         table = self._draft.table
         columns = tuple(
             self._draft.column(name, definition.position) for name in definition.columns
         )
         self._draft.refuse_retyped(columns)
         itself = definition.table in table.names
-        parent = table if itself else self._draft.parents(definition.table)
+        if itself:
+            parent = self._with_uniques() if new_table else table
+        else:
+            parent = self._draft.parents(definition.table)
         to = referred(definition, parent)
         check_types(columns, to, definition.position)
         check_actions(columns, definition)
@@ -130,6 +135,16 @@ class ConstraintActions:
         self._draft.take(track if over is None else way.behind(track, over), f"constraint {name}")
         if not itself:
             self._draft.needs.add(parent.table_id)
+
+    def _with_uniques(self) -> Descriptor:
+        """The table with the UNIQUE constraints that are made."""
+        made = (track.element for track in self._draft.tracks if track.new)
+        uniques = (
+            replace(each, state=State.PUBLIC, unique=True)
+            for each in made
+            if isinstance(each, Index) and each.constraint
+        )
+        return replace(self._draft.table, indexes=(*self._draft.table.indexes, *uniques))
 
     def validate(self, action: ValidateConstraint) -> None:
         found = self._constraint(action.name)

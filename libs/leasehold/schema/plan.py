@@ -342,7 +342,7 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
     for check in statement.checks:
         made.constraints.add_check(replace(check, not_valid=False))
     for key in statement.foreign_keys:
-        made.constraints.add_foreign_key(replace(key, not_valid=False))
+        made.constraints.add_foreign_key(replace(key, not_valid=False), new_table=True)
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))
     return CreateTablePlan(_public_at_once(table, made), sequences=tuple(sequences))

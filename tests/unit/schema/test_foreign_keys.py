@@ -62,6 +62,20 @@ def catalog() -> Catalog:
     return made
 
 
+def test_a_new_table_may_refer_to_what_it_makes_unique_itself(catalog: Catalog) -> None:
+    text = "REFERENCES tree (code)"
+    table = run(
+        catalog, f"CREATE TABLE tree (id int PRIMARY KEY, up text {text}, code text UNIQUE)"
+    )
+    (key,) = table.foreign_keys
+    (unique,) = (index for index in table.indexes if index.constraint)
+    assert (key.parent, key.parent_columns) == (table.table_id, (3,))
+    assert key.parent_index == unique.element_id
+    with pytest.raises(Refused, match="nor UNIQUE") as refused:
+        planned(catalog, "CREATE TABLE u (id int PRIMARY KEY, up int REFERENCES u (n), n int)")
+    assert refused.value.sqlstate == "42830"
+
+
 def test_it_waits_for_its_index_and_is_verified_before_it_is_public(catalog: Catalog) -> None:
     job = run(catalog, "ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p")
     table = catalog.resolve("c")
