@@ -8,7 +8,7 @@ from typing import Final
 
 from leasehold.schema.job import Phase, Step
 from tests.matrix import faults
-from tests.matrix.definition import SHIFTS, TABLE, Write
+from tests.matrix.definition import SHIFTS, Write
 from tests.matrix.world import OK, Place, World
 from tests.simulation.harm import demand
 
@@ -122,7 +122,7 @@ def _under(world: World, write: Write, shift: int) -> None:
     another table there may be one alone, for the rows of each."""
     lowest, newest = world.live(write.table)
     both = lowest < newest
-    alone = write.table != TABLE and not both
+    alone = world.other(write.table) is not None and not both
     of_this_shift = bool(shift) == write.crossed and (both or not write.crossed)
     if of_this_shift or (alone and world.min_version < world.newest.version):
         world.write(write, shift, None)

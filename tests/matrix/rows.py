@@ -10,7 +10,7 @@ from leasehold.model.records import CatalogWrite, DescriptorWrite, MinVersion
 from leasehold.schema.elements import Column
 from leasehold.schema.job import Status
 from leasehold.schema.numeric import decimal_of
-from tests.matrix.definition import TABLE, Cascades, Definition, Write
+from tests.matrix.definition import Cascades, Definition, Write
 from tests.matrix.world import World
 from tests.simulation.harm import demand
 
@@ -81,7 +81,7 @@ def _accepted(world: World) -> Iterator[Accepted]:
         used.take(commit.catalog)
         asked = world.asked.get(commit.request_id)
         write = None if asked is None else asked.write
-        if write is not None and write.table == TABLE and commit.versions:
+        if write is not None and world.other(write.table) is None and commit.versions:
             assert asked is not None
             content = world.content(world.version_used(commit.versions))
             yield Accepted(write, asked.shift, content, commit.commit_us, used.contents)

@@ -17,7 +17,7 @@ from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.ledger_side import LedgerSideSettings
-from tests.matrix.definition import TABLE, Definition, Write
+from tests.matrix.definition import Definition, Write
 from tests.matrix.shape import columns_of, content_of
 from tests.simulation.harm import Harm, demand
 from tests.simulation.simulation import MS, SHAPE
@@ -156,11 +156,17 @@ class World(Stage):
         used = {self.table_id, self.newest.table_id} & versions.keys()
         return next(versions[table_id] for table_id in used)
 
+    def other(self, table: str) -> Descriptor | None:
+        """A table that the item has beside its own, by its name; None: that is its own's, perhaps
+        as it will be called."""
+        named = (t for t in self.reference.catalog.tables() if table in t.names)
+        own = {self.table_id, self.newest.table_id}
+        return next((t for t in named if t.table_id not in own), None)
+
     def live(self, table: str) -> tuple[int, int]:
         """The versions of a table that may be in use."""
-        catalog = self.reference.catalog
-        newest = self.newest if table == TABLE else catalog.resolve(table)
-        return catalog.min_version(newest.table_id), newest.version
+        newest = self.other(table) or self.newest
+        return self.reference.catalog.min_version(newest.table_id), newest.version
 
     @property
     def min_version(self) -> int:
@@ -239,7 +245,7 @@ class World(Stage):
     def write(self, write: Write, shift: int, version: int | None) -> None:
         """One write under a live version (None: unpinned, hence the newest), in this instant."""
         newest = self.newest.version
-        own = version is not None and not write.stale and write.table == TABLE
+        own = version is not None and not write.stale and self.other(write.table) is None
         content = self.content(version if own and version is not None else newest)
         foreseen = {write.foreseen(content)}
         pin = "unpinned" if version is None else f"for version {version}"
