@@ -63,6 +63,12 @@ class BlockSchema:
         dropped = [t for t in schema.dropped.values() if t.table_id not in mine]
         return dropped + [t for t in self.made.values() if t.table_id not in kept]
 
+    def begun_by(self, schema: BlockSchema) -> set[int]:
+        """Sequences that begin in `schema`, which comes after this, and not here."""
+        before = {} if self.script is None else self.script.begun
+        after = {} if schema.script is None else schema.script.begun
+        return {each for each, begun in after.items() if before.get(each) != begun}
+
     def as_it_will_be(self, table: Descriptor) -> Descriptor:
         return table if self.script is None else self.script.as_it_will_be(table)
 

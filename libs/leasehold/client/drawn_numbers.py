@@ -22,17 +22,17 @@ SET: Final = -1
 
 
 class LocalSequence(NamedTuple):
-    """A sequence that a transaction has made, or restarted so many times, from `start` on: of it
-    nobody else draws before its commit, which tells how far it came."""
+    """A sequence that a transaction has made, or restarted, from `start` on: of it nobody else
+    draws before its commit, which tells how far it came. `beginning`: which of all."""
 
     descriptor: Descriptor
     start: int
-    restarts: int
+    beginning: int
 
     @property
     def name(self) -> tuple[int, int, int]:
         """⚠ What was restarted and taken back goes on from where it was."""
-        return self.descriptor.table_id, self.start, self.restarts
+        return self.descriptor.table_id, self.start, self.beginning
 
 
 Local = Mapping[int, LocalSequence]

@@ -94,6 +94,8 @@ class WriteSet:
         self.statements = count(1)
         """Their places, by which they draw what they have drawn before."""
         self._restarted: dict[int, LocalSequence] = {}
+        self._restarts = count(-1, -1)
+        """⚠ None that was taken back, and none of `Script`, which counts upwards."""
         self.isolation = isolation
         self.so_far = ReadsSoFar()
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}
@@ -373,6 +375,8 @@ class WriteSet:
         gone = self.schema.gone_with(schema)
         self._forget(gone)
         self._emptied = {k: t for k, t in self._emptied.items() if t not in gone}
+        anew = {t.table_id for t in gone} | self.schema.begun_by(schema)
+        self._restarted = {k: s for k, s in self._restarted.items() if k not in anew}
         self._shape(schema)
 
     def _shape(self, schema: BlockSchema) -> None:
@@ -389,9 +393,8 @@ class WriteSet:
         """TRUNCATE … RESTART IDENTITY: they begin anew, for this transaction now."""
         for each in sequences:
             assert each.sequence is not None, each
-            before = self._restarted.get(each.table_id)
-            times = 1 if before is None else before.restarts + 1
-            self._restarted[each.table_id] = LocalSequence(each, each.sequence.start, times)
+            begun = LocalSequence(each, each.sequence.start, next(self._restarts))
+            self._restarted[each.table_id] = begun
 
     @property
     def local_sequences(self) -> Mapping[int, LocalSequence]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, TableBusy, UnknownTable
 from leasehold.model.records import (
@@ -51,23 +52,24 @@ from leasehold.schema.taking_away import (
 from leasehold.sql.statements import Change, DropSequence, DropTable
 
 Answer = dict[str, Any]
+_BEGINNINGS: Final = count(1)
+"""Of sequences, in this process."""
 
 
 @dataclass
 class Script:
     """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
-    version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there; `restarted`:
-    sequences that begin anew, with where, and which of the restarts of this request it was."""
+    version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there; `begun`:
+    sequences that it makes or restarts, with where they begin, and which beginning that is."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
     truncated: dict[int, None] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)  # by table id
     dropped: dict[int, Descriptor] = field(default_factory=dict)
-    restarted: dict[int, tuple[int, int]] = field(default_factory=dict)
+    begun: dict[int, tuple[int, int]] = field(default_factory=dict)
     _taking: list[Job] = field(default_factory=list)
     _going: Going = NOTHING_GOES
-    _restarts: int = 0
 
     @classmethod
     def on(cls, catalog: Catalog, *, provisional: bool = False) -> Script:
@@ -76,10 +78,8 @@ class Script:
     def copy(self) -> Script:
         """To go on from here without this one."""
         kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
-        restarted = dict(self.restarted)
-        return Script(
-            self.catalog.copy(), *kept, restarted, list(self._taking), self._going, self._restarts
-        )
+        begun = dict(self.begun)
+        return Script(self.catalog.copy(), *kept, begun, list(self._taking), self._going)
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
@@ -102,21 +102,20 @@ class Script:
         return tuple(setting(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
 
     def start_of(self, sequence: Descriptor) -> tuple[int, int]:
-        """Where it begins, and which restart has said so; 0 = none."""
-        assert sequence.sequence is not None, sequence
-        return self.restarted.get(sequence.table_id, (sequence.sequence.start, 0))
+        """Where it begins, and which of all beginnings in this process that is."""
+        return self.begun[sequence.table_id]
 
     @property
     def own_sequences(self) -> tuple[Descriptor, ...]:
         """Those that it makes, and those that it restarts."""
         made = (t for t in self.made.values() if t.sequence is not None)
         gone = self.made.keys() | self.dropped.keys()
-        restarted = (self.catalog.newest(s) for s in self.restarted if s not in gone)
+        restarted = (self.catalog.newest(s) for s in self.begun if s not in gone)
         return (*made, *restarted)
 
-    def _restart(self, sequence_id: int, start: int) -> None:
-        self.restarted[sequence_id] = (start, self._restarts + 1)
-        self._restarts += 1
+    def _begin(self, sequence_id: int, start: int) -> None:
+        """⚠ What is taken back to a savepoint and said once more is another beginning."""
+        self.begun[sequence_id] = (start, next(_BEGINNINGS))
 
     @property
     def takes_away(self) -> bool:
@@ -155,17 +154,20 @@ class Script:
             case NothingToDo(notice):
                 return {"notice": notice}
             case CreateTablePlan(table):
-                for sequence in planned.sequences:
-                    self._make(sequence)
+                for made in planned.sequences:
+                    self._make(made)
                 self._make(table)
+                for made in (*planned.sequences, table):
+                    if made.sequence is not None:
+                        self._begin(made.table_id, made.sequence.start)
                 answer: Answer = {"table": table.table_id}
             case RestartPlan(sequence, start):
-                self._restart(sequence.table_id, start)
+                self._begin(sequence.table_id, start)
                 answer = {"restarted": sequence.name}
             case TruncatePlan(tables):
                 for sequence in planned.restarted:
                     assert sequence.sequence is not None, sequence
-                    self._restart(sequence.table_id, sequence.sequence.start)
+                    self._begin(sequence.table_id, sequence.sequence.start)
                 self.truncated |= dict.fromkeys(
                     t.table_id for t in tables if t.table_id not in self.made
                 )
@@ -209,6 +211,7 @@ class Script:
     def _drop(self, job: Job, rows_about: Callable[[int], int]) -> Answer:
         """With the foreign keys of others that the statement says go, too."""
         table_id = job.table_id
+        self.begun.pop(table_id, None)
         gone = taken_away(job)
         for child_id in {child_id for child_id, _ in gone if child_id in self.made} - {table_id}:
             self._make(without(self.made[child_id], gone))

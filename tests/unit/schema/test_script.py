@@ -180,3 +180,15 @@ def test_no_row_of_a_new_table_is_older_than_its_columns(catalog: Catalog) -> No
     table = made(catalog, NEW, "ALTER TABLE n ADD COLUMN c int DEFAULT 7")
     assert table.by_name["c"].default == 7
     assert table.missing == {}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE SEQUENCE q; ALTER SEQUENCE q RESTART WITH 5; DROP SEQUENCE q",
+        "CREATE TABLE n (id serial PRIMARY KEY); ALTER SEQUENCE n_id_seq RESTART; DROP TABLE n",
+    ],
+)
+def test_a_sequence_that_begins_anew_and_goes_again(catalog: Catalog, sql: str) -> None:
+    taken, _ = script(catalog, sql)
+    assert (taken.writes, taken.opening) == ((), ())
