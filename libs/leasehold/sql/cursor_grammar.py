@@ -8,6 +8,7 @@ from leasehold.model.errors import FeatureNotSupported, InvalidDefinition
 from leasehold.sql.cursor_walk import ALL, Direction, Movement
 from leasehold.sql.query_lexer import END, NUMBER, Words
 from leasehold.sql.session_statements import CloseCursor, DeclareCursor, Fetch
+from leasehold.sql.whole import whole
 
 COUNT_MAX: Final = 2**31 - 1
 _QUERIES: Final = frozenset({"select", "selectv", "values", "with", "table", "("})
@@ -129,7 +130,7 @@ def _count(words: Words) -> int:
     if not negative:
         words.take("+")
     found = words.peek()
-    if found.kind != NUMBER or not found.text.isdecimal() or int(found.text) > COUNT_MAX:
+    if found.kind != NUMBER or not found.text.isdecimal() or whole(found.text) > COUNT_MAX:
         raise words.unexpected()
     words.advance()
     return -int(found.text) if negative else int(found.text)

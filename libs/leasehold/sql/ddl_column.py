@@ -30,6 +30,7 @@ from leasehold.sql.statements import (
     NumberingDefinition,
     UniqueDefinition,
 )
+from leasehold.sql.whole import whole
 from leasehold.sql.words import RESERVED
 
 _PLAIN_TYPES: Final = {
@@ -352,4 +353,4 @@ def _modifier(reader: Reader) -> int:
     if found is None or found.kind is not Kind.CONSTANT or not found.text.isdecimal():
         raise reader.unexpected("a length or precision is expected")
     reader.advance()
-    return sign * int(found.text)
+    return sign * whole(found.text)

@@ -8,6 +8,7 @@ from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxI
 from leasehold.schema.sequence import Options
 from leasehold.sql.reader import Kind, Reader
 from leasehold.sql.statements import CreateSequence, DropSequence, RestartSequence
+from leasehold.sql.whole import whole
 
 _TYPES: Final = {
     **dict.fromkeys(("smallint", "int2"), "smallint"),
@@ -135,7 +136,7 @@ def _number(reader: Reader) -> int:
     reader.take("+")
     found = reader.peek()
     assert found is not None, "it is a number"
-    value, position = sign * int(found.text), reader.position
+    value, position = sign * whole(found.text), reader.position
     if not -(1 << 63) <= value < 1 << 63:
         raise InvalidArgument(f"{value} is out of range for type bigint", position=position)
     reader.advance()

@@ -17,6 +17,7 @@ from leasehold.sql import query_tree as tree
 from leasehold.sql.query_bind import sortable
 from leasehold.sql.query_bound import Value
 from leasehold.sql.query_typing import KEYED
+from leasehold.sql.whole import whole
 
 _MANY_FORMS: Final = frozenset({"numeric", "double precision", "interval", "jsonb"})
 """Of which equal values may have storage values that differ."""
@@ -28,7 +29,7 @@ def number_of(node: tree.Node, width: int, word: str = "ORDER BY") -> int | None
         return None
     if node.kind != "number" or not node.text.lstrip("-").isdecimal():
         raise SyntaxInvalid(f"non-integer constant in {word}", position=node.at)
-    number = int(node.text)
+    number = whole(node.text.lstrip("-")) * (-1 if node.text.startswith("-") else 1)
     if not 1 <= number <= width:
         raise InvalidColumnReference(
             f"{word} position {number} is not in select list", position=node.at

@@ -63,6 +63,10 @@ def test_a_sequence_that_is_made_anew_after_it_was_taken_back(one: SqlClient) ->
     one.ask("drop sequence q")
 
 
+def test_a_long_position_of_order_by(one: SqlClient) -> None:
+    assert one.code(f"select 1 order by {'9' * 5_000}") == "42P10"
+
+
 def test_what_begins_anew_and_goes_again(one: SqlClient) -> None:
     one.ask("begin; truncate t restart identity; drop table t; commit")
     assert one.code("select nextval('t_id_seq')") == "42P01"
