@@ -224,7 +224,7 @@ class _Request:
             if descriptor.sequence is not None:
                 numbers.operation(operation, descriptor)
                 continue
-            if descriptor.numbered:
+            if descriptor.numbered and not self._is_there(number, operation, descriptor):
                 operation = numbers.given_to(operation, number, descriptor)
             affected += self._operation(number, operation, descriptor)
         self._land()
@@ -240,6 +240,19 @@ class _Request:
         if len(changes) > OPERATIONS_PER_COMMIT_MAX:
             raise RequestTooLarge(f"at most {OPERATIONS_PER_COMMIT_MAX} rows change in a request")
         return Decided(tuple(changes), tuple(before), versions, affected, numbers.answer)
+
+    def _is_there(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
+        """⚠ An upsert of a row that is there leaves what it does not name: its numbers, too."""
+        lacking = lacks_numbers(operation, descriptor)
+        keyed = any(column.element_id in descriptor.primary_key for column in lacking)
+        if operation.kind is not OperationKind.UPSERT or keyed or not lacking:
+            return False
+        if not operation.key:
+            operation = with_key(operation, descriptor, self._request.id, number)
+        if self._landing:
+            self._land()
+        key = binding(descriptor).key(operation.key)
+        return self._overlay.row(descriptor, key) is not None
 
     def _operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
         """Did it affect its row?"""

@@ -83,6 +83,17 @@ def test_requests_get_their_number_from_the_master(
     assert len(set(ids)) == 5
 
 
+def test_an_upsert_of_a_row_that_is_there_leaves_its_number(
+    database: DevDatabase, one: SqlClient
+) -> None:
+    one.ask("create table u (k int primary key, id serial, v text)")
+    for said in ("a", "b"):
+        for key in ({"key": [1]}, {"key": {"k": 2}}):
+            body = {"table": "u", "op": "upsert", **key, "values": {"v": said}}
+            assert database.ask(body).outcome.lsn
+    assert one.ask("select k, id, v from u order by k") == [(1, 1, "b"), (2, 2, "b")]
+
+
 def test_currval_lastval_setval(one: SqlClient, other: SqlClient) -> None:
     assert one.code("select lastval()") == "55000"
     assert one.code("select currval('t_id_seq')") == "55000"
