@@ -73,8 +73,15 @@ class SessionNumbers:
 class DrawnNumbers:
     """Of one transaction."""
 
-    def __init__(self, node: NodeNumbers, session: SessionNumbers) -> None:
+    def __init__(
+        self,
+        node: NodeNumbers,
+        session: SessionNumbers,
+        check_may_write: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`check_may_write` is called before a number is drawn, or a sequence set."""
         self._node = node
+        self._check_may_write = check_may_write
         self._session = session
         self._told: dict[int, dict[int, list[int]]] = {}
         self._place = 0
@@ -127,6 +134,7 @@ class DrawnNumbers:
     def next(self, sequence_id: int) -> int:
         number, own = self._next_told(sequence_id), self._local.get(sequence_id)
         if number is None:
+            self._check_may_write()
             number = self._shared(sequence_id) if own is None else self._own(own)
             self._tell(sequence_id, number)
         elif own is not None:
@@ -156,10 +164,12 @@ class DrawnNumbers:
     def set(self, sequence: Descriptor, value: int, *, called: bool) -> None:
         own = self._local.get(sequence.table_id)
         if own is not None:
+            self._check_may_write()
             assert sequence.sequence is not None, sequence
             after = moved_to(sequence.sequence, sequence.name, value, called, 0)
             self._standings[own.name] = after
         elif self._next_told(SET) is None:
+            self._check_may_write()
             raise Wanted(lambda: self._set(sequence, value, called=called))
         if called:
             self._session.set(sequence.table_id, value)

@@ -168,7 +168,7 @@ class SessionBlock:
             moment,
             self._wait_coherent,
             block=block,
-            numbers=DrawnNumbers(node.numbers, self.numbers),
+            numbers=DrawnNumbers(node.numbers, self.numbers, self.check_may_write),
             may_wait=self._running.may_wait,
         )
 

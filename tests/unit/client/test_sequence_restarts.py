@@ -67,6 +67,18 @@ def test_a_long_position_of_order_by(one: SqlClient) -> None:
     assert one.code(f"select 1 order by {'9' * 5_000}") == "42P10"
 
 
+@pytest.mark.parametrize("draws", ["select nextval('s')", "select setval('s', 5)"])
+def test_who_may_not_write_draws_nothing(one: SqlClient, draws: str) -> None:
+    one.ask("select nextval('s')")
+    assert one.code(f"begin read only; {draws}") == "25006"
+    one.ask("rollback; begin read only; select currval('s'), lastval(), * from s; rollback")
+    assert one.ask("select nextval('s')") == [(2,)]
+    one.ask("set default_transaction_read_only = on")
+    assert one.code(draws) == "25006"
+    one.ask("set default_transaction_read_only = off")
+    one.ask(f"begin; {draws}; set transaction read only; commit")
+
+
 def test_what_begins_anew_and_goes_again(one: SqlClient) -> None:
     one.ask("begin; truncate t restart identity; drop table t; commit")
     assert one.code("select nextval('t_id_seq')") == "42P01"
