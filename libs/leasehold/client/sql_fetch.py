@@ -18,7 +18,12 @@ from leasehold.client.sql_running import HURRIED_ROWS_MAX
 from leasehold.client.sql_steps import Asked, Types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError
 from leasehold.pgwire.session import Column, CopyTarget, Fetched, OpenPortal, Portal
-from leasehold.pgwire.wire_errors import CachedResultChanged, DuplicatePortal, PortalUsedUp
+from leasehold.pgwire.wire_errors import (
+    CachedResultChanged,
+    DuplicatePortal,
+    PortalUsedUp,
+    UnknownPortal,
+)
 from leasehold.sql.cursor_grammar import refuse_both, refuse_locking
 from leasehold.sql.cursor_walk import CursorSensitivity, Direction
 from leasehold.sql.session_statements import (
@@ -135,7 +140,7 @@ class CursorStatements:
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
             bound = None if cursor else self._session.portals(said.name)
             if bound is not None:
-                return BoundPortal(bound, said)
+                return BoundPortal(lambda: self._session.portals(said.name), bound, said)
             portal = FetchPortal(self._session, self._cursors, statement, prepared)
             if not said.moves:
                 return portal
@@ -158,12 +163,17 @@ class BoundPortal:
 
     copy: CopyTarget | None = None
 
-    def __init__(self, bound: OpenPortal, said: Fetch) -> None:
-        self._bound, self._said = bound, said
+    def __init__(
+        self, find: Callable[[], OpenPortal | None], bound: OpenPortal, said: Fetch
+    ) -> None:
+        """`find`: the portal that has the name now."""
+        self._find, self._bound, self._said = find, bound, said
         self._left = said.movement.number
         self._count = 0
 
     def fetch(self, rows_max: int) -> Fetched:
+        if self._find() is not self._bound:  # run again it would hold a snapshot for nobody
+            raise UnknownPortal(f'portal "{self._said.name}" does not exist')
         direction, number = self._said.movement.plain
         if direction is Direction.BACKWARD:
             raise CursorSensitivity("cursor can only scan forward")

@@ -181,3 +181,16 @@ def test_with_hold_is_there_after_its_batch(talk: Talk) -> None:
         *("D(1)", "D(2)", "C(FETCH 2)", "Z(I)")
     ]
     assert said(talk.send(query("close h")))[-1] == "Z(I)"
+
+
+def test_a_portal_that_is_closed_is_not_run_again_for_who_fetches_from_it(talk: Talk) -> None:
+    """It would have held a snapshot that nobody closes."""
+    talk.send(query("begin"), parse(SERIES), bind(portal="p"), execute("p", 2), SYNC)
+    talk.send(parse("fetch 3 p"), bind(portal="q"), SYNC)
+    assert said(talk.send(execute("q", 2), SYNC)) == ["D(3)", "D(4)", "s", "Z(T)"]
+    answer = talk.send(close("p", portal=True), execute("q", 2), SYNC)
+    assert said(answer) == ["3", "E(34000)", "Z(E)"]
+    talk.send(query("rollback; begin"), parse(SERIES), bind(portal="p"), execute("p", 2), SYNC)
+    talk.send(parse("move 3 p"), bind(portal="q"), close("p", portal=True), SYNC)
+    answer = talk.send(parse("select 5"), bind(portal="p"), execute("q"), SYNC)
+    assert said(answer) == ["1", "2", "E(34000)", "Z(E)"]
