@@ -203,8 +203,7 @@ class Binder:
             )
         kinds: list[Type] = []
         for a, b in zip(left.columns, right.columns, strict=True):
-            known = [kind for kind in (a.kind, b.kind) if kind != OPEN]
-            kind = common_type(known, body.right.at, word)
+            kind = common_type([a.kind, b.kind], body.right.at, word)
             kinds.append(TEXT if kind == OPEN else kind)
         left = self.as_kinds(left, kinds, body.left.at)
         right = self.as_kinds(right, kinds, body.right.at)

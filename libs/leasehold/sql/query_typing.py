@@ -78,7 +78,7 @@ class Typing:
                 self.types[part.number] = kind = TEXT if named else bare(target)
             part = Slot(part.number, kind)
         if kind == OPEN:
-            return self._constant(part, target, at)
+            return self._constant(part, target, at, context)
         if kind == target:
             return part
         function = cast_for(kind, target, context)
@@ -88,10 +88,11 @@ class Typing:
             )
         return self._converted(function, part, target, at)
 
-    def _constant(self, part: Bound, target: Type, at: int) -> Bound:
+    def _constant(self, part: Bound, target: Type, at: int, context: str) -> Bound:
         if not isinstance(part, Value) or part.value is None:
             return retyped(part, target)
-        function = cast_for(None, target, "explicit")
+        # A column takes no text that is too long; CAST cuts it, and is of the type without length.
+        function = cast_for(None, target, "assignment" if context == "assignment" else "explicit")
         if function is None:
             raise CannotCast(f"cannot cast type unknown to {target}", position=at)
         if not _is_constant(function):
@@ -141,8 +142,7 @@ class Typing:
 
         Raises WrongType.
         """
-        kinds = [kind for part in parts if (kind := self.kind_of(part)) != OPEN]
-        return common_type(kinds, at, what)
+        return common_type([self.kind_of(part) for part in parts], at, what)
 
     def unified(
         self, parts: list[Bound], at: int, what: str, places: list[int] | None = None
@@ -256,11 +256,14 @@ def _moment(names: set[str]) -> Type:
 
 
 def common_type(kinds: list[Type], at: int, what: str) -> Type:
-    """Raises WrongType."""
-    if not kinds:
+    """Of open constants alone it is OPEN; with one among them it has no length, which would cut
+    the constant. Raises WrongType."""
+    known = [kind for kind in kinds if kind != OPEN]
+    if not known:
         return OPEN
     try:
-        return resolution.common_type(kinds, what)
+        found = resolution.common_type(known, what)
+        return found if len(known) == len(kinds) else bare(found)
     except WrongType as error:
         raise placed(error, at) from error
 

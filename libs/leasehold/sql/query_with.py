@@ -15,7 +15,6 @@ from leasehold.model.errors import (
 )
 from leasehold.sql import query_tree as tree
 from leasehold.sql.query_bound import (
-    OPEN,
     Aggregate,
     BoundCte,
     BoundQuery,
@@ -94,8 +93,7 @@ class Ctes:
                 "each UNION query must have the same number of columns", position=body.right.at
             )
         for n, (a, b) in enumerate(zip(left.columns, right.columns, strict=True), 1):
-            known = [kind for kind in (a.kind, b.kind) if kind != OPEN]
-            if bare(common_type(known, body.right.at, "UNION")) != bare(a.kind):
+            if bare(common_type([a.kind, b.kind], body.right.at, "UNION")) != bare(a.kind):
                 raise WrongType(
                     f"recursive query {cte.name!r} column {n} has type {a.kind} in non-recursive"
                     f" term but type {b.kind} overall; CAST the non-recursive term",

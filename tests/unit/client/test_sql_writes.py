@@ -232,3 +232,49 @@ def test_own_rows_are_made_for_who_looks_at_them_alone(
     assert one.ask("update t set a = 0 where id = 9 returning a") == [(0,)]
     assert seen == [0, 3, 4]
     one.ask("rollback")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "insert into w values (2, 'toolong')",
+        "insert into w values (2, 'abc'), (3, 'toolong')",
+        "insert into w values (2, 'abc'), (3, 4::text), (4, 'toolong')",
+        "insert into w select 2, 'toolong'",
+        "insert into w values (1) on conflict (id) do update set v = 'toolong'",
+        "insert into w (id, c) values (2, 'toolong')",
+        "update w set v = 'toolong' where id = 1",
+        "update w set v = 'toolong'",
+        "update w set (v, c) = ('abc', 'toolong')",
+        "update w set v = coalesce(null, v, 'toolong')",
+        "update w set v = case when id = 1 then 'toolong' else v end",
+    ],
+)
+def test_a_constant_that_is_too_long_is_refused_and_not_cut(one: SqlClient, text: str) -> None:
+    """CAST cuts, a column never does."""
+    one.ask("create table w (id int primary key, v varchar(5), c char(3))")
+    one.ask("insert into w values (1, null, 'b'), (9, 'abc' || '  ', 'abc    ')")
+    try:
+        assert one.code(text) == "22001"
+        assert one.ask("select id, v, c from w order by id") == [
+            (1, None, "b"),
+            (9, "abc  ", "abc"),
+        ]
+        one.ask("update w set v = 'toolong'::varchar(5) where id = 1")
+        assert one.ask("select v from w where id = 1") == [("toolo",)]
+    finally:
+        one.session.fail()
+        one.ask("drop table w")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select coalesce(null::varchar(3), 'toolong')",
+        "select case when true then 'toolong' else 'x'::varchar(3) end",
+        "select 'x'::varchar(3) where false union all select 'toolong'",
+        "select v from (values ('toolong'), ('x'::varchar(3))) t (v) where v <> 'x'",
+    ],
+)
+def test_beside_a_type_with_a_length_a_constant_keeps_its_own(one: SqlClient, text: str) -> None:
+    assert one.ask(text) == [("toolong",)]
