@@ -40,7 +40,7 @@ from leasehold.sql.session_statements import (
     Set,
     SetModes,
 )
-from leasehold.transaction.block import Block, ReadOnlyTransaction, Standing
+from leasehold.transaction.block import Block, NoTransaction, ReadOnlyTransaction, Standing
 from leasehold.transaction.isolation import Isolation, Sees, chosen
 
 MS: Final = 1_000
@@ -357,6 +357,7 @@ class SessionBlock:
 
     def _commit(self, said: Commit) -> Answer:
         if self._idle:
+            _refuse_chain("COMMIT", said.chain)
             self.end(committed=True)
             self._settings.warn("25P01", "there is no transaction in progress")
             return Answer("COMMIT")
@@ -366,6 +367,7 @@ class SessionBlock:
 
     def _rollback(self, said: Rollback) -> Answer:
         if self._idle:
+            _refuse_chain("ROLLBACK", said.chain)
             self._settings.warn("25P01", "there is no transaction in progress")
         self._leave(said.chain, committed=False)
         return Answer("ROLLBACK")
@@ -428,6 +430,12 @@ class SessionBlock:
         if as_of is not None:
             self.set_modes(SetModes(Modes(as_of=as_of), ever=False))
         return self._settings.set(said, in_block=True)
+
+
+def _refuse_chain(verb: str, chain: bool) -> None:
+    """Outside of a block. Raises NoTransaction."""
+    if chain:
+        raise NoTransaction(f"{verb} AND CHAIN can only be used in transaction blocks")
 
 
 def modes_of(said: Set) -> Modes:

@@ -225,8 +225,10 @@ class SqlSession:
 
     def end_batch(self) -> None:
         self._block.end_batch()
+        self._several = False
 
     def fail(self) -> None:
+        self._several = False
         self._block.fail()
 
     def take_reports(self) -> Sequence[Report]:

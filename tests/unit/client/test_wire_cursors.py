@@ -194,3 +194,16 @@ def test_a_portal_that_is_closed_is_not_run_again_for_who_fetches_from_it(talk: 
     talk.send(parse("move 3 p"), bind(portal="q"), close("p", portal=True), SYNC)
     answer = talk.send(parse("select 5"), bind(portal="p"), execute("q"), SYNC)
     assert said(answer) == ["1", "2", "E(34000)", "Z(E)"]
+
+
+def test_the_text_before_lends_its_transaction_to_no_cursor(talk: Talk) -> None:
+    talk.send(parse("declare c cursor for select 1", "d"), SYNC)
+    for before in ("select 1; select 2", "select 1; select 1 / 0"):
+        talk.send(query(before))
+        assert said(talk.send(bind(name="d"), execute(), SYNC)) == ["2", "E(25P01)", "Z(I)"]
+
+
+def test_what_is_no_transaction_is_not_chained(talk: Talk) -> None:
+    for verb in ("commit", "rollback"):
+        assert said(talk.send(query(f"{verb} and chain"))) == ["E(25P01)", "Z(I)"]
+        assert said(talk.send(query(f"select 1; {verb} and chain")))[-2:] == ["E(25P01)", "Z(I)"]
