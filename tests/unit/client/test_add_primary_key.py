@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from tests.unit.client.sql_client import SqlClient
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("key")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture

@@ -29,13 +29,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
     dev.close()
 
 
-@pytest.fixture
-def client(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    yield made
-    made.session.close()
-
-
 # ------------------------------------------------------------ names
 
 

@@ -26,14 +26,6 @@ from leasehold.schema.types import KNOWN
 from leasehold.sql.query_plan import Plans
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("dbapi")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
-
-
 @pytest.fixture
 def left() -> list[str]:
     return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,14 +14,6 @@ from leasehold.schema.descriptor import Descriptor
 from tests.unit.client.sql_client import SqlClient
 
 ROWS = 40
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("key")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture

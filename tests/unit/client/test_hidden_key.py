@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
 from leasehold.schema.descriptor import Descriptor
 from tests.unit.client.sql_client import SqlClient
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("hidden")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture

@@ -45,13 +45,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
     dev.close()
 
 
-@pytest.fixture
-def client(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    yield made
-    made.session.close()
-
-
 def hurried(client: SqlClient, text: str) -> list[Any]:
     """Its rows. Raises Waits."""
     session = client.session

@@ -39,13 +39,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
     dev.close()
 
 
-@pytest.fixture
-def client(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    yield made
-    made.session.close()
-
-
 def dicts(client: SqlClient, relation: str) -> list[dict[str, Any]]:
     schema, _, name = relation.rpartition(".")
     names = [column.name for column in NODE_RELATIONS[schema, name].columns]

@@ -7,7 +7,6 @@ compared in tests/integration/test_sequences_postgres.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -15,14 +14,6 @@ import pytest
 from leasehold.client.dev import DevDatabase
 from leasehold.client.numbers import BLOCK_NUMBERS
 from tests.unit.client.sql_client import SqlClient
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("sequences")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture
@@ -33,13 +24,6 @@ def one(database: DevDatabase) -> Iterator[SqlClient]:
     assert not database.check().differences
     made.session.fail()
     made.ask("rollback; drop table if exists t, u; drop sequence if exists s")
-    made.session.close()
-
-
-@pytest.fixture
-def other(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database, "r2")
-    yield made
     made.session.close()
 
 

@@ -4,20 +4,11 @@ whole database in this process, with the real master, log and stores."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
 from tests.unit.client.sql_client import SqlClient
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("keys")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture

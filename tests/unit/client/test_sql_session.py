@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,14 +23,6 @@ from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailed
 from leasehold.schema.types import Type
 from leasehold.sql.catalog_oids import table_oid
 from tests.unit.client.sql_client import SqlClient
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("sql")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture

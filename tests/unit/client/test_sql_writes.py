@@ -6,7 +6,6 @@ Two sessions on different replicants of a whole database in this process.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +15,6 @@ from leasehold.client import sql_transaction
 from leasehold.client.dev import DevDatabase
 from leasehold.model.errors import Refused
 from tests.unit.client.sql_client import SqlClient
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("sql")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture

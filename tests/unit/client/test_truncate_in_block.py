@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
 from tests.unit.client.sql_client import SqlClient
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("truncate")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture
@@ -29,13 +20,6 @@ def one(database: DevDatabase) -> Iterator[SqlClient]:
     assert not database.check().differences
     made.session.fail()
     made.ask("rollback; drop table if exists c, t, h")
-    made.session.close()
-
-
-@pytest.fixture
-def other(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database, "r2")
-    yield made
     made.session.close()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,14 +25,6 @@ from tests.unit.pgwire.wire_words import (
 )
 
 SERIES = "select * from generate_series(1, 600)"
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    made = DevDatabase(Path(tmp_path_factory.mktemp("wire")))
-    made.wait_ready()
-    yield made
-    made.close()
 
 
 class Talk:

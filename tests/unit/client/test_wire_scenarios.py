@@ -5,7 +5,6 @@ real ones on a whole database in this process."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,14 +16,6 @@ from leasehold.pgwire.limits import Limits
 from leasehold.sql.query_plan import Plans
 from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
 from tests.unit.pgwire.wire_words import SYNC, bind, describe, error_of, execute, parse, query, said
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    made = DevDatabase(Path(tmp_path_factory.mktemp("wire")))
-    made.wait_ready()
-    yield made
-    made.close()
 
 
 class Talk:

@@ -7,9 +7,7 @@ against SQLite; the tables' rows afterwards, and what the commit says that it ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,11 +28,9 @@ from leasehold.schema.states import State
 from leasehold.schema.types import Type
 from leasehold.transaction import actions
 from tests.unit.transaction.written_table import (
-    STORES,
     WrittenTable,
     delete,
     insert,
-    opened,
     update,
     upsert,
 )
@@ -65,12 +61,6 @@ def child(
     )
     made: dict[str, Any] = {"indexes": INDEXES, "foreign_keys": keys, **fields}
     return Descriptor(table_id, name, 1, COLUMNS, (ID,), next_element_id=9, **made)
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    with opened(request.param, tmp_path) as opened_store:
-        yield opened_store
 
 
 def made(store: Any, *tables: Descriptor) -> WrittenTable:

@@ -7,9 +7,7 @@ requests against the reference in memory and against SQLite.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -28,12 +26,10 @@ from leasehold.transaction.verify import verify
 from tests.schema_change.changes import standing
 from tests.unit.store.lockstep import reports_of
 from tests.unit.transaction.written_table import (
-    STORES,
     Store,
     WrittenTable,
     delete,
     insert,
-    opened,
     update,
     upsert,
 )
@@ -43,12 +39,6 @@ TABLE = standing(
     "CREATE TABLE t (id int PRIMARY KEY, a int, g int GENERATED ALWAYS AS (100 / a) STORED, b int)",
     "CREATE UNIQUE INDEX u ON t (g)",
 )
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with opened(request.param, tmp_path) as made:
-        yield made
 
 
 def test_it_follows_every_write(store: Store) -> None:

@@ -6,10 +6,8 @@ of the row; the rows, their genids and what the commit says, in memory and in SQ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,11 +29,9 @@ from leasehold.transaction.deciding import RowRefused
 from leasehold.transaction.rules import RULES
 from tests.models.summary import AddLine, ModelLine
 from tests.unit.transaction.written_table import (
-    STORES,
     WrittenTable,
     delete,
     insert,
-    opened,
     update,
     upsert,
 )
@@ -45,12 +41,6 @@ ID, A, B = 1, 2, 3
 COLUMNS = (Column(ID, "id", INTEGER, False), Column(A, "a", INTEGER), Column(B, "b", INTEGER))
 TABLE = Descriptor(1, "t", 1, COLUMNS, (ID,), (Index(4, "u", (A,), unique=True),), 9)
 ROWS = tuple(insert("t", n, a=n * 10, b=n) for n in (1, 2, 3))
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    with opened(request.param, tmp_path) as opened_store:
-        yield opened_store
 
 
 @pytest.fixture

@@ -1,0 +1,37 @@
+"""What most files of this folder have: one database for all of a file's tests, and who talks to it.
+
+A file whose tests share tables too has its own `database`, which makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from leasehold.client.dev import DevDatabase
+from tests.unit.client.sql_client import SqlClient
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
+    """Nothing is in it yet."""
+    made = DevDatabase(tmp_path_factory.mktemp("database"))
+    made.wait_ready()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(database: DevDatabase) -> Iterator[SqlClient]:
+    made = SqlClient(database)
+    yield made
+    made.session.close()
+
+
+@pytest.fixture
+def other(database: DevDatabase) -> Iterator[SqlClient]:
+    """On another node."""
+    made = SqlClient(database, "r2")
+    yield made
+    made.session.close()
