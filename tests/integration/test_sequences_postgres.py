@@ -27,8 +27,8 @@ from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.client.dev import DevDatabase
 from leasehold.client.sql_listener import SqlListener
 from tests.integration.postgres_server import postgres_server
+from tests.integration.sql_clients.server import Server
 from tests.integration.test_psql_and_postgres import USER, environment, psql
-from tests.integration.test_sql_clients import Server
 from tests.models.summary import Tell
 
 pytestmark = pytest.mark.integration
