@@ -18,6 +18,7 @@ from leasehold.model.errors import Refused
 from leasehold.schema.types import Type, from_storage
 from leasehold.sql.catalogue import function_for
 from tests.integration.postgres_server import postgres_server
+from tests.integration.recorded_answers import hold_to
 from tests.unit.query.recorded_cases import REGULAR, REGULAR_REFUSED
 
 psycopg = pytest.importorskip("psycopg", reason="NOT TESTED against PostgreSQL: no psycopg")
@@ -99,17 +100,4 @@ def test_patterns_find_what_they_find_in_postgresql() -> None:
 
 @pytest.mark.integration
 def test_the_recorded_cases_are_those_of_postgresql() -> None:
-    differ: list[str] = []
-    with postgres_server() as port:  # noqa: SIM117
-        with psycopg.connect(f"host=127.0.0.1 port={port} user=postgres", autocommit=True) as pg:
-            for expression, text in REGULAR.items():
-                found = pg.execute(f"SELECT ({expression})::text").fetchone()
-                if found != (text,):
-                    differ.append(f"{expression}: {found}, recorded: {text}")
-            for statement, code in REGULAR_REFUSED.items():
-                with pytest.raises(psycopg.Error) as caught:
-                    pg.execute(statement)
-                if caught.value.sqlstate != code:
-                    differ.append(f"{statement}: {caught.value.sqlstate}, recorded: {code}")
-    print(f"\n{len(REGULAR)} expressions, {len(REGULAR_REFUSED)} refusals")
-    assert not differ, "\n".join(differ)
+    hold_to(REGULAR, REGULAR_REFUSED)
