@@ -1,23 +1,19 @@
 """A client's text → its statements: told apart, each read as far as its session needs to know.
 
-Rows are read and written by `query_grammar.py`, schema changes by `ddl.py`; what is neither is read
-here, and what nobody knows is PostgreSQL's syntax error, or 0A000 with a sentence.
+Rows are read and written by `query_grammar.py`, schema changes by `ddl.py`, cursors by
+`cursor_grammar.py`, COPY by `copy_grammar.py`; what is none of them is read here, and
+what nobody knows is PostgreSQL's syntax error, or 0A000 with a sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from leasehold.model.errors import (
-    FeatureNotSupported,
-    InvalidArgument,
-    Refused,
-    SyntaxInvalid,
-)
+from leasehold.model.errors import Refused
 from leasehold.schema.moments import AsOf
-from leasehold.sql import cursor_grammar
+from leasehold.sql import copy_grammar, cursor_grammar
 from leasehold.sql.as_of import as_of_text
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.parse import place_of, placed
@@ -28,7 +24,6 @@ from leasehold.sql.session_statements import (
     CloseCursor,
     Commit,
     CopyIn,
-    CopyOptions,
     CopyOut,
     Deallocate,
     DeclareCursor,
@@ -443,173 +438,8 @@ class _Grammar:
             if not words.take(","):
                 break
 
-    # ---------------------------------------------------------- COPY
-
     def _copy(self) -> CopyIn | CopyOut:
-        words = self.words
-        at = words.position
-        if words.at("("):
-            span = self._copied_query()
-            self._to_stdout()
-            return CopyOut("", at, None, self._copy_options(out=True), span)
-        table = words.name()
-        if words.take("."):
-            if table != "public":
-                raise FeatureNotSupported(f"there is no schema {table!r}: name the table alone")
-            at, table = words.position, words.name()
-        columns = self._copied_columns() if words.at("(") else None
-        if words.at("to"):
-            self._to_stdout()
-            return CopyOut(table, at, columns, self._copy_options(out=True))
-        words.expect("from")
-        if not words.take("stdin"):
-            words.refuse("COPY from a file or a program on the server")
-        given = self._copy_options(out=False)
-        if words.at("where"):
-            words.refuse("COPY … WHERE")
-        return CopyIn(table, at, columns, given)
-
-    def _to_stdout(self) -> None:
-        self.words.expect("to")
-        if not self.words.take("stdout"):
-            self.words.refuse("COPY to a file or a program on the server")
-
-    def _copied_query(self) -> tuple[int, int]:
-        """Where the text between its parentheses stands, from the statement's beginning."""
-        words = self.words
-        words.advance()
-        if words.said() not in ("select", "values", "with", "table", "("):
-            words.refuse("COPY of what is no query")
-        begin, depth = words.position - 1, 1
-        while depth:
-            if words.peek().kind == END:
-                raise words.unexpected()
-            depth += {"(": 1, ")": -1}.get(words.said(), 0)
-            end = words.position - 1
-            words.advance()
-        return begin - self.offset, end - self.offset
-
-    def _copy_options(self, *, out: bool) -> CopyOptions:
-        words = self.words
-        options: dict[str, Any] = {}
-        words.take("with")
-        if words.take("("):
-            self._copy_option(options, out=out)
-            while words.take(","):
-                self._copy_option(options, out=out)
-            words.expect(")")
-        else:
-            self._old_copy_options(options, out=out)
-        return CopyOptions(**options)
-
-    def _copied_columns(self) -> tuple[tuple[str, int], ...]:
-        self.words.expect("(")
-        found = self._named_columns()
-        self.words.expect(")")
-        return found
-
-    def _named_columns(self) -> tuple[tuple[str, int], ...]:
-        words = self.words
-        found = []
-        while True:
-            at = words.position
-            found.append((words.name(), at))
-            if not words.take(","):
-                return tuple(found)
-
-    def _copy_option(self, options: dict[str, Any], *, out: bool) -> None:
-        words = self.words
-        at = words.position
-        name = words.label().lower()
-        if name == "format":
-            quoted = words.peek().kind == STRING
-            form = words.advance().text.lower() if quoted else words.label().lower()
-            if form not in ("text", "csv", "binary"):
-                raise FeatureNotSupported(
-                    f"COPY in the format {form!r} is not supported", position=at
-                )
-            options["csv"], options["binary"] = form == "csv", form == "binary"
-        elif name in ("delimiter", "null", "quote", "escape"):
-            options[name] = self._constant()
-        elif name in ("header", "freeze"):
-            given = "true"
-            if words.peek().kind in (WORD, STRING, NUMBER):
-                given = words.advance().text.lower()
-            if name == "header" and given == "match":
-                if out:
-                    raise FeatureNotSupported(
-                        'cannot use "match" with HEADER in COPY TO', position=at
-                    )
-                options[name] = options["header_matches"] = True
-                return
-            if given not in ("true", "on", "1", "false", "off", "0"):
-                if name == "header":
-                    raise SyntaxInvalid('header requires a Boolean value or "match"', position=at)
-                raise FeatureNotSupported(
-                    f"COPY {name.upper()} {given!r} is not supported", position=at
-                )
-            if name == "header":  # FREEZE asks for nothing that readers could tell
-                options[name] = given in ("true", "on", "1")
-        elif name == "force_quote":
-            if not out:
-                raise FeatureNotSupported("COPY force quote is for COPY TO", position=at)
-            options[name] = None if words.take("*") else self._copied_columns()
-        elif name in ("force_null", "force_not_null"):
-            self._forced_columns(options, name, at, out=out)
-        elif name == "encoding":
-            if self._constant().upper().replace("-", "") not in ("UTF8", "UNICODE"):
-                raise FeatureNotSupported("COPY in another encoding than UTF8", position=at)
-        else:
-            raise FeatureNotSupported(f"COPY option {name!r:.40} is not supported", position=at)
-
-    def _forced_columns(
-        self, options: dict[str, Any], name: str, at: int, *, out: bool, bare: bool = False
-    ) -> None:
-        if name in options:
-            raise SyntaxInvalid("conflicting or redundant options", position=at)
-        if out:
-            said = name.replace("_", " ")
-            raise FeatureNotSupported(f"COPY {said} only available using COPY FROM", position=at)
-        if not bare and not self.words.at("("):
-            raise InvalidArgument(
-                f'argument to option "{name}" must be a list of column names', position=at
-            )
-        options[name] = self._named_columns() if bare else self._copied_columns()
-
-    def _old_copy_options(self, options: dict[str, Any], *, out: bool) -> None:
-        words = self.words
-        while words.peek().kind != END and not words.at("where"):
-            name = words.said()
-            if name in ("csv", "header", "freeze"):
-                words.advance()
-                if name != "freeze":
-                    options[name] = True
-            elif name in ("delimiter", "null", "quote", "escape"):
-                words.advance()
-                words.take("as")
-                options[name] = self._constant()
-            elif name == "binary":
-                words.advance()
-                options[name] = True
-            elif words.at("force", "not", "null") or words.at("force", "null"):
-                at, said = words.position, words.said(1)
-                for _ in range(3 if said == "not" else 2):
-                    words.advance()
-                option = "force_not_null" if said == "not" else "force_null"
-                self._forced_columns(options, option, at, out=out, bare=True)
-            elif name == "force" and words.said(1) == "quote":
-                words.advance()
-                words.advance()
-                options["force_quote"] = None if words.take("*") else self._named_columns()
-            else:
-                raise words.unexpected()
-
-    def _constant(self) -> str:
-        found = self.words.peek()
-        if found.kind != STRING:
-            raise self.words.unexpected()
-        self.words.advance()
-        return found.text
+        return copy_grammar.copy(self.words, self.offset)
 
 
 _READ: Final = frozenset(
