@@ -1,8 +1,4 @@
-"""Words → the tree of an expression, with PostgreSQL's precedence and its syntax errors.
-
-Precedence, low to high: OR, AND, NOT, IS, comparison, BETWEEN IN LIKE, other operators, + -, * / %,
-^, AT TIME ZONE, COLLATE, a sign, ::. Those from IS to LIKE don't associate: a = b = c is an error.
-"""
+"""Words → the tree of an expression, by PostgreSQL's precedence and with its syntax errors."""
 
 from __future__ import annotations
 
@@ -12,6 +8,21 @@ from typing import Final
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
 from leasehold.sql.catalog_shape import SCHEMAS
 from leasehold.sql.node_shape import LEASEHOLD
+from leasehold.sql.precedence import (
+    AND,
+    COLLATION,
+    COMPARISON,
+    IS,
+    MATCH,
+    MATCHES,
+    NOT,
+    NOT_ASSOCIATIVE,
+    OR,
+    OTHER,
+    PREFIX,
+    SIGNS,
+    ZONE,
+)
 from leasehold.sql.query_lexer import (
     END,
     NAME,
@@ -51,22 +62,12 @@ from leasehold.sql.query_tree import (
     SubQuery,
     Subscript,
     Test,
-    TypeName,
     Unary,
     Window,
 )
+from leasehold.sql.type_grammar import TYPE_WORDS, type_name
+from leasehold.sql.worded_calls import WORDED
 
-OR, AND, NOT, IS, COMPARISON, MATCH, OTHER, SUM, PRODUCT, POWER, ZONE, COLLATION, PREFIX = range(
-    1, 14
-)
-_SIGNS: Final = {
-    **dict.fromkeys(("<", ">", "=", "<=", ">=", "<>"), COMPARISON),
-    **dict.fromkeys("+-", SUM),
-    **dict.fromkeys("*/%", PRODUCT),
-    "^": POWER,
-}
-_MATCHES: Final = frozenset({"between", "in", "like", "ilike", "similar"})
-_NOT_ASSOCIATIVE: Final = frozenset({IS, COMPARISON, MATCH})
 PARAMETERS_MAX: Final = 1_000
 
 WITHOUT_PARENTHESES: Final = frozenset(
@@ -78,12 +79,6 @@ WITHOUT_PARENTHESES: Final = frozenset(
 )
 _COLLATIONS: Final = frozenset({"default", "C", "POSIX", "ucs_basic"})
 _BEFORE_OPERANDS: Final = frozenset({"~", "@", "|/", "||/"})
-_TYPE_WORDS: Final = {
-    "double": ("precision",),
-    "character": ("varying",),
-    "bit": ("varying",),
-    "national": ("character",),
-}
 CONSTANT_TYPES: Final = frozenset(
     {
         *("date", "timestamp", "timestamptz", "time", "interval", "boolean", "bool", "uuid"),
@@ -129,7 +124,7 @@ class Expressions:
                     position=self.words.position,
                 )
             left = self._infix(left, level)
-            barred = level if level in _NOT_ASSOCIATIVE else 0
+            barred = level if level in NOT_ASSOCIATIVE else 0
         self._depth -= 1
         return left
 
@@ -145,8 +140,8 @@ class Expressions:
         found = self.words.peek()
         if found.kind == SIGN:
             text = found.text
-            if text in _SIGNS:
-                return _SIGNS[text]
+            if text in SIGNS:
+                return SIGNS[text]
             return 0 if text in "(),;.:[]::=>:=.." else OTHER
         if found.kind != WORD:
             return 0
@@ -159,7 +154,7 @@ class Expressions:
                 return IS
             case "between" | "in" | "like" | "ilike" | "similar":
                 return MATCH
-            case "not" if self.words.said(1) in _MATCHES:
+            case "not" if self.words.said(1) in MATCHES:
                 return MATCH
             case "at" if self.words.at("at", "time", "zone"):
                 return ZONE
@@ -301,7 +296,7 @@ class Expressions:
                 words.advance()
                 return self._postfix(Constant(at, "number", f"-{number.text}"))
             return Unary(at, found.text, self.expression(PREFIX))
-        if found.kind == SIGN and found.text not in ("(", "*") and found.text not in _SIGNS:
+        if found.kind == SIGN and found.text not in ("(", "*") and found.text not in SIGNS:
             if found.text in (")", ",", ";", "]", ".", ":", "::", "["):
                 raise words.unexpected()
             if found.text in _BEFORE_OPERANDS:
@@ -320,7 +315,7 @@ class Expressions:
             if words.at("::"):
                 at = words.position
                 words.advance()
-                node = Cast(at, node, self.type_name())
+                node = Cast(at, node, type_name(words))
             elif words.at("["):
                 raise words.unexpected()
             else:
@@ -429,7 +424,7 @@ class Expressions:
             words.expect("cast", "(")
             operand = self.expression()
             words.expect("as")
-            target = self.type_name()
+            target = type_name(words)
             words.expect(")")
             return Cast(at, operand, target)
         if text == "exists" and words.said(1) == "(":
@@ -456,7 +451,7 @@ class Expressions:
         special = self._special.get(text)
         if special is not None and words.said(1) == "(":
             return special(self)
-        if text in CONSTANT_TYPES or text in _TYPE_WORDS:
+        if text in CONSTANT_TYPES or text in TYPE_WORDS:
             typed = self._typed_constant()
             if typed is not None:
                 return typed
@@ -466,14 +461,14 @@ class Expressions:
         """date '2024-01-01': the type's own input, which is a cast of the constant."""
         words = self.words
         length = 1
-        if words.said() in _TYPE_WORDS and words.said(1) in _TYPE_WORDS[words.said()]:
+        if words.said() in TYPE_WORDS and words.said(1) in TYPE_WORDS[words.said()]:
             length = 2
         elif words.said() == "timestamp" and words.said(1) in ("with", "without"):
             length = 4
         if words.peek(length).kind != STRING:
             return None
         at = words.position
-        target = self.type_name()
+        target = type_name(words)
         found = words.advance()
         node = Cast(at, Constant(found.at, "string", found.text), target)
         if target.name == "interval" and words.said() in ("year", "month", "day", "hour"):
@@ -635,133 +630,6 @@ class Expressions:
         words.expect("end")
         return Case(at, subject, tuple(branches), default)
 
-    # ---------------------------------------------------------- types
-
-    def type_name(self) -> TypeName:
-        words = self.words
-        at = words.position
-        if words.peek().kind not in (WORD, NAME):
-            raise words.unexpected()
-        found = words.advance()
-        if found.text == "pg_catalog" and words.take("."):
-            found = words.advance()
-        name = found.text
-        if found.kind == NAME and name == "char":
-            name = '"char"'  # another type than char
-        if name in _TYPE_WORDS:
-            for second in _TYPE_WORDS[name]:
-                if words.take(second):
-                    name = f"{name} {second}"
-        modifiers: list[int] = []
-        if words.take("("):
-            while True:
-                number = words.advance()
-                if number.kind != NUMBER or not number.text.isdecimal() or len(number.text) > 9:
-                    raise SyntaxInvalid(
-                        f"syntax error at or near {number.source!r:.80}", position=number.at
-                    )
-                modifiers.append(int(number.text))
-                if not words.take(","):
-                    break
-            words.expect(")")
-        for zone in ("with", "without"):
-            if name in ("timestamp", "time") and words.take(zone, "time", "zone"):
-                name = f"{name} {zone} time zone"
-        return TypeName(at, name, tuple(modifiers), self._brackets())
-
-    def _brackets(self) -> bool:
-        """Behind a type, an array's: its size says nothing, as in PostgreSQL."""
-        words = self.words
-        found = words.take("array")
-        if words.take("["):
-            if words.peek().kind == NUMBER:
-                words.advance()
-            words.expect("]")
-            found = True
-            if words.at("["):
-                words.refuse("an array of more than one dimension")
-        return found
-
-    # ---------------------------------------------------------- functions with words inside
-
-    def _extract(self) -> Node:
-        words = self.words
-        at = words.position
-        words.expect("extract", "(")
-        field = words.advance()
-        if field.kind not in (WORD, NAME, STRING):
-            raise SyntaxInvalid(f"syntax error at or near {field.source!r:.80}", position=field.at)
-        words.expect("from")
-        operand = self.expression()
-        words.expect(")")
-        return Call(at, "extract", (Constant(field.at, "string", field.text.lower()), operand))
-
-    def _substring(self) -> Node:
-        words = self.words
-        at = words.position
-        words.advance()
-        words.expect("(")
-        operand = self.expression()
-        if words.take(","):
-            rest = self.listed()
-            words.expect(")")
-            return Call(at, "substring", (operand, *rest))
-        if words.at("similar"):
-            words.refuse("SUBSTRING … SIMILAR")
-        start: Node | None = None
-        length: Node | None = None
-        while words.said() in ("from", "for"):
-            if words.take("from") and start is None:
-                start = self.expression()
-            elif words.take("for") and length is None:
-                length = self.expression()
-            else:
-                raise words.unexpected()
-        words.expect(")")
-        if start is None and length is None:
-            return Call(at, "substring", (operand,))
-        first = Constant(at, "number", "1") if start is None else start
-        rest = (first,) if length is None else (first, length)
-        return Call(at, "substring", (operand, *rest))
-
-    def _position(self) -> Node:
-        words = self.words
-        at = words.position
-        words.expect("position", "(")
-        sought = self.expression(MATCH + 1)
-        words.expect("in")
-        operand = self.expression(MATCH + 1)
-        words.expect(")")
-        return Call(at, "position", (operand, sought))
-
-    def _trim(self) -> Node:
-        words = self.words
-        at = words.position
-        words.expect("trim", "(")
-        names = {"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}
-        name = names[words.advance().text] if words.said() in names else "btrim"
-        if words.take("from"):
-            arguments = self.listed()
-        else:
-            arguments = self.listed()
-            if words.take("from"):
-                arguments = (*self.listed(), *arguments)
-        words.expect(")")
-        return Call(at, name, arguments)
-
-    def _overlay(self) -> Node:
-        words = self.words
-        at = words.position
-        words.expect("overlay", "(")
-        found = [self.expression()]
-        for word in ("placing", "from"):
-            words.expect(word)
-            found.append(self.expression())
-        if words.take("for"):
-            found.append(self.expression())
-        words.expect(")")
-        return Call(at, "overlay", tuple(found))
-
     def _reserved_call(self) -> Node:
         """COALESCE and its like, whose names are no names of columns."""
         words = self.words
@@ -769,13 +637,6 @@ class Expressions:
         return self.call(at, words.advance().text)
 
     _special: Final[dict[str, Callable[[Expressions], Node]]] = {
-        "extract": _extract,
-        "substring": _substring,
-        "position": _position,
-        "trim": _trim,
-        "overlay": _overlay,
-        "coalesce": _reserved_call,
-        "nullif": _reserved_call,
-        "greatest": _reserved_call,
-        "least": _reserved_call,
+        **WORDED,
+        **dict.fromkeys(("coalesce", "nullif", "greatest", "least"), _reserved_call),
     }

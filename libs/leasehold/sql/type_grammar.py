@@ -1,0 +1,61 @@
+"""Words → the name of a type, as it is said: varchar(5), double precision, int[]."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.model.errors import SyntaxInvalid
+from leasehold.sql.query_lexer import NAME, NUMBER, WORD, Words
+from leasehold.sql.query_tree import TypeName
+
+TYPE_WORDS: Final = {
+    "double": ("precision",),
+    "character": ("varying",),
+    "bit": ("varying",),
+    "national": ("character",),
+}
+
+
+def type_name(words: Words) -> TypeName:
+    at = words.position
+    if words.peek().kind not in (WORD, NAME):
+        raise words.unexpected()
+    found = words.advance()
+    if found.text == "pg_catalog" and words.take("."):
+        found = words.advance()
+    name = found.text
+    if found.kind == NAME and name == "char":
+        name = '"char"'  # another type than char
+    if name in TYPE_WORDS:
+        for second in TYPE_WORDS[name]:
+            if words.take(second):
+                name = f"{name} {second}"
+    modifiers: list[int] = []
+    if words.take("("):
+        while True:
+            number = words.advance()
+            if number.kind != NUMBER or not number.text.isdecimal() or len(number.text) > 9:
+                raise SyntaxInvalid(
+                    f"syntax error at or near {number.source!r:.80}", position=number.at
+                )
+            modifiers.append(int(number.text))
+            if not words.take(","):
+                break
+        words.expect(")")
+    for zone in ("with", "without"):
+        if name in ("timestamp", "time") and words.take(zone, "time", "zone"):
+            name = f"{name} {zone} time zone"
+    return TypeName(at, name, tuple(modifiers), _brackets(words))
+
+
+def _brackets(words: Words) -> bool:
+    """Behind a type, an array's: its size says nothing, as in PostgreSQL."""
+    found = words.take("array")
+    if words.take("["):
+        if words.peek().kind == NUMBER:
+            words.advance()
+        words.expect("]")
+        found = True
+        if words.at("["):
+            words.refuse("an array of more than one dimension")
+    return found
