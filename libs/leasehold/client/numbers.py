@@ -120,7 +120,13 @@ class NodeNumbers:
         descriptor = found.descriptor
         with self._lock:
             block = self._blocks.setdefault(descriptor.table_id, _Block())
-        with block.filling:
+        # ⚠ Without an answer each would wait its whole time for the one before it.
+        if not block.filling.acquire(timeout=ANSWER_TIMEOUT_S):
+            raise NoMaster(
+                f"no numbers of sequence {descriptor.name!r} could be had: others have waited for"
+                f" {ANSWER_TIMEOUT_S:g} s"
+            )
+        try:
             with self._lock:
                 if self._holds(block, found):
                     return
@@ -141,6 +147,8 @@ class NodeNumbers:
             with self._lock:
                 block.epoch, block.next, block.left = epoch, first, got
                 block.taken_s = time.monotonic()
+        finally:
+            block.filling.release()
 
     def _size(self, block: _Block, descriptor: Descriptor, wanted: int) -> int:
         assert descriptor.sequence is not None, descriptor

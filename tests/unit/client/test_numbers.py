@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 
 import pytest
 
+from leasehold.client import numbers
 from leasehold.client.numbers import (
     BLOCK_NUMBERS,
     BLOCK_NUMBERS_MAX,
     Found,
     NodeNumbers,
 )
-from leasehold.model.errors import LeaseholdError, OutcomeUnknown
+from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.schema.sequence import Options, defined
 from leasehold.schema.sequences import relation_of
@@ -69,6 +70,30 @@ def test_blocks_grow_while_they_are_used_up_soon(node: NodeNumbers, master: Mast
     for _ in range(5 * BLOCK_NUMBERS_MAX):
         drawn(node)
     assert max(master.asked) == BLOCK_NUMBERS_MAX
+
+
+def test_who_waits_for_another_one_waits_no_longer_than_he_would(
+    node: NodeNumbers, master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = Event(), Event()
+
+    def late() -> Outcome:
+        asked.set()
+        answered.wait(5)
+        return Outcome(1, 7, 0, 0, True, answer={"numbers": (SEQUENCE.table_id, 1, 32, 1)})
+
+    master.answers = late
+    first = Thread(target=node.fill, args=(Found(SEQUENCE, 1), 0))
+    first.start()
+    asked.wait()
+    monkeypatch.setattr(numbers, "ANSWER_TIMEOUT_S", 0.01)
+    try:
+        with pytest.raises(NoMaster, match="others have waited"):
+            node.fill(Found(SEQUENCE, 1), 0)
+    finally:
+        answered.set()
+        first.join()
+    assert drawn(node) == 1
 
 
 def test_a_statement_that_needs_many_gets_them_at_once(node: NodeNumbers, master: Master) -> None:
