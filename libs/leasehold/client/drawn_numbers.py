@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from leasehold.client.numbers import TRIES_MAX, Found, NodeNumbers, Wanted, gave_up
-from leasehold.model.errors import NoNumberYet, NotCoherent
+from leasehold.model.errors import NoNumberYet, NotCoherent, RequestTooLarge
 from leasehold.model.records import Operation
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.sequence import Standing, moved_to, taken
 from leasehold.schema.sequences import setting
 
 T = TypeVar("T")
+DRAWN_MAX: Final = 1_000_000
+"""Numbers of one transaction, all of which are kept for a replay."""
 SET: Final = -1
 """In the place of a sequence's id, in what was drawn: a setval that was done."""
 
@@ -84,6 +86,7 @@ class DrawnNumbers:
         self._check_may_write = check_may_write
         self._session = session
         self._told: dict[int, dict[int, list[int]]] = {}
+        self._drawn = 0
         self._place = 0
         self._again: dict[int, Iterator[int]] = {}
         self._found: dict[int, Found] = {}
@@ -94,7 +97,7 @@ class DrawnNumbers:
     def taking_over(self, before: DrawnNumbers) -> None:
         """A replay of what `before` has done, which draws what that one has drawn."""
         if self._node.rules.drawn_is_drawn_again:
-            self._told = before._told
+            self._told, self._drawn = before._told, before._drawn
 
     # ------------------------------------------------------------ a statement
 
@@ -127,6 +130,9 @@ class DrawnNumbers:
         return next(self._again[what], None)
 
     def _tell(self, what: int, number: int) -> None:
+        if self._drawn >= DRAWN_MAX:
+            raise RequestTooLarge(f"a transaction draws at most {DRAWN_MAX} numbers from sequences")
+        self._drawn += 1
         self._told.setdefault(self._place, {}).setdefault(what, []).append(number)
 
     # ------------------------------------------------------------ its functions

@@ -11,6 +11,7 @@ from threading import Event, Thread
 
 import pytest
 
+from leasehold.client import drawn_numbers
 from leasehold.client.dev import DevDatabase
 from leasehold.client.numbers import BLOCK_NUMBERS
 from tests.unit.client.sql_client import SqlClient
@@ -53,6 +54,16 @@ def test_many_rows_of_one_statement(one: SqlClient) -> None:
     one.ask(f"insert into t (v) select 'x' from generate_series(1, {count})")
     assert one.ask("select count(*), count(distinct id) from t") == [(count, count)]
     assert one.ask("select max(id) - min(id) + 1 from t") == [(count,)]
+
+
+def test_a_transaction_draws_so_many_numbers_and_no_more(
+    one: SqlClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_numbers, "DRAWN_MAX", 50)
+    one.ask("create sequence s")
+    assert one.ask("select count(nextval('s')) from generate_series(1, 50)") == [(50,)]
+    assert one.code("select count(nextval('s')) from generate_series(1, 51)") == "54000"
+    assert one.ask("select count(nextval('s')) from generate_series(1, 50)") == [(50,)]
 
 
 def test_requests_get_their_number_from_the_master(
