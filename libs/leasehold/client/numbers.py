@@ -29,7 +29,7 @@ from leasehold.model.records import ChangeRequest, OnConflict, Operation, Operat
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.sequence import EPOCH, ROW_KEY, standing_of
 from leasehold.schema.sequences import setting
-from leasehold.transaction.numbers import TAKE
+from leasehold.transaction.numbers import BLOCK_MAX, TAKE
 
 BLOCK_NUMBERS: Final = 32
 """As PostgreSQL writes ahead of itself; twice as many after one that was used up soon."""
@@ -156,7 +156,7 @@ class NodeNumbers:
         size = 2 * block.size if soon else block.size // 2
         size = max(BLOCK_NUMBERS, min(size, BLOCK_NUMBERS_MAX))
         block.size = size
-        return min(max(size, wanted, descriptor.sequence.cache), 1_000_000)
+        return min(max(size, wanted, descriptor.sequence.cache), BLOCK_MAX)
 
     def set(self, descriptor: Descriptor, value: int, *, called: bool) -> None:
         """Returns when it is so on every coherent node. Raises OutOfRange, OutcomeUnknown,

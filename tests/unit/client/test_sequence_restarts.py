@@ -1,13 +1,12 @@
 """Goal: what begins a sequence anew in a transaction counts in the order in which it was said, and
 is gone when it is taken back; who may not write draws nothing.
 
-Method: a session of a database in this process. The answers are PostgreSQL 15's.
+Method: a session of a database in this process. The answers are those of PostgreSQL's manual.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,14 +14,6 @@ from leasehold.client.dev import DevDatabase
 from tests.unit.client.sql_client import SqlClient
 
 ROW = "insert into t (v) values ('x') returning id"
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("restarts")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
 
 
 @pytest.fixture

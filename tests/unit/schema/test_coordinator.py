@@ -199,6 +199,19 @@ def test_takeover_while_verifying_asks_again() -> None:
     assert [p for _, p, _ in world.job().marks].count("verifying") == 2
 
 
+def _shaken(world: World, moves: int, *, steered: bool) -> None:
+    """So many moves of anybody, crashes, a ledger that is away, people (`steered`); then calm."""
+    for _ in range(moves):
+        world.one_of_many(crash=0.02)
+        if world.random.random() < 0.01:
+            world.ledger_up = not world.ledger_up
+        if steered and world.random.random() < 0.005:
+            _try(world, world.random.choice(("pause", "resume", "cancel")))
+    world.ledger_up = True
+    _try(world, "resume")
+    world.settle(20_000)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_any_schedule_with_agents_and_crashes(seed: int) -> None:
     world = World(seed, agents=3)
@@ -206,15 +219,7 @@ def test_any_schedule_with_agents_and_crashes(seed: int) -> None:
     before = world.table()
     change = EVERY_CHANGE[seed % len(EVERY_CHANGE)]
     job = world.ddl(change)
-    for _ in range(300):
-        world.one_of_many(crash=0.02)
-        if world.random.random() < 0.01:
-            world.ledger_up = not world.ledger_up
-        if seed % 4 == 0 and world.random.random() < 0.005:
-            _try(world, world.random.choice(("pause", "resume", "cancel")))
-    world.ledger_up = True
-    _try(world, "resume")
-    world.settle(20_000)
+    _shaken(world, 300, steered=seed % 4 == 0)
     if world.job().status is Status.SUCCEEDED:
         assert same_but_for_numbers(world.table(), made_of(before, job))
     else:
@@ -234,15 +239,7 @@ def test_any_schedule_of_tables_that_join_in_one_step(seed: int) -> None:
     world.ddl(ddl("CREATE TABLE c (id bigint PRIMARY KEY, t bigint REFERENCES t (id))"))
     before = world.table(2)
     world.ddl(ddl("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (id)"))
-    for _ in range(400):
-        world.one_of_many(crash=0.02)
-        if world.random.random() < 0.01:
-            world.ledger_up = not world.ledger_up
-        if seed % 4 == 0 and world.random.random() < 0.005:
-            _try(world, world.random.choice(("pause", "resume", "cancel")))
-    world.ledger_up = True
-    _try(world, "resume")
-    world.settle(20_000)
+    _shaken(world, 400, steered=seed % 4 == 0)
     child, named = world.table(2), world.catalog.resolve("t")
     if world.job().status is Status.SUCCEEDED:
         assert (child.version, world.catalog.min_version(2)) == (2, 2)
