@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from leasehold.model.errors import LeaseholdError
 from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.writers import writing
 
 
 @pytest.fixture
@@ -45,42 +45,23 @@ def test_the_rows_get_the_key(one: SqlClient, database: DevDatabase, said: str) 
 
 
 def test_writers_go_on_and_nothing_is_lost(one: SqlClient, database: DevDatabase) -> None:
-    done = threading.Event()
-    made: list[int] = []
-    errors: list[str] = []
+    made: dict[int, list[int]] = {1: [], 2: []}
 
-    def write(place: int) -> None:
-        client = SqlClient(database, f"r{place}")
-        number = 1_000 * place
-        while not done.is_set():
-            number += 1
-            try:
-                client.ask(f"begin; insert into h values ({number}, 'w')")
-                client.ask(f"update h set b = b || 'w' where a = {number % 40 + 1}")
-                client.ask(f"delete from h where a = {number - 1} and b = 'w'; commit")
-                made.append(number)
-            except LeaseholdError as error:
-                client.session.fail()
-                client.ask("rollback")
-                errors.append(f"{error.sqlstate} {error}")
-                number -= 1
-        client.session.close()
+    def turn(place: int, client: SqlClient) -> None:
+        number = 1_000 * place + len(made[place]) + 1
+        client.ask(f"begin; insert into h values ({number}, 'w')")
+        client.ask(f"update h set b = b || 'w' where a = {number % 40 + 1}")
+        client.ask(f"delete from h where a = {number - 1} and b = 'w'; commit")
+        made[place].append(number)
 
-    threads = [threading.Thread(target=write, args=(place,)) for place in (1, 2)]
-    for thread in threads:
-        thread.start()
-    one.ask("alter table h add primary key (a)")
-    done.set()
-    for thread in threads:
-        thread.join()
+    with writing(database, [partial(turn, place) for place in made]):
+        one.ask("alter table h add primary key (a)")
     assert keyed(database) == ("a",)
-    assert [words for words in errors if not words.startswith("40001")] == []
-    last = {place: max([n for n in made if n // 1_000 == place], default=0) for place in (1, 2)}
-    assert all(last.values()), "writers went on"
-    wanted = sorted((*range(1, 41), *last.values()))
+    assert all(made.values()), "writers went on"
+    wanted = sorted((*range(1, 41), *(numbers[-1] for numbers in made.values())))
     assert [key for (key,) in one.ask("select a from h order by a")] == wanted
     ((total,),) = one.ask("select sum(length(b) - 1) from h where a <= 40")
-    assert total == len(made)
+    assert total == sum(map(len, made.values()))
 
 
 @pytest.mark.parametrize(("row", "code"), [("(3, 'twice')", "23505"), ("(null, 'none')", "23502")])

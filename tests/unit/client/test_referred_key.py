@@ -3,14 +3,14 @@ writers of both, on a whole database in this process."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from leasehold.model.errors import LeaseholdError
 from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.writers import writing
 
 ROWS = 20
 CHANGE = "alter table t drop constraint t_pkey, add primary key (k), add unique (id)"
@@ -76,41 +76,35 @@ def test_a_key_that_fails_leaves_all_as_it_was(one: SqlClient) -> None:
 
 
 def test_writers_of_both_go_on(one: SqlClient, database: DevDatabase) -> None:
-    done = threading.Event()
     made = [0, 0, 0, 0]
-    errors: list[str] = []
 
-    def write(place: int) -> None:
-        client = SqlClient(database, f"r{1 + place % 2}")
-        while not done.is_set():
-            number = 1_000 * (place + 1) + made[place]
-            try:
-                if place < 2:  # a parent with its child; then both go, by the parent alone
-                    client.ask(f"begin; insert into t values ({number}, {number}, 1)")
-                    client.ask(f"insert into c values ({number}, {number}); commit")
-                    client.ask(f"update t set id = -id where id = {number}")
-                    client.ask(f"delete from t where id = {-number}")
-                elif place == 2:  # a child that has no parent
-                    assert client.code(f"insert into c values ({number}, 99)") == "23503"
-                    client.ask(f"insert into c values ({number}, {number % ROWS + 1})")
-                else:  # a parent that is referred to
-                    assert client.code("delete from t where id = 1") == "23503"
-                made[place] += 1
-            except LeaseholdError as error:
-                client.session.fail()
-                client.ask("rollback")
-                client.ask(f"delete from t where id in ({number}, {-number})")
-                errors.append(f"{error.sqlstate} {error}")
-        client.session.close()
+    def number(place: int) -> int:
+        return 1_000 * (place + 1) + made[place]
 
-    threads = [threading.Thread(target=write, args=(place,)) for place in range(len(made))]
-    for thread in threads:
-        thread.start()
-    one.ask(CHANGE)
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert [words for words in errors if not words.startswith("40001")] == []
+    def family(place: int, client: SqlClient) -> None:
+        """A parent with its child; then both go, by the parent alone."""
+        key = number(place)
+        client.ask(f"begin; insert into t values ({key}, {key}, 1)")
+        client.ask(f"insert into c values ({key}, {key}); commit")
+        client.ask(f"update t set id = -id where id = {key}")
+        client.ask(f"delete from t where id = {-key}")
+        made[place] += 1
+
+    def orphan(client: SqlClient) -> None:
+        key = number(2)
+        assert client.code(f"insert into c values ({key}, 99)") == "23503"
+        client.ask(f"insert into c values ({key}, {key % ROWS + 1})")
+        made[2] += 1
+
+    def referred(client: SqlClient) -> None:
+        assert client.code("delete from t where id = 1") == "23503"
+        made[3] += 1
+
+    def none_left(place: int, client: SqlClient) -> None:
+        client.ask(f"delete from t where id in ({number(place)}, {-number(place)})")
+
+    with writing(database, [partial(family, 0), partial(family, 1), orphan, referred], none_left):
+        one.ask(CHANGE)
     assert all(made), "writers went on"
     assert one.ask("select count(*) from t") == [(ROWS,)]
     assert one.ask("select count(*) from c") == [(ROWS + made[2],)]
