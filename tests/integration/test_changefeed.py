@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -278,6 +278,44 @@ def test_a_newer_changefeed_fences_the_older_one(settings: KafkaSettings, topics
     assert [r.value for r in published(settings, topics.versions.name)] == [b"new"]
     older.close()
     newer.close()
+
+
+def test_a_transaction_that_kafka_ended_by_time_is_not_taken_for_a_takeover(
+    settings: KafkaSettings, topics: Topics
+) -> None:
+    """Kafka's words are those of a newer process, and who ends for good on them needs hands after
+    any outage that held a transaction up."""
+    late = TransactionWriter(settings, "late", f"late-{topics.database}", timeout_ms=1000)
+    late.open()
+    late.begin()
+    late.send(topics.versions.name, BY_KEY, b"1", b"late")
+    await_record(settings, topics.versions.name, read_committed=False)
+    behind = TransactionWriter(settings, "behind", f"behind-{topics.database}")
+    behind.open()
+    behind.begin()
+    behind.send(topics.versions.name, BY_KEY, b"1", b"behind")
+    behind.commit()
+    await_record(settings, topics.versions.name, read_committed=True)  # nothing open before it
+    with pytest.raises(BusUnavailable, match="longer than 1000 ms") as raised:
+        late.commit()
+    assert not isinstance(raised.value, Fenced)
+    late.close()
+    behind.close()
+    again = TransactionWriter(settings, "late", f"late-{topics.database}")
+    again.open()
+    again.begin()
+    again.send(topics.versions.name, BY_KEY, b"1", b"again")
+    again.commit()
+    again.close()
+    assert [r.value for r in published(settings, topics.versions.name)] == [b"behind", b"again"]
+
+
+def await_record(settings: KafkaSettings, name: str, *, read_committed: bool) -> None:
+    with closing(TopicReader(settings, "test-await", read_committed=read_committed)) as reader:
+        reader.start(name, 0, 0)
+        give_up = time.monotonic() + DEADLINE_S
+        while not reader.read(10, 0.1):
+            assert time.monotonic() < give_up
 
 
 def test_an_aborted_transaction_leaves_nothing_and_the_next_goes_on(

@@ -70,8 +70,18 @@ def status_says(cluster: LocalCluster, words: str) -> bool:
     return any(words in trouble for trouble in said.json["troubles"])
 
 
-def all_is_well(cluster: LocalCluster) -> bool:
-    return command(cluster, "status").code == 0
+def await_no_troubles(cluster: LocalCluster) -> None:
+    said = command(cluster, "status")
+
+    def is_well() -> bool:
+        nonlocal said
+        said = command(cluster, "status")
+        return said.code == 0
+
+    try:
+        until(is_well, "a status without troubles")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the last one said:\n{said.out}{said.err}") from None
 
 
 # ---------------------------------------------------------------- an agent that stands still
@@ -133,7 +143,7 @@ def test_d6_redis_away_writes_and_reads_go_on_and_a_schema_change_waits(
     finally:
         cluster.start("redis")
     ended(watch, job)
-    until(lambda: all_is_well(cluster), "a status without troubles")
+    await_no_troubles(cluster)
 
 
 def waits_for_redis(cluster: LocalCluster, job: int) -> bool:
@@ -173,7 +183,7 @@ def test_d6_redis_back_without_its_data(
         )
 
     seen(watch, rebuilt, "a ledger with the agents that were there before")
-    until(lambda: all_is_well(cluster), "a status without troubles")
+    await_no_troubles(cluster)
 
 
 # ---------------------------------------------------------------- Kafka
@@ -211,7 +221,7 @@ def test_t5_l4_kafka_killed_and_restarted_under_load(
     assert counted.lsn
     load.more(200)
     ended(watch, begin(producer, "ALTER TABLE t ADD COLUMN c text"))
-    until(lambda: all_is_well(cluster), "a status without troubles")
+    await_no_troubles(cluster)
     # The one of this test is not the load's: it is taken back, so that the load's sums stay exact.
     back = {**request, "values": {"n": {"expr": "n - 1"}}}
     assert settled(producer.submit(back)).lsn

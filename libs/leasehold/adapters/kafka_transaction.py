@@ -46,7 +46,12 @@ class TransactionAborted(Exception):
 
 
 class Fenced(BusUnavailable):
-    """Another process with the same transactional id has started since: this one must end."""
+    """Another process with the same transactional id has started since: this one must end.
+
+    Kafka says the same where it ended a transaction that was open for too long, such as one that
+    the broker's own outage held up (librdkafka #3297). A transaction that old is therefore no sign
+    of another process: it is BusUnavailable, and who starts anew takes over from what there may
+    be. Of two that do so, the one that is left has a young transaction, and that one is fenced."""
 
 
 class TransactionWriter:
@@ -73,6 +78,8 @@ class TransactionWriter:
         self._give_up = give_up
         self._transactional_id = transactional_id
         self._watch = ClientWatch(settings, client_id)
+        self._timeout_ms = timeout_ms
+        self._began_ns: int | None = None
         self._sent = 0
         self._delivered = 0
         self._failed: str | None = None
@@ -106,6 +113,7 @@ class TransactionWriter:
     def begin(self) -> None:
         self._sent = self._delivered = 0
         self._failed = None
+        self._began_ns = boottime_ns()
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -203,12 +211,23 @@ class TransactionWriter:
 
     def _fatal(self, doing: str, exception: KafkaException) -> BusUnavailable:
         if error_of(exception).code() in _FENCED:
+            if self._has_timed_out():
+                return BusUnavailable(
+                    f"{doing}: Kafka has ended a transaction that was open for longer than "
+                    f"{self._timeout_ms} ms; it has to be made anew"
+                )
             return Fenced(
                 f"Another process has taken over the transactional id {self._transactional_id!r} "
                 "at Kafka: this one ends. Run only one of it.",
                 transactional_id=self._transactional_id,
             )
         return self._watch.unavailable(doing, exception)
+
+    def _has_timed_out(self) -> bool:
+        """Kafka counts from later than here, so what it ended by its time-out is older than it."""
+        if self._began_ns is None:
+            return False
+        return boottime_ns() - self._began_ns >= self._timeout_ms * 1_000_000
 
     def _on_delivery(self, error: KafkaError | None, _message: Any) -> None:
         """librdkafka's callback: never raises. A failed record makes the commit fail by itself."""
