@@ -64,6 +64,18 @@ class Reads:
         if self._use is not None:
             self._use.sql = sql
 
+    def lasts_as(self, block: Reads) -> None:
+        """From here on as `block`, of which nothing was asked yet: what was used is leased, too. It
+        keeps the version that it was used under (D8): if that is too old by now, the next snapshot
+        tells, and for what was written the master (D5)."""
+        self._leases, self._users_left, self._use = block._leases, block._users_left, block._use
+        if self._leases is None or self._use is None:
+            return
+        for table, (descriptor, lease) in self._pinned.items():
+            assert lease is None, "whoever has leases lasts already"
+            lease = self._leases.acquire_named(descriptor.table_id, self._use)
+            self._pinned[table] = (descriptor, lease)
+
     def sees(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
         """Tables that this transaction makes, which no store has, and names of those that it
         drops."""

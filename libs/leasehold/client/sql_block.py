@@ -328,14 +328,33 @@ class SessionBlock:
         if not self._idle:
             self._settings.warn("25001", "there is already a transaction in progress")
             return Answer(said.tag)
+        if self._single is not None:
+            self._go_on_from_single()
+        if self._transaction is not None:
+            self._begin_behind(self._transaction, said.modes)
+            return Answer(said.tag)
         isolation, as_of = self._chosen(said.modes.isolation, said.modes.as_of)
         read_only = said.modes.read_only
         if read_only is None:
             read_only = self._settings.values.on("default_transaction_read_only")
-        if self._transaction is not None or self._single is not None:
-            self.end(committed=True)
         self._begun(isolation, as_of, read_only=read_only)
         return Answer(said.tag)
+
+    def _begin_behind(self, transaction: SqlTransaction, modes: Modes) -> None:
+        """Statements of the same batch came before it: what they began is the block's. Raises
+        TransactionActive where the modes can't be theirs; nothing has begun then."""
+        read_only = self._settings.values.on("default_transaction_read_only")
+        block = Block()
+        block.begin(transaction.isolation, self._settings.as_of, read_only=read_only)
+        block.used = True
+        isolation = None
+        if modes.isolation is not None or modes.as_of is not None:
+            isolation = chosen(modes.isolation, past=modes.as_of is not None)
+        block.set_modes(isolation, modes.as_of, modes.read_only)
+        self._lsn = transaction.lsn
+        transaction.becomes_block(self._node.reads(self._label, self._lsn))
+        self._open(transaction.isolation, block.as_of, read_only=block.read_only)
+        self._block.used = True
 
     def _begun(self, isolation: Isolation, as_of: AsOf | None, *, read_only: bool) -> None:
         self._lsn = self._moment(isolation, as_of)

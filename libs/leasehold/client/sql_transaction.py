@@ -94,6 +94,16 @@ class SqlTransaction:
         self._lsn = reads.moment
         self._place = 0
 
+    def becomes_block(self, reads: Reads) -> None:
+        """BEGIN came behind its first statements. `reads`: as of a block that begins."""
+        self._block = True
+        self._reads.lasts_as(reads)
+
+    @property
+    def lsn(self) -> int | None:
+        """That it reads as of, if it is one."""
+        return self._lsn
+
     def called_by(self, caller: Caller) -> None:
         """As the session is now: what it has set since counts for what comes."""
         moment = self.moment

@@ -18,10 +18,11 @@ Whoever calls may be in a hurry (`hurried`): others wait for the same thread. Th
 or take long, raises `Waits` before anything of it has happened, and is called again the same way.
 
 What counts as one transaction: everything from the end of one batch to the end of the next, unless
-BEGIN makes it a block. `end_batch` outside a block commits; what it raises is the answer. `fail`
-rolls back (outside a block) or makes the block a failed one (status FAILED): then `prepare` and
-`bind` raise InFailedTransaction for all but COMMIT, ROLLBACK and ROLLBACK TO, and COMMIT ends the
-block with the tag ROLLBACK. After `fail` outside a block status is IDLE.
+BEGIN makes it a block, to which belongs what came before it in its batch. `end_batch` outside a
+block commits; what it raises is the answer. `fail` rolls back (outside a block) or makes the block
+a failed one (status FAILED): then `prepare` and `bind` raise InFailedTransaction for all but
+COMMIT, ROLLBACK and ROLLBACK TO, and COMMIT ends the block with the tag ROLLBACK. After `fail`
+outside a block status is IDLE.
 
 Every method may raise an error of the tree in `model/errors.py`; its detail may name `position`
 (characters from 1 in the text given to `statements`), `detail`, `hint`, `table`, `column`,

@@ -132,6 +132,38 @@ def test_d4_a_transaction_that_pins_a_version_is_known_by_its_label(store: Sqlit
     assert left == [1], "its agent is told that the last user has left"
 
 
+def test_d8_what_was_used_before_a_block_began_is_leased_and_keeps_its_version(
+    store: SqliteStore,
+) -> None:
+    leases = HeldLeases(FOREVER_NS)
+    leases.put_first(leases.add(Lease(1, 1)))
+    statement = reads(store)
+    pinned = statement.pin("t")
+    statement.lasts_as(Reads(store, lambda: True, leases, lambda: None, "transaction book"))
+    leases.put_first(leases.add(Lease(1, 2)))
+    assert [use.label for use in leases.blocking(1, 2, boottime_ns(), limit=5)] == [
+        "transaction book"
+    ]
+    put_version(store, replace(T, version=2), 1)
+    assert statement.pin("t") is pinned
+    statement.close()
+    assert not leases.blocking(1, 2, boottime_ns(), limit=5)
+
+
+def test_d3_a_version_that_was_used_before_a_block_began_may_be_too_old_for_it(
+    store: SqliteStore,
+) -> None:
+    leases = HeldLeases(FOREVER_NS)
+    statement = reads(store)
+    pinned = statement.pin("t")
+    leases.put_first(leases.add(Lease(1, 3)))
+    put_version(store, replace(T, version=3), 2)
+    statement.lasts_as(Reads(store, lambda: True, leases, lambda: None, "transaction book"))
+    with pytest.raises(StaleVersion, match="lowest is 2"):
+        statement.row(pinned, (7,))
+    statement.close()
+
+
 def test_values_of_an_index_are_those_of_its_expressions(store: SqliteStore) -> None:
     index = Index(3, "i", (0, 2), expressions=("(a > 5)",), mentioned=(2,))
     table = replace(T, indexes=(index,))

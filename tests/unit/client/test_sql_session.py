@@ -184,9 +184,37 @@ def test_a_block_keeps_the_versions_that_it_has_used(client: SqlClient, table: s
     other.session.close()
 
 
+def test_what_came_before_begin_is_leased_and_runs_again_with_the_block(
+    database: DevDatabase, client: SqlClient, table: str
+) -> None:
+    client.ask("update t set a = a + 1 where id = 1; begin; select * from t where id = 2")
+    leases = client.session._node._running.agent.leases.all[_table_id(client)]  # type: ignore[attr-defined]
+    assert [use.label for lease in leases.values() for use in lease.named] == [
+        "SQL session 7 of me"
+    ]
+    put(database, 1, 70)
+    client.ask("update t set a = a + 1 where id = 2; commit")
+    assert client.ask("select a from t where id < 3 order by id") == [(71,), (21,)]
+    assert not [use for lease in leases.values() for use in lease.named]
+
+
+@pytest.mark.parametrize("level", ["snapshot", "serializable", "linearizable"])
+def test_a_block_sees_the_moment_of_what_came_before_begin(
+    database: DevDatabase, client: SqlClient, table: str, level: str
+) -> None:
+    client.ask(f"set leasehold.isolation = '{level}'")
+    client.ask("select * from t where id = 1; begin")
+    put(database, 1, 70)
+    assert client.ask("select a from t where id = 1") == [(10,)]
+    client.ask("commit")
+    assert client.ask("select a from t where id = 1") == [(70,)]
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
+        ("select current_database(); begin isolation level repeatable read", "25001"),
+        ("select current_database(); begin as of lsn 1", "25001"),
         ("savepoint a", "25P01"),
         ("begin isolation level serializable as of 3", "0A000"),
         ("set session characteristics as transaction as of 3", "0A000"),
