@@ -6,24 +6,24 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
-from spark_streaming.arrow_lists import as_list
 from spark_streaming.chunks import Chunker, sorted_columns
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import ProgressBoard, query_name
+from spark_streaming.range_reader import Range, Records, ranges_of, records_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import RunThread, topics_there
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 log: Final = logging.getLogger(__name__)
 
@@ -93,17 +93,18 @@ class Backfill(RunThread):
             checkpoint=self._folder.checkpoint,
             gate=self.gate,
             offsets_per_batch=self._offsets_per_batch,
-            handle=lambda frame, batch_id: self._send_batch(lane, frame, batch_id),
+            handle=lambda _, batch_id: self._send_batch(lane, batch_id),
         )
 
-    def _send_batch(self, lane: Lane, frame: DataFrame, batch_id: int) -> None:
+    def _send_batch(self, lane: Lane, batch_id: int) -> None:
         """One micro-batch. Spark notes it as done only when the broker has all its chunks."""
         before = totals = self._folder.totals_before(batch_id)
-        convert = converter(self._template, self._columns, self.gate.rows_per_chunk)
-        images = frame.select("key", "value")
-        for rows, body in images.mapInArrow(convert, "rows long, body binary").collect():
+        ranges = ranges_of(self._folder.checkpoint, batch_id)
+        convert = converter(self._kafka, self._template, self._columns, self.gate.rows_per_chunk)
+        parts = self._session.sparkContext.parallelize(ranges, max(1, len(ranges)))
+        for rows, body in parts.mapPartitions(convert).collect():
             self.gate.wait_turn(rows)
-            lane.send(bytes(body))
+            lane.send(body)
             totals = Totals(totals.rows + rows, totals.chunks + 1)
             self._board.count(self.run, totals)
         lane.flush()
@@ -111,24 +112,20 @@ class Backfill(RunThread):
 
 
 def converter(
-    template: Chunk, columns: Sequence[int], rows_max: int
-) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function that Python workers run over one partition: (key, value) → (rows, body)."""
+    kafka: KafkaSettings, template: Chunk, columns: Sequence[int], rows_max: int
+) -> Callable[[Iterable[Range]], Iterator[tuple[int, bytes]]]:
+    """The function that Python workers run: ranges of the topic → (rows, chunk)."""
 
-    def convert(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
+    def convert(ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
         codec = MessagePackCodec()
-        chunker = Chunker(template, columns, rows_max)
-
-        def arrow(chunks: Iterator[Chunk]) -> Iterator[Any]:
-            for chunk in chunks:
-                rows = pa.array([len(chunk.rows)], pa.int64())
-                body = pa.array([codec.encode(chunk)], pa.binary())
-                yield pa.RecordBatch.from_arrays([rows, body], ["rows", "body"])
-
-        for batch in batches:
-            yield from arrow(chunker.take(as_list(batch.column(0)), as_list(batch.column(1))))
-        yield from arrow(chunker.rest())
+        for wanted in ranges:
+            for chunk in _chunks(records_of(kafka, wanted), Chunker(template, columns, rows_max)):
+                yield len(chunk.keys), codec.encode(chunk)
 
     return convert
+
+
+def _chunks(records: Iterable[Records], chunker: Chunker) -> Iterator[Chunk]:
+    for keys, images in records:
+        yield from chunker.take(keys, images)
+    yield from chunker.rest()

@@ -1,8 +1,8 @@
 """Row images → chunks of the backfill lane, bounded in rows and in bytes. PURE of Spark and Kafka.
 
-A chunk names keys and the LSNs of their images; the pair itself is derived by each node from its
-own row. So neither the order of keys, nor where one chunk ends and the next begins, nor a key named
-twice can change what the store holds in the end.
+A chunk names keys; the pair itself is derived by each node from its own row. So neither the order
+of keys, nor where one chunk ends and the next begins, nor a key named twice can change what the
+store holds in the end.
 
 What the order does change is the work of every node: entries in the order of the index go to few
 pages of its B-tree, in the order of the topic each goes to a page of its own, and a page is written
@@ -11,15 +11,22 @@ whole to the WAL with every commit. So images are gathered and sorted here, once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 import msgpack
 
-from leasehold.adapters.codec import FORMAT, UNREADABLE, row_key
+from leasehold.adapters.codec import (
+    FORMAT,
+    UNREADABLE,
+    restore_row_key,
+    row_key,
+    unpacked_together,
+)
 from leasehold.adapters.record_shape import TAG_BY_CLASS
 from leasehold.model.errors import MalformedRequest
+from leasehold.model.keys import NUMBER_BYTES, IntKeys
 from leasehold.model.records import Chunk, Key, RowImage
 from leasehold.schema.edits import Kind
 from leasehold.schema.elements import ALL_ROWS, EXPRESSION
@@ -36,9 +43,12 @@ PACED_CHUNKS_PER_SECOND: Final = 5
 WINDOW_ROWS_MAX: Final = 125_000
 """Images that are sorted together: about 50 MB of a worker. Twice as many save a node little."""
 
-_HEAD_BYTES_MAX: Final = 64  # format, tag, five numbers and the array head of the rows
-_ROW_BYTES_MAX: Final = 1 + 9  # array head of (key, lsn) and a 64-bit LSN, around the key's bytes
+TOGETHER_MAX: Final = 5_000
+"""Images that are unpacked together: enough to share the cost of a call, few enough for a cache."""
+
+_HEAD_BYTES_MAX: Final = 64  # format, tag, five numbers and the head of the keys
 _TAG: Final = TAG_BY_CLASS[RowImage]
+_HEAD: Final = (FORMAT, _TAG)
 _KEY: Final = 2 + RowImage._fields.index("key")
 _LSN: Final = 2 + RowImage._fields.index("lsn")
 _VERSION: Final = 2 + RowImage._fields.index("version")
@@ -48,7 +58,7 @@ _unpackb: Final = msgpack.unpackb
 
 
 Place: TypeAlias = Any
-"""What images are sorted by: a storage value, or a tuple of them."""
+"""What images are sorted by: a storage value, or a tuple of them; rows lie by their key."""
 
 
 def image_fields(image: bytes) -> tuple[Key, int, int, Mapping[int, Any]]:
@@ -85,17 +95,6 @@ def sorted_columns(job: Job) -> tuple[int, ...]:
     return tuple(takewhile(lambda column: column != EXPRESSION, filling.after["columns"]))
 
 
-def place_by(columns: Sequence[int]) -> Callable[[Key, Mapping[int, Any]], Place]:
-    """(key, values) → place: by the columns of an index; without any, by the key, as rows lie."""
-    if not columns:
-        return lambda key, _: key
-    if len(columns) == 1:
-        (column,) = columns
-        return lambda _, values: values.get(column)
-    wanted = tuple(columns)
-    return lambda _, values: tuple(map(values.get, wanted))
-
-
 def _type_first(place: Place) -> list[tuple[str, Any]]:
     """Sorts what can't be compared: NULLs, and values of a type that a column once had."""
     parts = place if type(place) is tuple else (place,)
@@ -114,8 +113,8 @@ def rows_per_chunk(chunk_rows: int, rows_per_second: int) -> int:
 class Chunker:
     """Gathers the images of one partition of a micro-batch, sorts them, and hands out chunks.
 
-    `template` is a Chunk without rows; `columns` is what `place_by` takes. A key met again in the
-    same window takes the place of the older image (old images stay in a compacted topic for a
+    `template` is a Chunk without keys; `columns` is what `sorted_columns` gives. A key met again in
+    the same window takes the place of the older image (old images stay in a compacted topic for a
     while), and a tombstone takes the key out: the row is gone.
     """
 
@@ -127,55 +126,120 @@ class Chunker:
         bytes_max: int = CHUNK_BYTES_MAX,
         window_max: int = WINDOW_ROWS_MAX,
     ) -> None:
-        assert not template.rows, "the template of a chunk has no rows"
+        assert not len(template.keys), "the template of a chunk has no keys"
         assert 1 <= rows_max <= CHUNK_ROWS_MAX, rows_max
         assert bytes_max > _HEAD_BYTES_MAX, bytes_max
         assert window_max >= 1, window_max
         self._template = template
-        self._place = place_by(columns)
+        self._columns = tuple(columns)
         self._rows_max = rows_max
         self._bytes_max = bytes_max
         self._window_max = window_max
-        self._window: dict[bytes, tuple[Place, tuple[Key, int]]] = {}
+        self._window: dict[bytes, Place] = {}
 
     def take(self, keys: Sequence[bytes], images: Sequence[bytes | None]) -> Iterator[Chunk]:
         """Add records of the topic, in its order; yields the chunks of each window that is full.
 
-        Raises MalformedRequest for an image that is none.
+        Raises MalformedRequest for an image that is none, where images are looked into.
         """
-        window, place = self._window, self._place
-        for record_key, image in zip(keys, images, strict=True):
-            if record_key == _TRUNCATION:
-                window.clear()  # what stood before it on this partition is gone
-                continue
+        assert len(keys) == len(images), (len(keys), len(images))
+        if _TRUNCATION in keys:  # what stood before it on this partition is gone
+            after = len(keys) - list(reversed(keys)).index(_TRUNCATION)
+            keys, images = keys[after:], images[after:]
+            self._window.clear()
+        for start in range(0, len(keys), TOGETHER_MAX):
+            end = start + TOGETHER_MAX
+            yield from self._take(keys[start:end], images[start:end])
+
+    def _take(self, keys: Sequence[bytes], images: Sequence[bytes | None]) -> Iterator[Chunk]:
+        window, places = self._window, places_of(self._columns, images)
+        if len(window) + len(keys) < self._window_max and None not in images:
+            window.update(zip(keys, places, strict=True))
+            return
+        for key, place, image in zip(keys, places, images, strict=True):
             if image is None:
-                window.pop(record_key, None)
-                continue
-            key, lsn, _, values = image_fields(image)
-            window[record_key] = place(key, values), (key, lsn)
-            if len(window) >= self._window_max:
-                yield from self.rest()
+                window.pop(key, None)
+            else:
+                window[key] = place
+                if len(window) >= self._window_max:
+                    yield from self.rest()
 
     def rest(self) -> Iterator[Chunk]:
         """The chunks of what was gathered; at the end of the partition, what is left."""
-        rows: list[tuple[Key, int]] = []
-        size = _HEAD_BYTES_MAX
-        for record_key, (_, row) in self._in_order():
-            row_size = len(record_key) + _ROW_BYTES_MAX
-            if rows and (size + row_size > self._bytes_max or len(rows) >= self._rows_max):
-                yield self._template._replace(rows=tuple(rows))
-                rows.clear()
-                size = _HEAD_BYTES_MAX
-            rows.append(row)
-            size += row_size
+        records = list(self._window)
+        keys = keys_of(records)
+        order = _order(list(self._window.values()) if self._columns else keys)
         self._window.clear()
-        if rows:
-            yield self._template._replace(rows=tuple(rows))
-
-    def _in_order(self) -> list[tuple[bytes, tuple[Place, tuple[Key, int]]]]:
-        images = list(self._window.items())
         try:
-            images.sort(key=lambda image: image[1][0])
-        except TypeError:  # so that only who has such values pays for them
-            images.sort(key=lambda image: _type_first(image[1][0]))
-        return images
+            numbers = [number for (number,) in map(keys.__getitem__, order)]
+            if {int}.issuperset(map(type, numbers)):
+                yield from self._chunks_of_numbers(IntKeys(numbers))
+                return
+        except (ValueError, OverflowError):  # keys of another width, numbers beyond 64 bits
+            pass
+        yield from self._chunks_of_keys(order, keys, records)
+
+    def _chunks_of_numbers(self, keys: IntKeys) -> Iterator[Chunk]:
+        fit = (self._bytes_max - _HEAD_BYTES_MAX) // NUMBER_BYTES
+        step = max(1, min(self._rows_max, fit))
+        for start in range(0, len(keys), step):
+            yield self._template._replace(keys=keys[start : start + step])
+
+    def _chunks_of_keys(
+        self, order: Sequence[int], keys: Sequence[Key], records: Sequence[bytes]
+    ) -> Iterator[Chunk]:
+        gathered: list[Key] = []
+        size = _HEAD_BYTES_MAX
+        for place in order:
+            key_size = len(records[place])
+            if gathered and (size + key_size > self._bytes_max or len(gathered) >= self._rows_max):
+                yield self._template._replace(keys=tuple(gathered))
+                gathered.clear()
+                size = _HEAD_BYTES_MAX
+            gathered.append(keys[place])
+            size += key_size
+        if gathered:
+            yield self._template._replace(keys=tuple(gathered))
+
+
+def _order(places: Sequence[Place]) -> list[int]:
+    """Numbers of the places, from the least to the greatest."""
+    try:
+        return sorted(range(len(places)), key=places.__getitem__)
+    except TypeError:  # so that only who has such values pays for them
+        return sorted(range(len(places)), key=lambda number: _type_first(places[number]))
+
+
+def keys_of(records: Sequence[bytes]) -> Sequence[Key]:
+    """Record keys of a rows topic as keys. Raises MalformedRequest."""
+    try:
+        keys = unpacked_together(records)
+        if {tuple}.issuperset(map(type, keys)):
+            return keys
+    except UNREADABLE:
+        pass
+    return [restore_row_key(record) for record in records]  # says which
+
+
+def places_of(columns: Sequence[int], images: Sequence[bytes | None]) -> Sequence[Place]:
+    """Each image's place; None for a tombstone, and where keys are the places: then images need
+    no look. Raises MalformedRequest."""
+    if not columns:
+        return [None] * len(images)
+    if None in images:
+        places = iter(places_of(columns, [image for image in images if image is not None]))
+        return [None if image is None else next(places) for image in images]
+    whole: Any = images
+    try:
+        fields = unpacked_together(whole)
+        if not {_HEAD}.issuperset([image[:2] for image in fields]):
+            raise ValueError("another format or tag")
+        values = [image[_VALUES] for image in fields]
+        if not {dict}.issuperset(map(type, values)):
+            raise ValueError("values are of another type")
+    except UNREADABLE:
+        values = [image_fields(image)[3] for image in whole]  # says which
+    if len(columns) == 1:
+        (column,) = columns
+        return [each.get(column) for each in values]
+    return [tuple(map(each.get, columns)) for each in values]

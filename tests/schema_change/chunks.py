@@ -28,7 +28,7 @@ def fill(row: Row, version: Version, element_id: int, seen: Any = None) -> Row:
     """The row after an accepted chunk, of a run at `version`, that names it. `seen`: pairs of an
     older image, from which the chunk's entry is taken (V3 broken); None: the row's own."""
     table = version.descriptor
-    chunk = Chunk(JOB, 1, 1, table.version, element_id, (((KEY,), 1),))
+    chunk = Chunk(JOB, 1, 1, table.version, element_id, ((KEY,),))
     store = cast(StoreWriter, OneRow(row.stored(KEY)))
     part = slice_chunk(chunk, 0, 1, version.catalog, store)
     for each in part.fills:

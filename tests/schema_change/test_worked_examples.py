@@ -189,7 +189,7 @@ def test_a_column_backfill_fails_no_writer() -> None:
     read one of the filled rows would be refused for a schema change."""
     known = catalog(ADD_REQUIRED, V3, drained=True)
     newest = known.newest(1)
-    chunk = Chunk(1, 1, 1, newest.version, E, (((0,), 1),))
+    chunk = Chunk(1, 1, 1, newest.version, E, ((0,),))
     part = slice_chunk(chunk, 0, 1, known, cast(StoreWriter, OneRow(None)))
     assert (part.changes, len(part.fills)) == ((), 1), "by key: nobody's row is written anew"
     store = MemoryStore()

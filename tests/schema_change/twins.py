@@ -285,7 +285,7 @@ class Twins:
     def _chunks(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
         for run, element_id, version in position.runs:
             for key in self.keys(world):
-                chunk = Chunk(1, run, 1, version, element_id, (((key,), 1),))
+                chunk = Chunk(1, run, 1, version, element_id, ((key,),))
                 if not accept_chunk(position.catalog, chunk, self.rules.job):
                     continue
                 store = _store(world.held)

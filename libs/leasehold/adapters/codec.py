@@ -12,7 +12,7 @@ descriptors and jobs, details) arrays are tuples, whatever sequence they were.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -31,12 +31,12 @@ from leasehold.adapters.request_decoding import decode_request
 from leasehold.client.public_schema import decode_event
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
+from leasehold.model.keys import IntKeys
 from leasehold.model.records import (
     Barrier,
     CatalogWrite,
     ChangeKind,
     ChangeRequest,
-    Chunk,
     Claim,
     Commit,
     Decisions,
@@ -186,12 +186,23 @@ def restore_row_key(data: bytes) -> tuple[Any, ...]:
     return key
 
 
+def unpacked_together(packed: Collection[bytes]) -> tuple[Any, ...]:
+    """What each of them is, in a third of the time that one after the other takes. Raises one of
+    UNREADABLE when any is not exactly one value."""
+    together: tuple[Any, ...] = msgpack.unpackb(
+        _array_head(len(packed)) + b"".join(packed), use_list=False, strict_map_key=False
+    )
+    return together
+
+
 def _zipped(data: bytes) -> bytes:
     return zlib.compress(data, 1) if len(data) > ZIPPED_ABOVE_BYTES else data
 
 
 def _plain(value: Any) -> Any:
     """What MessagePack has no form for but means the same as something it has."""
+    if isinstance(value, IntKeys):
+        return value.to_wire()
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a {type(value).__name__} has no wire form")
@@ -292,22 +303,6 @@ def _commit(fields: Any) -> Commit:
     return _new(Commit, restored)
 
 
-_HEAD_OF_CHUNK: Final = record_restorer(Chunk)
-
-
-def _chunk(fields: tuple[Any, ...]) -> Chunk:
-    """Thousands of rows, whose shape is looked at in one go: a tenth of the restorer's time."""
-    *head, rows = fields
-    chunk: Chunk = _HEAD_OF_CHUNK((*head, ()))
-    if type(rows) is not tuple or not all(map(_is_row_of_chunk, rows)):
-        raise ValueError("Chunk.rows: expected an array of (key, LSN)")
-    return chunk._replace(rows=rows)
-
-
-def _is_row_of_chunk(row: Any) -> bool:
-    return type(row) is tuple and len(row) == 2 and type(row[0]) is tuple and type(row[1]) is int
-
-
 _RESULT: Final = record_restorer(Result)
 _OUTCOME_TYPES: Final = (int, int, int, int, bool, str, str, dict, bool)  # all but `answer`
 
@@ -334,6 +329,5 @@ def _result(fields: Any) -> Result:
 
 _RESTORED_HERE: Final[Mapping[type[Any], Restorer]] = {
     Decisions: _decisions,
-    Chunk: _chunk,
     ResultBatch: _result_batch,
 }

@@ -92,17 +92,19 @@ class TopicReader:
         *,
         read_committed: bool = False,
         tell_ends: bool = False,
+        queued_kbytes_max: int = QUEUED_KBYTES_MAX,
         give_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`.
-        `give_up`: asked twice a second while a broker is waited for; then BusUnavailable."""
+        `queued_kbytes_max`: how far is read ahead. `give_up`: asked twice a second while a broker
+        is waited for; then BusUnavailable."""
         self._bootstrap = settings.bootstrap
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
         self._pause = threading.Event()  # never set
         self._next: dict[tuple[str, int], int] = {}
-        self.ended: set[tuple[str, int]] = set()
-        """(topic, partition) that have been read to their end at least once."""
+        self.ended: dict[tuple[str, int], int] = {}
+        """Of each (topic, partition) that has been read to its end, where that was."""
         self._consumer = made(
             Consumer,
             {
@@ -117,7 +119,7 @@ class TopicReader:
                 "fetch.min.bytes": 1,
                 "fetch.queue.backoff.ms": 1,
                 "fetch.error.backoff.ms": 50,
-                "queued.max.messages.kbytes": QUEUED_KBYTES_MAX,
+                "queued.max.messages.kbytes": queued_kbytes_max,
             },
         )
 
@@ -136,7 +138,7 @@ class TopicReader:
         """Deliver no more of it, what is queued included."""
         if self._next.pop((topic, partition), None) is not None:
             self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-        self.ended.discard((topic, partition))
+        self.ended.pop((topic, partition), None)
 
     def pause(self, topic: str, partition: int) -> None:
         """Back-pressure: nothing of it is delivered until `resume`; nothing is lost."""
@@ -154,6 +156,20 @@ class TopicReader:
 
         Offsets of a partition rise; those of compacted and transactional topics have gaps.
         """
+        return [
+            Record(
+                message.topic(),
+                message.partition(),
+                message.offset(),
+                message.key(),
+                message.value(),
+                tuple(message.headers() or ()),
+            )
+            for message in self.messages(records_max, timeout_s)
+        ]
+
+    def messages(self, records_max: int, timeout_s: float) -> list[Any]:
+        """`read`, as librdkafka's own objects: for who wants only keys and values of many."""
         assert 1 <= records_max <= RECORDS_MAX, records_max
         messages: list[Any] = []  # the stubs allow None where a good message has none
         try:
@@ -165,7 +181,7 @@ class TopicReader:
                 messages += self._consumer.consume(records_max - 1, 0)
         except KafkaException as fatal:
             raise self._watch.unavailable("reading", fatal) from fatal
-        records = []
+        wanted_ones = []
         for message in messages:
             error = message.error()
             if error is not None:
@@ -176,23 +192,14 @@ class TopicReader:
             if wanted is None or offset < wanted:
                 continue  # of a partition stopped or restarted while this was on its way
             self._next[topic, partition] = offset + 1
-            records.append(
-                Record(
-                    topic,
-                    partition,
-                    offset,
-                    message.key(),
-                    message.value(),
-                    tuple(message.headers() or ()),
-                )
-            )
-        return records
+            wanted_ones.append(message)
+        return wanted_ones
 
     def _heed(self, message: Any, error: KafkaError) -> None:
         """An error in the stream: raise what will not pass, tell of the rest."""
         code, topic, partition = error.code(), message.topic(), message.partition()
         if code == KafkaError._PARTITION_EOF:
-            self.ended.add((topic, partition))
+            self.ended[topic, partition] = message.offset()
             return
         if code in _PASSED_OVER:
             return

@@ -244,7 +244,7 @@ class MemoryBackfill:
             chunker = Chunker(template, sorted_columns(job), rows_max)
             chunks += chunker.take([m.key for m in messages], [m.value for m in messages])
             chunks += chunker.rest()
-        rows = done.rows + sum(len(chunk.rows) for chunk in chunks)
+        rows = done.rows + sum(len(chunk.keys) for chunk in chunks)
         self._send(chunks, run, state, _Checkpoint(after, rows, done.chunks + len(chunks)))
 
     def _kept(self, topic: str, partition: int, first: int, last: int) -> list[Message]:

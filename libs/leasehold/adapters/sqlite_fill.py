@@ -13,6 +13,7 @@ import apsw
 
 from leasehold.adapters.sqlite_layout import column_name
 from leasehold.adapters.sqlite_plan import EntriesPlan, WritePlan
+from leasehold.model.keys import IntKeys, Keys
 from leasehold.model.records import Fill, Genids, Image, Key
 from leasehold.schema.descriptor import Column
 from leasehold.schema.missing import filled
@@ -28,9 +29,11 @@ class _Wanted(NamedTuple):
     bindings: tuple[object, ...]
 
 
-def _wanted(connection: apsw.Connection, plan: WritePlan, keys: Sequence[Key]) -> _Wanted:
+def _wanted(connection: apsw.Connection, plan: WritePlan, keys: Keys) -> _Wanted:
     """Single integer keys travel as one array; others through a temporary table, because JSON has
     no bytes and no exact floats."""
+    if isinstance(keys, IntKeys):
+        return _Wanted("carray(?)", ("value",), (apsw.carray(keys.numbers),))
     if len(plan.key_ids) == 1 and all(type(key[0]) is int for key in keys):
         return _Wanted(
             "carray(?)", ("value",), (apsw.carray(array("q", [key[0] for key in keys])),)
@@ -40,7 +43,7 @@ def _wanted(connection: apsw.Connection, plan: WritePlan, keys: Sequence[Key]) -
 
 
 def fill_entries(
-    connection: apsw.Connection, plan: WritePlan, entries: EntriesPlan, keys: Sequence[Key]
+    connection: apsw.Connection, plan: WritePlan, entries: EntriesPlan, keys: Keys
 ) -> int:
     """Put the missing entries of the rows named by `keys`, from the rows; count those put.
 
@@ -62,9 +65,7 @@ def fill_entries(
     return connection.changes()
 
 
-def fill_column(
-    connection: apsw.Connection, plan: WritePlan, column: Column, keys: Sequence[Key]
-) -> int:
+def fill_column(connection: apsw.Connection, plan: WritePlan, column: Column, keys: Keys) -> int:
     """Put a column's value into those rows that lack the pair, and nothing else of them."""
     assert column.missing is not None, column
     if not keys:

@@ -15,7 +15,9 @@ from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
-Key: TypeAlias = tuple[Any, ...]
+from leasehold.model.keys import Key as Key
+from leasehold.model.keys import Keys
+
 Image: TypeAlias = Mapping[int, Any]
 Genids: TypeAlias = Mapping[int, int]  # lock id → genid
 
@@ -202,7 +204,7 @@ class Fill(NamedTuple):
     table_id: int
     version: int
     element_id: int
-    keys: tuple[Key, ...]
+    keys: Keys
     images: tuple[Image, ...] = ()
     genids: tuple[Genids, ...] = ()
 
@@ -642,8 +644,8 @@ class Chunk(NamedTuple):
     """Rows of one backfill micro-batch, bounded in bytes. Taken only while that job's run is in
     that step and the element is write-only (the ⚠ rule on late chunks).
 
-    `rows`: (key, LSN of the image it was computed from). The pair itself is derived by each node
-    from its own row at the chunk's position in the log, so a stale image can write nothing wrong.
+    It names keys alone: the pair itself is derived by each node from its own row at the chunk's
+    position in the log, so that no image, however old, can write anything wrong.
     """
 
     job_id: int
@@ -651,7 +653,7 @@ class Chunk(NamedTuple):
     table_id: int
     version: int
     element_id: int
-    rows: tuple[tuple[Key, int], ...]
+    keys: Keys
 
 
 class ChunksEnd(NamedTuple):

@@ -495,7 +495,7 @@ class Batch:
 
         Applied here and logged; taking a row twice changes nothing."""
         cost = row_cost(chunk, self._catalog)
-        rows = min(max(1, rows_max // cost), len(chunk.rows) - done)
+        rows = min(max(1, rows_max // cost), len(chunk.keys) - done)
         while rows > 0:
             part: FillSlice = slice_chunk(
                 chunk, done, rows, self._catalog, self._store, self._rules, self._moment()

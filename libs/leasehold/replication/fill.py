@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from leasehold.model.keys import Keys
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import (
     ChangeKind,
@@ -69,7 +70,7 @@ def slice_chunk(
     filled that has none of its own.
     """
     descriptor = catalog.version(chunk.table_id, chunk.version)
-    keys = tuple(key for key, _ in chunk.rows[start : start + rows])
+    keys = chunk.keys[start : start + rows]
     if chunk.element_id == ALL_ROWS:
         twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
@@ -89,7 +90,7 @@ def slice_chunk(
 
 def _rows_of_twin(
     descriptor: Descriptor,
-    keys: tuple[Key, ...],
+    keys: Keys,
     catalog: Catalog,
     store: StoreWriter,
     rules: VerifyRules,
@@ -111,7 +112,7 @@ def _rows_of_twin(
 def _images(
     descriptor: Descriptor,
     column: Column,
-    keys: tuple[Key, ...],
+    keys: Keys,
     store: StoreWriter,
     moment: Moment | None,
 ) -> Fill:

@@ -370,7 +370,7 @@ class Master:
                 self._chunk = None
                 continue
             done = batch.fill(chunk, done, rows_max - batch.rows_filled)
-            if done < len(chunk.rows):
+            if done < len(chunk.keys):
                 self._chunk = (offset, chunk, done)
                 return
             batch.passed(Lane.BACKFILL, offset)

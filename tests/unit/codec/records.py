@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from leasehold.adapters.record_shape import CLASS_BY_TAG
+from leasehold.model.keys import IntKeys
 
 INTEGER = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -44,6 +45,7 @@ def strategy(hint: Any) -> st.SearchStrategy[Any]:
         int: INTEGER,
         str: TEXT,
         bytes: st.binary(max_size=16),
+        IntKeys: st.lists(INTEGER, max_size=3).map(IntKeys),
         bool: st.booleans(),
         float: st.floats(allow_nan=False),
     }[hint]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec import FORMAT, MessagePackCodec, restore_row_key, row_key
 from leasehold.adapters.record_shape import CLASS_BY_TAG, TAG_BY_CLASS
 from leasehold.model.errors import LogStopped, MalformedRequest
+from leasehold.model.keys import IntKeys
 from leasehold.model.records import (
     Ack,
     Barrier,
@@ -26,6 +27,7 @@ from leasehold.model.records import (
     Commit,
     Decisions,
     Disposition,
+    Fill,
     Grant,
     JobWrite,
     LogPosition,
@@ -167,15 +169,27 @@ def test_true_is_no_number_of_an_enumeration() -> None:
         CODEC.decode_log(CODEC.encode(sent))
 
 
-@pytest.mark.parametrize(
-    "rows", [[[[1], 2, 3]], [[1, 2]], [[[1], "2"]], [[[1], True]], [5], {}, None, [[[1]]]]
-)
-def test_a_chunk_whose_rows_are_none_is_refused(rows: Any) -> None:
-    sent = CODEC.encode(Chunk(1, 1, 1, 1, 6, (((1, "a"), 9),)))
-    assert CODEC.decode(sent).rows == (((1, "a"), 9),)
-    fields = [*msgpack.unpackb(sent)[:-1], rows]
-    with pytest.raises(MalformedRequest, match="rows"):
+@pytest.mark.parametrize("keys", [[[1], 2], [5], {}, None, "12345678", b"1234567"])
+def test_a_chunk_whose_keys_are_none_is_refused(keys: Any) -> None:
+    sent = CODEC.encode(Chunk(1, 1, 1, 1, 6, ((1, "a"),)))
+    assert CODEC.decode(sent).keys == ((1, "a"),)
+    fields = [*msgpack.unpackb(sent)[:-1], keys]
+    with pytest.raises(MalformedRequest, match="keys"):
         CODEC.decode(msgpack.packb(fields))
+
+
+def test_keys_of_one_integer_travel_as_their_numbers() -> None:
+    numbers = [0, -1, 2**63 - 1, -(2**63), 258]
+    keys = IntKeys(numbers)
+    sent = CODEC.encode(Chunk(1, 1, 1, 1, 6, keys))
+    assert sent.endswith(b"\x02\x01" + bytes(6)), "least byte first, whatever the machine"
+    assert CODEC.decode(sent).keys == keys == tuple((n,) for n in numbers)
+    assert type(CODEC.decode(sent).keys) is IntKeys
+    fill = Commit(b"", 1, 1, {}, (), 5, fills=(Fill(1, 1, 6, keys), Fill(1, 1, 6, ((1,),))))
+    record = Decisions(1, b"", 1, b"", 1, (fill,), (), {}, 0, ())
+    (commit,) = CODEC.decode_log(CODEC.encode(record)).commits  # type: ignore[union-attr]
+    assert commit == fill
+    assert [type(each.keys) for each in commit.fills] == [IntKeys, tuple]
 
 
 OUTCOME: tuple[Any, ...] = (1, 9, 1, 5, True, "", "", {}, False, None)

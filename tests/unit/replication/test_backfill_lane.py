@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.model.keys import IntKeys
 from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Lane
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import AckRead, LaneRead
@@ -19,7 +20,7 @@ from tests.unit.replication.test_node import CODEC, World, insert, update
 
 ROWS = 20
 COLUMN = 3  # b text, which no row has
-CHUNK = Chunk(1, 1, 1, 1, COLUMN, tuple(((key,), 1) for key in range(ROWS)))
+CHUNK = Chunk(1, 1, 1, 1, COLUMN, IntKeys(range(ROWS)))
 JOB = Job(
     job_id=1,
     sql="",

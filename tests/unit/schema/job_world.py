@@ -239,7 +239,7 @@ class World:
         for job in self.catalog.jobs.values() if self.spark else ():
             if job.phase is not Phase.BACKFILLING or job.status.ended:
                 continue
-            version, row = job.versions[job.table_id], ((1,), 1)
+            version, row = job.versions[job.table_id], (1,)
             chunk = Chunk(job.job_id, job.run, job.table_id, version, job.element_id, (row,))
             if accept_chunk(self.catalog, chunk, self.rules):
                 self.late_chunks.append(chunk)

@@ -24,7 +24,7 @@ def filling_world() -> World:
     return world
 
 
-CHUNK = Chunk(job_id=1, run=1, table_id=1, version=3, element_id=3, rows=(((1,), 1),))
+CHUNK = Chunk(job_id=1, run=1, table_id=1, version=3, element_id=3, keys=((1,),))
 
 
 def test_chunk_of_the_run_that_is_being_filled_is_taken() -> None:

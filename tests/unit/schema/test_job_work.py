@@ -24,7 +24,7 @@ def phases(job: Job) -> list[tuple[int, str]]:
 
 def chunk_of(job: Job) -> Chunk:
     version = job.versions[1]
-    return Chunk(job.job_id, job.run, job.table_id, version, job.element_id, (((1,), 1),))
+    return Chunk(job.job_id, job.run, job.table_id, version, job.element_id, ((1,),))
 
 
 # ------------------------------------------------------------------ an empty table

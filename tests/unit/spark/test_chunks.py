@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.errors import MalformedRequest
+from leasehold.model.keys import IntKeys
 from leasehold.model.records import Barrier, Chunk, RowImage, RowsTruncated
 from spark_streaming.chunks import (
     CHUNK_ROWS_DEFAULT,
@@ -49,14 +49,14 @@ def chunks_of(
 
 
 def keys_of(chunks: Sequence[Chunk]) -> list[Any]:
-    return [key[0] for chunk in chunks for key, _ in chunk.rows]
+    return [key[0] for chunk in chunks for key in chunk.keys]
 
 
 def test_images_from_before_a_truncation_are_not_sent() -> None:
     gone = row_key(()), CODEC.encode(RowsTruncated(1, 5, 1))
     records = [record((1,), 3), record((2,), 4), gone, record((2,), 6)]
     chunks = chunks_of(records, 10)
-    assert [chunk.rows for chunk in chunks] == [(((2,), 6),)]
+    assert [chunk.keys for chunk in chunks] == [((2,),)]
 
 
 def test_the_fields_are_those_of_the_codec() -> None:
@@ -71,22 +71,44 @@ def test_foreign_bytes_are_named_as_such(bad: bytes) -> None:
         image_fields(bad)
 
 
+@pytest.mark.parametrize("bad", [b"", b"\xc1", b"\x01", CODEC.encode(Barrier(b"x")), b"\x91\x05"])
+def test_one_image_that_is_none_is_found_among_many(bad: bytes) -> None:
+    records: list[tuple[bytes, bytes | None]] = [record((k,), 1) for k in range(50)]
+    records[31] = (records[31][0], bad)
+    with pytest.raises(MalformedRequest, match=f"{len(bad)} bytes on a rows topic"):
+        chunks_of(records, 10, feed=50, columns=(1,))
+    records[31] = (b"\xc1", record((31,), 1)[1])
+    with pytest.raises(MalformedRequest, match="row key"):
+        chunks_of(records, 10, feed=50, columns=(1,))
+
+
+def test_keys_of_one_integer_go_as_numbers_and_others_as_they_are() -> None:
+    (chunk,) = chunks_of([record((k,), 1) for k in (3, -(2**63), 2**63 - 1)], 10)
+    assert type(chunk.keys) is IntKeys
+    assert list(chunk.keys) == [(-(2**63),), (3,), (2**63 - 1,)]
+    for keys in ([(1,), (2**63,)], [("a",), ("b",)], [(1, 2), (1, 3)], [(1,), (2.5,)]):
+        (chunk,) = chunks_of([record(key, 1) for key in keys], 10)
+        assert chunk.keys == tuple(keys)
+        assert type(chunk.keys) is tuple
+    (chunk,) = chunks_of([record((k,), 1) for k in (True, False)], 10)
+    assert type(chunk.keys) is tuple, "nor is a boolean a number"
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 1000)), max_size=80),
     st.integers(1, 10),
     st.integers(1, 7),
     st.integers(1, 30),
 )
-def test_every_key_is_named_with_its_last_image(
+def test_every_key_is_named_once_in_a_window(
     images: list[tuple[int, int]], rows_max: int, feed: int, window_max: int
 ) -> None:
     records = [record((k,), lsn) for k, lsn in images]
     found = chunks_of(records, rows_max, feed=feed, window_max=window_max)
     assert all(chunk[:5] == TEMPLATE[:5] for chunk in found)
-    assert all(1 <= len(chunk.rows) <= rows_max for chunk in found)
-    named = dict(itertools.chain.from_iterable(chunk.rows for chunk in found))
-    assert named == {(k,): lsn for k, lsn in images}
-    assert all(len({key for key, _ in c.rows}) == len(c.rows) for c in found)
+    assert all(1 <= len(chunk.keys) <= rows_max for chunk in found)
+    assert {key for chunk in found for key in chunk.keys} == {(k,) for k, _ in images}
+    assert all(len(set(c.keys)) == len(c.keys) for c in found)
 
 
 def test_an_index_is_filled_in_its_own_order() -> None:
@@ -100,7 +122,7 @@ def test_an_index_is_filled_in_its_own_order() -> None:
 def test_a_column_is_filled_in_the_order_of_the_rows() -> None:
     keys = [(3, "b"), (1, "z"), (3, "a"), (2, "x")]
     (chunk,) = chunks_of([record(key, 1) for key in keys], 10)
-    assert [key for key, _ in chunk.rows] == sorted(keys)
+    assert chunk.keys == tuple(sorted(keys))
 
 
 @pytest.mark.parametrize("columns", [(2,), (2, 3)])
@@ -123,21 +145,27 @@ def test_chunks_keep_to_the_bytes_bound() -> None:
     records = [record((i, "x" * (i % 90)), 2**62 + i) for i in range(500)]
     found = chunks_of(records, 5_000, bytes_max=1_000)
     assert max(len(CODEC.encode(c)) for c in found) <= 1_000
-    assert sum(len(c.rows) for c in found) == 500
+    assert sum(len(c.keys) for c in found) == 500
     assert len(found) < 60, "and are not needlessly small"
+
+
+def test_chunks_of_numbers_keep_to_it_too() -> None:
+    found = chunks_of([record((2**62 + i,), 1) for i in range(500)], 5_000, bytes_max=1_000)
+    assert 900 < max(len(CODEC.encode(c)) for c in found) <= 1_000
+    assert sum(len(c.keys) for c in found) == 500
 
 
 def test_a_key_beyond_the_bound_travels_alone() -> None:
     found = chunks_of([record((i, "x" * 3_000), 1) for i in range(3)], 5_000, bytes_max=1_000)
-    assert [len(c.rows) for c in found] == [1, 1, 1]
+    assert [len(c.keys) for c in found] == [1, 1, 1]
 
 
 def test_a_tombstone_takes_the_waiting_key_out() -> None:
     gone, kept = record((1,), 1), record((2,), 1)
-    assert [c.rows for c in chunks_of([gone, kept, (gone[0], None)], 10)] == [(((2,), 1),)]
+    assert [c.keys for c in chunks_of([gone, kept, (gone[0], None)], 10)] == [((2,),)]
     assert chunks_of([(gone[0], None)], 10) == []
     # What came back after its deletion is named again.
-    assert chunks_of([gone, (gone[0], None), record((1,), 5)], 10)[0].rows == (((1,), 5),)
+    assert chunks_of([gone, (gone[0], None), record((1,), 5)], 10)[0].keys == ((1,),)
 
 
 @pytest.mark.parametrize(

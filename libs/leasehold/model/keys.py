@@ -1,0 +1,76 @@
+"""Keys of many rows at once, as a backfill names them."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias, overload
+
+Key: TypeAlias = tuple[Any, ...]
+
+NUMBER_BYTES: Final = 8
+
+
+class IntKeys(Sequence[Key]):
+    """Keys of one integer each, without an object for each: a backfill hands them from Spark's
+    workers through the master to every node, and nobody between looks at one by itself.
+
+    On the wire they are their numbers, 8 bytes each, least byte first.
+    """
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        """Raises OverflowError for a number beyond 64 bits, TypeError for what is none."""
+        self.numbers = numbers if isinstance(numbers, array) else array("q", numbers)
+        assert self.numbers.typecode == "q", self.numbers.typecode
+
+    @classmethod
+    def from_wire(cls, data: bytes) -> IntKeys:
+        """Raises ValueError for bytes that are no whole numbers."""
+        numbers = array("q")
+        numbers.frombytes(data)
+        return cls(_least_byte_first(numbers))
+
+    def to_wire(self) -> bytes:
+        return _least_byte_first(self.numbers).tobytes()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Key: ...
+    @overload
+    def __getitem__(self, place: slice) -> IntKeys: ...
+    def __getitem__(self, place: int | slice) -> Key | IntKeys:
+        if isinstance(place, slice):
+            return IntKeys(self.numbers[place])
+        return (self.numbers[place],)
+
+    def __iter__(self) -> Iterator[Key]:
+        return zip(self.numbers)
+
+    def __eq__(self, other: object) -> bool:
+        """Also with a tuple of the same keys: which of the two it is, is a matter of its way."""
+        if isinstance(other, IntKeys):
+            return self.numbers == other.numbers
+        return tuple(self) == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"IntKeys({self.numbers.tolist()})"
+
+
+Keys: TypeAlias = tuple[Key, ...] | IntKeys
+
+
+def _least_byte_first(numbers: array[int]) -> array[int]:
+    assert numbers.itemsize == NUMBER_BYTES, numbers.itemsize
+    if sys.byteorder == "little":
+        return numbers
+    numbers = numbers[:]
+    numbers.byteswap()
+    return numbers

@@ -1,0 +1,99 @@
+"""What a micro-batch of a backfill is, and how workers read it: ranges of a rows topic's offsets.
+
+Spark's Kafka source plans the micro-batches: how far each goes stands in the checkpoint before it
+runs. Its rows are not asked for: the JVM makes a row of seven columns of every record, and hands it
+on to Python, which costs as much as all that is done with it afterwards. A worker reads its range
+from the broker itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_reader import RECORDS_MAX, TopicReader
+from leasehold.model.errors import BusUnavailable
+
+QUEUED_KBYTES_MAX: Final = 2 * 1024
+"""What is read ahead is read beyond the range, too."""
+POLL_S: Final = 1.0
+SILENCE_POLLS_MAX: Final = 15
+_VERSION: Final = "v1"
+
+
+class Range(NamedTuple):
+    """Offsets [first, until) of a partition."""
+
+    topic: str
+    partition: int
+    first: int
+    until: int
+
+
+Records: TypeAlias = tuple[Sequence[bytes], Sequence[bytes | None]]
+"""Keys and values, in the topic's order."""
+
+
+class CheckpointUnreadable(OSError):
+    """Spark's checkpoint does not say what a micro-batch is."""
+
+
+def ranges_of(checkpoint: str, batch_id: int) -> list[Range]:
+    """What Spark has planned as this micro-batch. Raises CheckpointUnreadable."""
+    ends = _ends(checkpoint, batch_id)
+    begins = _ends(checkpoint, batch_id - 1) if batch_id else {}
+    return [
+        Range(topic, partition, begins.get((topic, partition), 0), until)
+        for (topic, partition), until in sorted(ends.items())
+        if until > begins.get((topic, partition), 0)
+    ]
+
+
+def _ends(checkpoint: str, batch_id: int) -> dict[tuple[str, int], int]:
+    """A version, the batch's own settings, then a line for each source: here it is one."""
+    path = Path(checkpoint) / "offsets" / str(batch_id)
+    try:
+        version, _, line = path.read_text(encoding="utf-8").splitlines()
+        if version != _VERSION:
+            raise ValueError(f"its version is {version!r}")
+        return {
+            (topic, int(partition)): int(offset)
+            for topic, offsets in json.loads(line).items()
+            for partition, offset in offsets.items()
+        }
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise CheckpointUnreadable(f"Spark's {path} does not tell its offsets: {error}") from error
+
+
+def records_of(kafka: KafkaSettings, wanted: Range) -> Iterator[Records]:
+    """The committed records of a range. Raises BusUnavailable."""
+    topic, partition, first, until = wanted
+    reader = TopicReader(
+        kafka,
+        "leasehold-spark",
+        read_committed=True,
+        tell_ends=True,
+        queued_kbytes_max=QUEUED_KBYTES_MAX,
+    )
+    try:
+        reader.start(topic, partition, max(first, reader.first_offset(topic, partition)))
+        silent = 0
+        while reader.next_offset(topic, partition) < until:
+            messages = reader.messages(RECORDS_MAX, POLL_S)
+            # What stands beyond was committed since. The range may end with marks of transactions,
+            # which are no records: then its end is told.
+            messages = [message for message in messages if message.offset() < until]
+            if messages:
+                silent = 0
+                yield [m.key() for m in messages], [m.value() for m in messages]
+            elif reader.ended.get((topic, partition), 0) >= until:
+                return
+            else:
+                silent += 1
+                if silent >= SILENCE_POLLS_MAX:
+                    raise BusUnavailable(f"Kafka sends nothing of partition {partition} of {topic}")
+    finally:
+        reader.close()

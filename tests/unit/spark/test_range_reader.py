@@ -1,0 +1,63 @@
+"""What a micro-batch is, by the checkpoint that Spark writes before it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_streaming.range_reader import CheckpointUnreadable, Range, ranges_of
+
+SETTINGS = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
+
+
+def plan(folder: Path, batch_id: int, ends: Any, *, version: str = "v1") -> None:
+    (folder / "offsets").mkdir(exist_ok=True)
+    lines = [version, SETTINGS, ends if isinstance(ends, str) else json.dumps(ends)]
+    (folder / "offsets" / str(batch_id)).write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_a_batch_begins_where_the_one_before_ends(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"db.rows.1": {"1": 40, "0": 50}})
+    plan(tmp_path, 1, {"db.rows.1": {"0": 50, "1": 90, "2": 7}})
+    assert ranges_of(str(tmp_path), 0) == [
+        Range("db.rows.1", 0, 0, 50),
+        Range("db.rows.1", 1, 0, 40),
+    ]
+    # Nothing new in partition 0; partition 2 was not there before.
+    assert ranges_of(str(tmp_path), 1) == [
+        Range("db.rows.1", 1, 40, 90),
+        Range("db.rows.1", 2, 0, 7),
+    ]
+
+
+def test_an_empty_batch_has_no_ranges(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"db.rows.1": {"0": 0, "1": 0}})
+    assert ranges_of(str(tmp_path), 0) == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "version"),
+    [
+        ({"t": {"0": 1}}, "v2"),
+        ("-", "v1"),
+        ('{"t": {"0": 1}}\n{"t": {"0": 1}}', "v1"),
+        ('{"t": {"zero": 1}}', "v1"),
+        ('{"t": 5}', "v1"),
+        ("[1]", "v1"),
+        ('{"t": {"0": 1', "v1"),
+    ],
+)
+def test_what_it_cannot_read_it_says(tmp_path: Path, ends: Any, version: str) -> None:
+    """A run that fails is tried again and told of; a batch that was read as empty would be lost."""
+    plan(tmp_path, 0, ends, version=version)
+    with pytest.raises(CheckpointUnreadable, match="offsets"):
+        ranges_of(str(tmp_path), 0)
+
+
+def test_a_batch_without_the_one_before_is_not_read_from_the_start(tmp_path: Path) -> None:
+    plan(tmp_path, 3, {"t": {"0": 9}})
+    with pytest.raises(CheckpointUnreadable, match="offsets"):
+        ranges_of(str(tmp_path), 3)
