@@ -184,7 +184,7 @@ def a_backfill_that_skips_rows(rules: ReplicationRules) -> None:
     stage.settle({"sql": "create index i on t (a)"})
     stage.until(lambda: stage.job(1).phase is Phase.BACKFILLING, "the backfill")
     backfill = stage.cluster.topics.backfill.name
-    chunk = Chunk(1, 1, 1, stage.job(1).versions[1], stage.job(1).element_id, (((1,), 2),))
+    chunk = Chunk(1, 1, 1, stage.job(1).versions[1], stage.job(1).element_id, ((1,),))
     for record in (chunk, ChunksEnd(1, 1, 1, 1)):
         stage.cluster.bus.append(backfill, 0, b"", stage.codec.encode(record))
     stage.until(lambda: stage.job(1).status.ended, "the job's end")

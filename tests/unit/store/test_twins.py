@@ -87,7 +87,7 @@ def swap(tables: WrittenTable) -> None:
 
 
 def fill(tables: WrittenTable, *keys: int, version: int = 2) -> int:
-    chunk = Chunk(1, 1, OLD, version, ALL_ROWS, tuple(((key,), 1) for key in keys))
+    chunk = Chunk(1, 1, OLD, version, ALL_ROWS, tuple((key,) for key in keys))
     tables.store.begin()
     part = slice_chunk(chunk, 0, len(keys), tables.catalog, tables.store)
     tables.lsn += 1
