@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.postgres_server import postgres_server
-from tests.unit.client.wire_stories import MADE, STORIES, Story, messages_of
+from tests.unit.client.wire_stories import MADE, STORIES, Story
 from tests.unit.pgwire.copy_cases import CASES as COPIED
 from tests.unit.pgwire.copy_cases import REFUSED as NOT_COPIED
 from tests.unit.pgwire.copy_cases import CopyCase
@@ -69,15 +69,14 @@ def test_postgresql_answers_so(port: int, transcript: Transcript) -> None:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_postgresql_tells_the_same_stories(port: int, story: Story) -> None:
-    turns = [messages_of(text) for text, _ in story.turns]
-    made = len(MADE)
     answers: list[list[str]] = [[]]
-    for word in said(talk(port, *map(query, MADE), *(m for turn in turns for m in turn))):
+    spoken = [message for turn in story.turns for message in turn.messages]
+    for word in said(talk(port, *map(query, MADE), *spoken)):
         answers[-1].append(word)
         if word.startswith("Z("):
             answers.append([])
-    found = [" ".join(words) for words in answers[made:-1]]
-    assert found == [answer for _, answer in story.turns]
+    found = [" ".join(words) for words in answers[len(MADE) : -1]]
+    assert found == [turn.answer for turn in story.turns]
 
 
 @pytest.mark.parametrize("kind", INPUTS)

@@ -11,7 +11,7 @@ from leasehold.adapters.row_spool import SPOOL_BATCH_ROWS, SpoolRoom
 from leasehold.client.rows_aside import RowsAside
 from leasehold.client.sql_steps import Asked, Shown
 from leasehold.model.errors import RequestTooLarge
-from leasehold.pgwire.session import Column
+from leasehold.pgwire.session import Column, NoPortals, OpenPortals
 from leasehold.pgwire.wire_errors import DuplicatePortal, UnknownPortal
 from leasehold.sql.cursor_walk import CursorWalk
 from leasehold.sql.session_statements import DeclareCursor
@@ -64,6 +64,7 @@ class SqlCursors:
 
     def __init__(self) -> None:
         self.room = SpoolRoom()
+        self.portals: OpenPortals = NoPortals()
         self._open: dict[str, SqlCursor] = {}
         self._made = 0
 
@@ -99,13 +100,16 @@ class SqlCursors:
 
     # ------------------------------------------------------------ with the transaction
 
-    def mark(self) -> int:
+    def mark(self) -> tuple[int, int]:
         """A savepoint's."""
-        return self._made
+        return self._made, self.portals.mark()
 
-    def back_to(self, mark: int) -> None:
-        """Those declared since go; the others stay where they are, as in PostgreSQL."""
-        self._drop(lambda cursor: cursor.sequence > mark and not cursor.held)
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Those declared since go, and portals bound since; the others stay where they are, as in
+        PostgreSQL."""
+        declared, bound = mark
+        self._drop(lambda cursor: cursor.sequence > declared and not cursor.held)
+        self.portals.back_to(bound)
 
     def check_held(self) -> None:
         """Before a COMMIT: those that outlive it have to be whole. Raises what they end with."""

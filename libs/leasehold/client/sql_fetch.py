@@ -17,7 +17,7 @@ from leasehold.client.sql_portals import (
 from leasehold.client.sql_running import HURRIED_ROWS_MAX
 from leasehold.client.sql_steps import Asked, Types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError
-from leasehold.pgwire.session import Column, CopyTarget, Fetched, OpenPortal, Portal
+from leasehold.pgwire.session import Column, CopyTarget, Fetched, OpenPortal, OpenPortals, Portal
 from leasehold.pgwire.wire_errors import (
     CachedResultChanged,
     DuplicatePortal,
@@ -43,8 +43,10 @@ class RunsCursors(RunsOne, Protocol):
         """Do statements that follow belong to the same transaction?"""
         ...
 
-    portals: Callable[[str], OpenPortal | None]
-    """Those that the protocol has bound, which can be fetched from as well."""
+    @property
+    def portals(self) -> OpenPortals:
+        """Those that the protocol has bound, which can be fetched from as well."""
+        ...
 
     def failed_with(self, asked: Asked, error: LeaseholdError) -> None:
         """A replay has to fail likewise (T2)."""
@@ -103,7 +105,7 @@ class CursorStatements:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
         session.running.may_wait()
         self._cursors.check_room(said.name)
-        if session.portals(said.name) is not None:
+        if session.portals.find(said.name) is not None:
             raise DuplicatePortal(f'cursor "{said.name}" already exists')
         text = query.statement.text
         asked = Asked(text, query.types, values)
@@ -138,9 +140,11 @@ class CursorStatements:
         cursor = self._cursors.columns(said.name) is not None
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
-            bound = None if cursor else self._session.portals(said.name)
+            portals = self._session.portals
+            declared = self._cursors.columns(said.name) is not None
+            bound = None if declared else portals.find(said.name)
             if bound is not None:
-                return BoundPortal(lambda: self._session.portals(said.name), bound, said)
+                return BoundPortal(lambda: portals.find(said.name), bound, said)
             portal = FetchPortal(self._session, self._cursors, statement, prepared)
             if not said.moves:
                 return portal
@@ -152,7 +156,7 @@ class CursorStatements:
     def _columns(self, name: str) -> Sequence[Column] | None:
         columns = self._cursors.columns(name)
         if columns is None:
-            bound = self._session.portals(name)
+            bound = self._session.portals.find(name)
             columns = None if bound is None else bound.columns
         return columns
 
@@ -174,6 +178,8 @@ class BoundPortal:
     def fetch(self, rows_max: int) -> Fetched:
         if self._find() is not self._bound:  # run again it would hold a snapshot for nobody
             raise UnknownPortal(f'portal "{self._said.name}" does not exist')
+        if self._bound.failed:
+            raise PortalUsedUp(f'portal "{self._said.name}" cannot be run')
         direction, number = self._said.movement.plain
         if direction is Direction.BACKWARD:
             raise CursorSensitivity("cursor can only scan forward")

@@ -39,7 +39,7 @@ from leasehold.pgwire.session import (
     Column,
     Deallocated,
     Notice,
-    OpenPortal,
+    OpenPortals,
     Portal,
     PortalsClosed,
     Report,
@@ -49,6 +49,8 @@ from leasehold.pgwire.session import (
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownPortal
 from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.truncation import NOTHING_TO_RESTART
+from leasehold.sql.catalog_text import quoted
+from leasehold.sql.cursor_walk import ALL, Direction, Movement
 from leasehold.sql.query_plan import Plans
 from leasehold.sql.query_plan import Prepared as Plan
 from leasehold.sql.session_grammar import read_text, shifted
@@ -104,7 +106,6 @@ class SqlSession:
         self._node = node
         self._cursors = SqlCursors()
         self._several = False
-        self.portals: Callable[[str], OpenPortal | None] = _none
         self._process, self._user, self._opened_us = node.sessions.number(process), user, unix_us()
         self._settings = SettingCommands(
             settings or {},
@@ -147,6 +148,14 @@ class SqlSession:
     @hurried.setter
     def hurried(self, on: bool) -> None:
         self._running.hurried = on
+
+    @property
+    def portals(self) -> OpenPortals:
+        return self._cursors.portals
+
+    @portals.setter
+    def portals(self, those: OpenPortals) -> None:
+        self._cursors.portals = those
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -197,6 +206,12 @@ class SqlSession:
         shown = self._settings.shown(meaning)
         return PreparedStatement(statement, known, (), shown, self._open_command)
 
+    def at_bind(self, prepared: PreparedStatement) -> PreparedStatement:
+        said = prepared.statement.meaning
+        if not isinstance(said, Fetch) or said.moves:
+            return prepared
+        return self._fetching.prepare_fetch(prepared.statement)
+
     def bind(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
         if self._block.standing is Standing.FAILED and not prepared.leaves_failed_block:
             raise InFailedTransaction
@@ -219,6 +234,12 @@ class SqlSession:
 
     def declared(self, name: str) -> Sequence[Column] | None:
         return self._cursors.columns(name)
+
+    def prepare_next(self, name: str, rows_max: int) -> PreparedStatement:
+        movement = Movement(Direction.FORWARD, rows_max or ALL)
+        text = f"fetch {rows_max or 'all'} from {quoted(name)}"
+        said = Fetch(name, movement, moves=False)
+        return self._fetching.prepare_fetch(SessionStatement(text, 0, said))
 
     def close_declared(self, name: str) -> None:
         self._cursors.close(name)
@@ -448,12 +469,8 @@ class SqlSession:
     def _close_cursor(self, said: CloseCursor) -> Answer:
         """What the protocol has made is closed by whoever speaks it."""
         found = self._cursors.close(said.name)
-        if said.name is None or (not found and self.portals(said.name) is not None):
+        if said.name is None or (not found and self.portals.find(said.name) is not None):
             self._settings.reports.append(PortalsClosed(said.name))
         elif not found:
             raise UnknownPortal(f'cursor "{said.name}" does not exist')
         return Answer("CLOSE CURSOR ALL" if said.name is None else "CLOSE CURSOR")
-
-
-def _none(name: str) -> None:
-    """Nobody has made any."""

@@ -36,6 +36,7 @@ from leasehold.pgwire.named_objects import (
     EmptyStatement,
     NamedObjects,
     NamedPortal,
+    NamedStatement,
     empty_portal,
     is_empty,
 )
@@ -93,7 +94,7 @@ class Conversation:
         self._defect = defect
         self._framing = Framing(limits)
         self._objects = NamedObjects(limits)
-        session.portals = self._objects.find
+        session.portals = self._objects
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._said_bytes = 0  # in this turn
@@ -363,8 +364,8 @@ class Conversation:
         """The last statement's transaction ends before its tag is said: the end may be an error."""
         if self._simple and not self._queue:
             self._end_batch()
-        if portal.statement.prepared.ends_transaction:
-            self._transaction_may_be_over()
+        if portal.statement.prepared.ends_transaction:  # AND CHAIN begins another one
+            self._objects.drop_portals()
         self._reports()
         self._say(replies.complete(tag))
 
@@ -385,17 +386,20 @@ class Conversation:
     def _bind(self, message: Bind) -> Outcome:
         statement = self._objects.statement(message.statement)
         prepared = statement.prepared
-        if self._session.status is Status.FAILED and not prepared.leaves_failed_block:
-            raise InFailedTransaction
         if len(message.values) != len(prepared.parameters):
             raise ProtocolViolation(
                 f"bind message supplies {len(message.values)} parameters, but prepared statement "
                 f'"{message.statement}" requires {len(prepared.parameters)}'
             )
+        self._not_in_failed_block(is_empty(statement) or not prepared.leaves_failed_block)
         if message.portal and self._session.declared(message.portal) is not None:
             raise DuplicatePortal(f'cursor "{message.portal}" already exists')
         self._objects.make_room(message.portal)
         zone = self._session.zone
+        if not is_empty(statement):
+            prepared = self._session.at_bind(prepared)
+            if prepared is not statement.prepared:
+                statement = NamedStatement(prepared)
         values = decoded(statement.decoders(message.formats, zone), message.values)
         if is_empty(statement):
             made = empty_portal(statement)
@@ -435,15 +439,14 @@ class Conversation:
 
     def _execute(self, message: Execute) -> Outcome:
         if message.portal and self._session.declared(message.portal) is not None:
-            raise FeatureNotSupported(
-                f'"{message.portal}" was made by DECLARE: FETCH is supported, Execute is not'
-            )
+            return self._execute_declared(message)
         portal = self._objects.portal(message.portal)
         if is_empty(portal.statement):
             self._say(replies.EMPTY_QUERY)
             return Outcome.DONE
         self._not_in_failed_block(not portal.statement.prepared.leaves_failed_block)
-        if portal.tag is not None and (portal.result is None or portal.copies):
+        used_up = portal.tag is not None and (portal.result is None or portal.copies)
+        if used_up or portal.failed:
             raise PortalUsedUp(f'portal "{message.portal}" cannot be run')
         if portal.portal.copy is not None:
             return self._begin_copy(portal)
@@ -452,6 +455,24 @@ class Conversation:
             self._say(replies.PORTAL_SUSPENDED)
         else:
             self._completed(portal, tag)
+        return Outcome.DONE
+
+    def _execute_declared(self, message: Execute) -> Outcome:
+        """As FETCH FORWARD, with the tag of the query; called again it goes on."""
+        self._not_in_failed_block(True)
+        portal = self._running
+        if portal is None:
+            rows_max = message.rows_max
+            statement = NamedStatement(self._session.prepare_next(message.portal, rows_max))
+            result = statement.result(ALL_TEXT, self._session.zone)
+            bound = self._session.bind(statement.prepared, ())
+            self._running = portal = NamedPortal(statement, bound, result)
+        count = str(self._rows(portal, 0)).removeprefix("FETCH ")
+        self._close_running()
+        if message.rows_max and count == str(message.rows_max):
+            self._say(replies.PORTAL_SUSPENDED)
+        else:
+            self._completed(portal, f"SELECT {count}")
         return Outcome.DONE
 
     def _close(self, message: Close) -> Outcome:
@@ -497,7 +518,7 @@ class Conversation:
                 reason, self._cancelled = self._cancelled, None
                 raise reason
             wanted = min(portion, rows_max - portal.sent) if rows_max else portion
-            rows, tag = portal.portal.fetch(wanted)
+            rows, tag = portal.fetch(wanted)
             assert len(rows) <= wanted, "more rows than were asked for"
             self._begin_copy_out(portal)
             if rows:
@@ -510,7 +531,9 @@ class Conversation:
         sent, portal.sent = portal.sent, 0
         if rows_max and sent == rows_max:
             return None
-        return f"SELECT {sent}" if tag == "SELECT" else tag
+        if tag is None or portal.result is None or portal.copies:
+            return tag
+        return _counted(tag, sent)
 
     def _begin_copy_out(self, portal: NamedPortal) -> None:
         """Once nothing of the call can have to be made again."""
@@ -598,11 +621,19 @@ class Conversation:
             self._hand_over(data)
 
 
+def _counted(tag: str, sent: int) -> str:
+    """A tag that counts rows counts those of one Execute, as in PostgreSQL."""
+    head, _, count = tag.rpartition(" ")
+    verb = head if count.isdecimal() else tag
+    return f"{verb} {sent}" if verb in _COUNTED else tag
+
+
 def _at_once(soon: Callable[[], None]) -> None:
     soon()
 
 
 READY: Final = {status: replies.ready(status.value) for status in Status}
+_COUNTED: Final = frozenset(("SELECT", "FETCH", "INSERT 0", "UPDATE", "DELETE"))
 _SYNC: Final = ord("S")
 _FUNCTION_CALL: Final = ord("F")
 _SIMPLE: Final = frozenset((ord("Q"), _FUNCTION_CALL))

@@ -8,7 +8,15 @@ from zoneinfo import ZoneInfo
 
 from leasehold.pgwire.copy_out import copy_out_form
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.session import Column, CopySource, CopyTarget, Fetched, Portal, Prepared
+from leasehold.pgwire.session import (
+    Column,
+    CopySource,
+    CopyTarget,
+    Fetched,
+    Portal,
+    Prepared,
+    Waits,
+)
 from leasehold.pgwire.value_decoding import Decoder
 from leasehold.pgwire.value_forms import (
     Formats,
@@ -90,9 +98,10 @@ class NamedStatement:
 
 class NamedPortal:
     """`tag` None: not yet run to its end. `sent`: rows of the Execute that is under way.
-    `begun`: the client was told that COPY's data comes."""
+    `begun`: the client was told that COPY's data comes. `failed`: it can't be run any more.
+    `number` rises."""
 
-    __slots__ = ("begun", "portal", "result", "sent", "statement", "tag")
+    __slots__ = ("begun", "failed", "number", "portal", "result", "sent", "statement", "tag")
 
     def __init__(
         self, statement: NamedStatement, portal: Portal, result: ResultForm | None
@@ -103,6 +112,8 @@ class NamedPortal:
         self.tag: str | None = None
         self.sent = 0
         self.begun = False
+        self.failed = False
+        self.number = 0
 
     @property
     def copies(self) -> bool:
@@ -115,8 +126,17 @@ class NamedPortal:
     def take(self, rows_max: int) -> Sequence[Sequence[Any]]:
         if self.tag is not None:
             return ()
-        rows, self.tag = self.portal.fetch(rows_max)
+        rows, self.tag = self.fetch(rows_max)
         return rows
+
+    def fetch(self, rows_max: int) -> Fetched:
+        try:
+            return self.portal.fetch(rows_max)
+        except Waits:
+            raise
+        except BaseException:
+            self.failed = True
+            raise
 
 
 class NamedObjects:
@@ -124,6 +144,7 @@ class NamedObjects:
         self._limits = limits
         self._statements: dict[str, NamedStatement] = {}
         self._portals: dict[str, NamedPortal] = {}
+        self._bound = 0
         # By identity: a driver without names prepares the same statement again and again. What is
         # kept here holds it, so no id comes twice.
         self._made: dict[int, NamedStatement] = {}
@@ -186,7 +207,16 @@ class NamedObjects:
                 hint="Close some of them, or end the transaction.",
             )
 
+    def mark(self) -> int:
+        return self._bound
+
+    def back_to(self, mark: int) -> None:
+        for name in [name for name, found in self._portals.items() if found.number > mark]:
+            self.drop_portal(name)
+
     def keep_portal(self, name: str, portal: NamedPortal) -> None:
+        self._bound += 1
+        portal.number = self._bound
         self._portals[name] = portal
 
     def drop_portal(self, name: str) -> None:

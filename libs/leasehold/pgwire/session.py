@@ -81,8 +81,9 @@ class Column(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """`tag` None: there may be more. A tag that is only SELECT gets the number of rows that this
-    Execute sent; every other one is whole (`INSERT 0 3`, `COMMIT`, `COPY 5`)."""
+    """`tag` None: there may be more. SELECT gets the number of rows that this Execute sent, and so
+    does a tag that counts rows which are sent (`FETCH 3`, `INSERT 0 3` of RETURNING); every other
+    one is whole (`COMMIT`, `COPY 5`, `UPDATE 3`)."""
 
     rows: Sequence[Sequence[Any]]
     tag: str | None
@@ -183,13 +184,38 @@ class TimeLimits(NamedTuple):
 
 
 class OpenPortal(Protocol):
-    """One that the protocol has bound, to statements that name it (FETCH, MOVE)."""
+    """One that the protocol has bound, to statements that name it (FETCH, MOVE). `failed`: it can't
+    be run any more."""
+
+    @property
+    def failed(self) -> bool: ...
 
     @property
     def columns(self) -> Sequence[Column] | None: ...
 
     def take(self, rows_max: int) -> Sequence[Sequence[Any]]:
         """The next rows; [] at the end. Raises what `Portal.fetch` raises."""
+
+
+class OpenPortals(Protocol):
+    """Those of the connection. `mark`: a savepoint's; `back_to` closes those bound since."""
+
+    def find(self, name: str) -> OpenPortal | None: ...
+    def mark(self) -> int: ...
+    def back_to(self, mark: int) -> None: ...
+
+
+class NoPortals:
+    """Of whoever has none."""
+
+    def find(self, name: str) -> OpenPortal | None:
+        return None
+
+    def mark(self) -> int:
+        return 0
+
+    def back_to(self, mark: int) -> None:
+        """None was bound since."""
 
 
 Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed
@@ -200,8 +226,8 @@ class Session(Protocol):
 
     hurried: bool
     """Set before calls by whoever makes them; only then `Waits` is raised."""
-    portals: Callable[[str], OpenPortal | None]
-    """Those of the connection, by name; set by whoever makes calls, if there are any."""
+    portals: OpenPortals
+    """Set by whoever makes calls, if there are any."""
 
     @property
     def status(self) -> Status: ...
@@ -225,6 +251,9 @@ class Session(Protocol):
         """Looks everything up. `types`: of the first parameters, None where the client left one
         open."""
 
+    def at_bind(self, prepared: Any) -> Prepared:
+        """As it is now: another one for FETCH, which gives what its cursor gives."""
+
     def bind(self, prepared: Any, values: Sequence[Any]) -> Portal:
         """`prepared`: what `prepare` gave. Raises CachedResultChanged if a schema change gave it
         other columns since."""
@@ -234,6 +263,9 @@ class Session(Protocol):
 
     def declared(self, name: str) -> Sequence[Column] | None:
         """What a cursor gives that a statement has declared (DECLARE); None: there is none."""
+
+    def prepare_next(self, name: str, rows_max: int) -> Prepared:
+        """The next rows of such a cursor; 0: all of them."""
 
     def close_declared(self, name: str) -> None:
         """Close of a portal that is one of these; there may be none."""

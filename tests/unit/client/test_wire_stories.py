@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.client.dev import DevDatabase
 from tests.unit.client.test_wire_cursors import Talk
-from tests.unit.client.wire_stories import MADE, STORIES, Story, messages_of
+from tests.unit.client.wire_stories import MADE, STORIES, Story
 from tests.unit.pgwire.wire_words import query, said
 
 
@@ -28,5 +28,5 @@ def talk(database: DevDatabase) -> Iterator[Talk]:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_stories(story: Story, talk: Talk) -> None:
-    for text, answer in story.turns:
-        assert " ".join(said(talk.send(*messages_of(text)))) == answer, text
+    for turn in story.turns:
+        assert " ".join(said(talk.send(*turn.messages))) == turn.answer, turn.said

@@ -1,22 +1,36 @@
 """What clients say to a whole session, and the answers: held to our sessions in `test_wire_stories`
 and to a real PostgreSQL in `tests/integration/test_wire_and_postgres`.
 
-A turn is a text (a simple Query) or messages with their Sync, and the words of its answer.
+A line that begins with | is of messages, with a Sync at their end; any other one is a simple Query.
+Under it stands the answer in the words of `wire_words`.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from tests.unit.pgwire.wire_words import SYNC, bind, execute, parse, query
+from tests.unit.pgwire.wire_words import SYNC, bind, close, describe, execute, parse, query
 
-Turn: TypeAlias = tuple[str | tuple[bytes, ...], str]
 MADE: Final = (
     "drop table if exists t",
     "create table t (id int primary key, a int)",
     "insert into t values (1, 10), (2, 20), (3, 30)",
 )
 """Before each story."""
+_MESSAGE: Final = re.compile(r"(\w+)( \w+)?\((\w*)(?:, (\w+))?\) ?(.*)")
+
+
+class Turn(NamedTuple):
+    said: str
+    answer: str
+
+    @property
+    def messages(self) -> list[bytes]:
+        if not self.said.startswith("|"):
+            return [query(self.said)]
+        return [*map(_message, self.said[2:].split(" | ")), SYNC]
 
 
 class Story(NamedTuple):
@@ -24,130 +38,477 @@ class Story(NamedTuple):
     turns: tuple[Turn, ...]
 
 
-def messages_of(said: str | tuple[bytes, ...]) -> tuple[bytes, ...]:
-    return (query(said),) if isinstance(said, str) else said
+def _message(said: str) -> bytes:
+    """`parse(f) select 1`, `bind(p, f) 1 2`, `execute(p, 3)`, `describe portal(p)`."""
+    found = _MESSAGE.fullmatch(" ".join(said.split()))
+    assert found is not None, said
+    verb, what, name, second, rest = found.groups()
+    match verb:
+        case "parse":
+            return parse(rest, name)
+        case "bind":
+            return bind(*rest.split(), portal=name, name=second or "")
+        case "execute":
+            return execute(name, int(second or 0))
+    made = {"describe": describe, "close": close}[verb]
+    return made(name, portal=what == " portal")
 
 
-def ran(text: str) -> tuple[bytes, ...]:
-    """By the extended protocol, without a name or a Sync."""
-    return parse(text), bind(), execute()
+def stories() -> Iterator[Story]:
+    for text in _TOLD.removeprefix("# ").split("\n# "):
+        name, *lines = text.strip().splitlines()
+        pairs = zip(lines[::2], lines[1::2], strict=True)
+        yield Story(name, tuple(Turn(said.strip(), " ".join(a.split())) for said, a in pairs))
 
 
-COUNT: Final = "select count(*) from t"
-THREE: Final = "T(count) D(3) C(SELECT 1) Z(I)"
-SERIES: Final = "select * from generate_series(1, 9)"
-IMPLICIT: Final = (
-    Story(
-        "BEGIN behind an INSERT of the same text goes on with its transaction",
-        (
-            (
-                "insert into t values (9, 9); begin; insert into t values (10, 10); rollback",
-                "C(INSERT 0 1) C(BEGIN) C(INSERT 0 1) C(ROLLBACK) Z(I)",
-            ),
-            (COUNT, THREE),
-            (
-                "insert into t values (9, 9); begin; select 1",
-                "C(INSERT 0 1) C(BEGIN) T(?column?) D(1) C(SELECT 1) Z(T)",
-            ),
-            ("select no", "E(42703) Z(E)"),
-            ("commit", "C(ROLLBACK) Z(I)"),
-            (COUNT, THREE),
-        ),
-    ),
-    Story(
-        "what is committed in the middle of a text stays",
-        (
-            (
-                (
-                    "insert into t values (9, 9); begin; insert into t values (10, 10); commit;"
-                    " insert into t values (11, 11); select no"
-                ),
-                "C(INSERT 0 1) C(BEGIN) C(INSERT 0 1) C(COMMIT) C(INSERT 0 1) E(42703) Z(I)",
-            ),
-            (COUNT, "T(count) D(5) C(SELECT 1) Z(I)"),
-        ),
-    ),
-    Story(
-        "BEGIN in a batch of the extended protocol goes on with what came before",
-        (
-            (
-                (*ran("insert into t values (9, 9)"), *ran("begin"), *ran("select 1"), SYNC),
-                "1 2 C(INSERT 0 1) 1 2 C(BEGIN) 1 2 D(1) C(SELECT 1) Z(T)",
-            ),
-            ("rollback", "C(ROLLBACK) Z(I)"),
-            (COUNT, THREE),
-        ),
-    ),
-    Story(
-        "a cursor that was declared before BEGIN is the block's",
-        (
-            (
-                "select 1; declare c cursor for select id from t order by id; begin",
-                "T(?column?) D(1) C(SELECT 1) C(DECLARE CURSOR) C(BEGIN) Z(T)",
-            ),
-            ("fetch c", "T(id) D(1) C(FETCH 1) Z(T)"),
-            ("commit", "C(COMMIT) Z(I)"),
-            ("fetch c", "E(34000) Z(I)"),
-            ("declare c cursor for select 1; begin", "C(DECLARE CURSOR) C(BEGIN) Z(T)"),
-            (
-                "begin; declare c cursor for select 1",
-                "N(25001) C(BEGIN) E(42P03) Z(E)",
-            ),
-            ("rollback", "C(ROLLBACK) Z(I)"),
-        ),
-    ),
-    Story(
-        "a level can't be another one than that of the statements before BEGIN",
-        (
-            (
-                "insert into t values (9, 9); begin isolation level serializable; select 1",
-                "C(INSERT 0 1) E(25001) Z(I)",
-            ),
-            (
-                "select id from t where id = 1; begin isolation level serializable",
-                "T(id) D(1) C(SELECT 1) E(25001) Z(I)",
-            ),
-            (COUNT, THREE),
-            (
-                "insert into t values (9, 9); begin isolation level read committed",
-                "C(INSERT 0 1) C(BEGIN) Z(T)",
-            ),
-            ("set transaction isolation level serializable", "E(25001) Z(E)"),
-            ("rollback", "C(ROLLBACK) Z(I)"),
-            (
-                "set timezone = 'UTC'; begin isolation level serializable",
-                "C(SET) C(BEGIN) Z(T)",
-            ),
-            ("show transaction_isolation", "T(transaction_isolation) D(serializable) C(SHOW) Z(T)"),
-            ("rollback", "C(ROLLBACK) Z(I)"),
-        ),
-    ),
-    Story(
-        "READ ONLY holds from BEGIN on",
-        (
-            (
-                "insert into t values (9, 9); begin read only; insert into t values (10, 10)",
-                "C(INSERT 0 1) C(BEGIN) E(25006) Z(E)",
-            ),
-            ("rollback", "C(ROLLBACK) Z(I)"),
-            (COUNT, THREE),
-        ),
-    ),
-    Story(
-        "savepoints are those of the block, and what came before it stays",
-        (
-            (
-                (
-                    "insert into t values (9, 9); begin; savepoint s; insert into t values (8, 8);"
-                    " rollback to s; select count(*) from t; commit"
-                ),
-                (
-                    "C(INSERT 0 1) C(BEGIN) C(SAVEPOINT) C(INSERT 0 1) C(ROLLBACK)"
-                    " T(count) D(4) C(SELECT 1) C(COMMIT) Z(I)"
-                ),
-            ),
-            (COUNT, "T(count) D(4) C(SELECT 1) Z(I)"),
-        ),
-    ),
-)
-STORIES: Final = (*IMPLICIT,)
+_TOLD: Final = """\
+# BEGIN behind an INSERT of the same text goes on with its transaction
+  insert into t values (9, 9); begin; insert into t values (10, 10); rollback
+    C(INSERT 0 1) C(BEGIN) C(INSERT 0 1) C(ROLLBACK) Z(I)
+  select count(*) from t
+    T(count) D(3) C(SELECT 1) Z(I)
+  insert into t values (9, 9); begin; select 1
+    C(INSERT 0 1) C(BEGIN) T(?column?) D(1) C(SELECT 1) Z(T)
+  select no
+    E(42703) Z(E)
+  commit
+    C(ROLLBACK) Z(I)
+  select count(*) from t
+    T(count) D(3) C(SELECT 1) Z(I)
+# what is committed in the middle of a text stays
+  insert into t values (9, 9); begin; insert into t values (10, 10); commit; insert into t \
+  values (11, 11); select no
+    C(INSERT 0 1) C(BEGIN) C(INSERT 0 1) C(COMMIT) C(INSERT 0 1) E(42703) Z(I)
+  select count(*) from t
+    T(count) D(5) C(SELECT 1) Z(I)
+# BEGIN in a batch of the extended protocol goes on with what came before
+  | parse() insert into t values (9, 9) | bind() | execute() | parse() begin | bind() | \
+  execute() | parse() select 1 | bind() | execute()
+    1 2 C(INSERT 0 1) 1 2 C(BEGIN) 1 2 D(1) C(SELECT 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+  select count(*) from t
+    T(count) D(3) C(SELECT 1) Z(I)
+# a cursor that was declared before BEGIN is the block's
+  select 1; declare c cursor for select id from t order by id; begin
+    T(?column?) D(1) C(SELECT 1) C(DECLARE CURSOR) C(BEGIN) Z(T)
+  fetch c
+    T(id) D(1) C(FETCH 1) Z(T)
+  commit
+    C(COMMIT) Z(I)
+  fetch c
+    E(34000) Z(I)
+  declare c cursor for select 1; begin
+    C(DECLARE CURSOR) C(BEGIN) Z(T)
+  begin; declare c cursor for select 1
+    N(25001) C(BEGIN) E(42P03) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# a level can't be another one than that of the statements before BEGIN
+  insert into t values (9, 9); begin isolation level serializable; select 1
+    C(INSERT 0 1) E(25001) Z(I)
+  select id from t where id = 1; begin isolation level serializable
+    T(id) D(1) C(SELECT 1) E(25001) Z(I)
+  select count(*) from t
+    T(count) D(3) C(SELECT 1) Z(I)
+  insert into t values (9, 9); begin isolation level read committed
+    C(INSERT 0 1) C(BEGIN) Z(T)
+  set transaction isolation level serializable
+    E(25001) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+  set timezone = 'UTC'; begin isolation level serializable
+    C(SET) C(BEGIN) Z(T)
+  show transaction_isolation
+    T(transaction_isolation) D(serializable) C(SHOW) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# READ ONLY holds from BEGIN on
+  insert into t values (9, 9); begin read only; insert into t values (10, 10)
+    C(INSERT 0 1) C(BEGIN) E(25006) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+  select count(*) from t
+    T(count) D(3) C(SELECT 1) Z(I)
+# savepoints are those of the block, and what came before it stays
+  insert into t values (9, 9); begin; savepoint s; insert into t values (8, 8); rollback to s; \
+  select count(*) from t; commit
+    C(INSERT 0 1) C(BEGIN) C(SAVEPOINT) C(INSERT 0 1) C(ROLLBACK) T(count) D(4) C(SELECT 1) \
+    C(COMMIT) Z(I)
+  select count(*) from t
+    T(count) D(4) C(SELECT 1) Z(I)
+# FETCH is prepared before its cursor is there
+  begin
+    C(BEGIN) Z(T)
+  | parse(f) fetch c
+    1 Z(T)
+  | describe statement(f)
+    t() n Z(T)
+  | bind(, f)
+    2 Z(T)
+  | bind(, f) | execute()
+    2 E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# FETCH gives what its cursor gives when it is bound
+  begin
+    C(BEGIN) Z(T)
+  | parse(f) fetch c | describe statement(f)
+    1 t() n Z(T)
+  declare c cursor for select 1
+    C(DECLARE CURSOR) Z(T)
+  | bind(, f) | describe portal() | execute()
+    2 T(?column?) D(1) C(FETCH 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# MOVE is prepared before its cursor is there
+  begin
+    C(BEGIN) Z(T)
+  | parse(f) move c | describe statement(f) | bind(, f) | describe portal() | execute()
+    1 t() n 2 n E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# a prepared FETCH whose cursor is gone
+  begin; declare c cursor for select 1
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | parse(f) fetch c | describe statement(f)
+    1 t() T(?column?) Z(T)
+  close c
+    C(CLOSE CURSOR) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+  begin
+    C(BEGIN) Z(T)
+  | bind(, f) | describe portal() | execute()
+    2 n E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# a bound FETCH whose cursor is gone
+  begin; declare c cursor for select 1
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | parse(f) fetch c | describe statement(f) | bind(p, f)
+    1 t() T(?column?) 2 Z(T)
+  close c
+    C(CLOSE CURSOR) Z(T)
+  | execute(p)
+    E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# a prepared FETCH of another cursor
+  begin; declare c cursor for select 1
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | parse(f) fetch c | describe statement(f)
+    1 t() T(?column?) Z(T)
+  close c; declare c cursor for select 1 as x, 'a' as b
+    C(CLOSE CURSOR) C(DECLARE CURSOR) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+  begin; declare c cursor for select 1 as x, 'a' as b
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | bind(, f) | describe portal() | execute()
+    2 T(x,b) D(1,a) C(FETCH 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# FETCH from a portal, then from a cursor of its name
+  begin
+    C(BEGIN) Z(T)
+  | parse() select * from generate_series(1,9) | bind(p) | execute(p, 2)
+    1 2 D(1) D(2) s Z(T)
+  | parse() fetch 3 p | describe statement() | bind() | describe portal() | execute() | execute()
+    1 t() T(generate_series) 2 T(generate_series) D(3) D(4) D(5) C(FETCH 3) C(FETCH 0) Z(T)
+  | parse(f) fetch 3 p
+    1 Z(T)
+  | close portal(p)
+    3 Z(T)
+  | bind(, f) | describe portal()
+    2 n Z(T)
+  declare p cursor for select 'x' as y
+    C(DECLARE CURSOR) Z(T)
+  | bind(, f) | describe portal() | execute()
+    2 T(y) D(x) C(FETCH 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# FETCH counts the rows of one Execute
+  begin; declare c cursor for select * from generate_series(1,20)
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | parse(f) fetch 5 c | bind(p, f) | execute(p, 2) | execute(p, 2) | execute(p, 2) | execute(p, 2)
+    1 2 D(1) D(2) s D(3) D(4) s D(5) C(FETCH 1) C(FETCH 0) Z(T)
+  | bind(q, f) | execute(q) | execute(q) | execute(q, 1)
+    2 D(6) D(7) D(8) D(9) D(10) C(FETCH 5) C(FETCH 0) C(FETCH 0) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# FETCH that gave as many rows as were asked for
+  begin; declare c cursor for select * from generate_series(1,20)
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | parse(f) fetch 4 c | bind(p, f) | execute(p, 2) | execute(p, 2) | execute(p, 2)
+    1 2 D(1) D(2) s D(3) D(4) s C(FETCH 0) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# MOVE is run once
+  begin; declare c cursor for select * from generate_series(1,20)
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | parse() move 5 c | bind(p) | execute(p) | execute(p)
+    1 2 C(MOVE 5) E(55000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# SELECT counts the rows of one Execute
+  begin
+    C(BEGIN) Z(T)
+  | parse() select 1 | bind(p) | execute(p) | execute(p)
+    1 2 D(1) C(SELECT 1) C(SELECT 0) Z(T)
+  | parse() select 1 | bind(q) | execute(q, 1) | execute(q, 1) | execute(q, 1)
+    1 2 D(1) s C(SELECT 0) C(SELECT 0) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# UPDATE RETURNING counts the rows of one Execute
+  begin
+    C(BEGIN) Z(T)
+  | parse() update t set a=a+1 returning id | bind(p) | execute(p) | execute(p)
+    1 2 D(1) D(2) D(3) C(UPDATE 3) C(UPDATE 0) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+  begin
+    C(BEGIN) Z(T)
+  | parse() update t set a=a+1 returning id | bind(p) | execute(p, 1) | execute(p, 1) | \
+  execute(p, 1) | execute(p, 1)
+    1 2 D(1) s D(2) s D(3) s C(UPDATE 0) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# INSERT RETURNING counts the rows of one Execute
+  begin
+    C(BEGIN) Z(T)
+  | parse() insert into t values (7,7),(8,8) returning id | bind() | execute(, 1) | execute(, \
+  1) | execute()
+    1 2 D(7) s D(8) s C(INSERT 0 0) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# DELETE RETURNING counts the rows of one Execute
+  begin
+    C(BEGIN) Z(T)
+  | parse() delete from t returning id | bind() | execute(, 2) | execute(, 2) | execute()
+    1 2 D(1) D(2) s D(3) C(DELETE 1) C(DELETE 0) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# unknown names in a failed block
+  begin
+    C(BEGIN) Z(T)
+  select no
+    E(42703) Z(E)
+  | execute(no)
+    E(34000) Z(E)
+  | describe portal(no)
+    E(34000) Z(E)
+  | describe statement(no)
+    E(26000) Z(E)
+  | bind(, no)
+    E(26000) Z(E)
+  | close statement(no) | close portal(no)
+    3 3 Z(E)
+  | parse(r) rollback | describe statement(r) | bind(, r) | execute()
+    1 t() n 2 C(ROLLBACK) Z(I)
+# too few parameters in a failed block
+  begin
+    C(BEGIN) Z(T)
+  | parse(s) select $1::int | parse(co) commit
+    1 1 Z(T)
+  select no
+    E(42703) Z(E)
+  | bind(, s)
+    E(08P01) Z(E)
+  | bind(, co) 1
+    E(08P01) Z(E)
+  | bind(, s) 1
+    E(25P02) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# Execute of a cursor gives its next rows
+  begin; declare c cursor for select * from generate_series(1,20)
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | describe portal(c) | execute(c, 2) | execute(c, 3)
+    T(generate_series) D(1) D(2) s D(3) D(4) D(5) s Z(T)
+  fetch c
+    T(generate_series) D(6) C(FETCH 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# Execute of a cursor gives all rows
+  begin; declare c cursor for select * from generate_series(1,3)
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  fetch c
+    T(generate_series) D(1) C(FETCH 1) Z(T)
+  | execute(c) | execute(c)
+    D(2) D(3) C(SELECT 2) C(SELECT 0) Z(T)
+  fetch backward c
+    T(generate_series) D(3) C(FETCH 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# Execute of a cursor outside of a block
+  declare c cursor with hold for select * from generate_series(1,3)
+    C(DECLARE CURSOR) Z(I)
+  | describe portal(c) | execute(c, 1)
+    T(generate_series) D(1) s Z(I)
+  fetch c
+    T(generate_series) D(2) C(FETCH 1) Z(I)
+  | close portal(c)
+    3 Z(I)
+# Execute of a binary cursor gives text
+  begin; declare b binary cursor for select 258 as x
+    C(BEGIN) C(DECLARE CURSOR) Z(T)
+  | describe portal(b) | execute(b)
+    T(x) D(258) C(SELECT 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# Execute of a cursor WITH HOLD
+  declare c cursor with hold for select * from generate_series(1,700)
+    C(DECLARE CURSOR) Z(I)
+  | execute(c, 2)
+    D(1) D(2) s Z(I)
+  | execute(c, 2) | execute(c, 2)
+    D(3) D(4) s D(5) D(6) s Z(I)
+  fetch c
+    T(generate_series) D(7) C(FETCH 1) Z(I)
+  | close portal(c)
+    3 Z(I)
+  | execute(c)
+    E(34000) Z(I)
+# a cursor in a failed block
+  declare c cursor with hold for select * from generate_series(1,700); begin
+    C(DECLARE CURSOR) C(BEGIN) Z(T)
+  select no
+    E(42703) Z(E)
+  | execute(c, 2)
+    E(25P02) Z(E)
+  | describe portal(c)
+    E(25P02) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+  fetch c
+    E(34000) Z(I)
+  close c
+    E(34000) Z(I)
+# ROLLBACK TO ends portals that were bound since
+  begin
+    C(BEGIN) Z(T)
+  savepoint s
+    C(SAVEPOINT) Z(T)
+  | parse() select * from generate_series(1,9) | bind(p) | execute(p, 2)
+    1 2 D(1) D(2) s Z(T)
+  rollback to s
+    C(ROLLBACK) Z(T)
+  | execute(p, 2)
+    E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# ROLLBACK TO leaves portals from before
+  begin
+    C(BEGIN) Z(T)
+  | parse() select * from generate_series(1,9) | bind(p) | execute(p, 2)
+    1 2 D(1) D(2) s Z(T)
+  savepoint s
+    C(SAVEPOINT) Z(T)
+  select no
+    E(42703) Z(E)
+  rollback to s
+    C(ROLLBACK) Z(T)
+  | execute(p, 2)
+    D(3) D(4) s Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# ROLLBACK TO ends portals of its own batch
+  begin
+    C(BEGIN) Z(T)
+  | parse() select * from generate_series(1,9) | bind(p) | execute(p, 2) | parse() savepoint \
+  s | bind() | execute() | parse() select * from generate_series(1,9) | bind(q) | execute(q, \
+  2) | parse() rollback to s | bind() | execute() | execute(p, 2) | execute(q, 2)
+    1 2 D(1) D(2) s 1 2 C(SAVEPOINT) 1 2 D(1) D(2) s 1 2 C(ROLLBACK) D(3) D(4) s E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# RELEASE leaves portals
+  begin; savepoint s
+    C(BEGIN) C(SAVEPOINT) Z(T)
+  | parse() select * from generate_series(1,9) | bind(p) | execute(p, 2)
+    1 2 D(1) D(2) s Z(T)
+  release s
+    C(RELEASE) Z(T)
+  | execute(p, 2)
+    D(3) D(4) s Z(T)
+  savepoint s2; rollback to s2
+    C(SAVEPOINT) C(ROLLBACK) Z(T)
+  | execute(p, 2)
+    D(5) D(6) s Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+# ROLLBACK TO ends portals of savepoints that were released
+  begin; savepoint o; savepoint s
+    C(BEGIN) C(SAVEPOINT) C(SAVEPOINT) Z(T)
+  | parse() select * from generate_series(1,9) | bind(p) | execute(p, 2)
+    1 2 D(1) D(2) s Z(T)
+  release s
+    C(RELEASE) Z(T)
+  rollback to o
+    C(ROLLBACK) Z(T)
+  | execute(p, 2)
+    E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# ROLLBACK TO ends the unnamed portal
+  begin; savepoint s
+    C(BEGIN) C(SAVEPOINT) Z(T)
+  | parse() select * from generate_series(1,9) | bind() | execute(, 2) | parse(r) rollback to \
+  s | bind(z, r) | execute(z) | execute(, 2)
+    1 2 D(1) D(2) s 1 2 C(ROLLBACK) E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# savepoints of one name and their portals
+  begin; savepoint a
+    C(BEGIN) C(SAVEPOINT) Z(T)
+  | parse(g) select * from generate_series(1,9) | bind(p, g) | execute(p, 1)
+    1 2 D(1) s Z(T)
+  savepoint a
+    C(SAVEPOINT) Z(T)
+  | bind(q, g) | execute(q, 1)
+    2 D(1) s Z(T)
+  rollback to a
+    C(ROLLBACK) Z(T)
+  | execute(p, 1)
+    D(2) s Z(T)
+  | execute(q, 1)
+    E(34000) Z(E)
+  rollback to a
+    C(ROLLBACK) Z(T)
+  release a; rollback to a
+    C(RELEASE) C(ROLLBACK) Z(T)
+  | execute(p, 1)
+    E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# ROLLBACK TO ends its own portal
+  begin; savepoint s
+    C(BEGIN) C(SAVEPOINT) Z(T)
+  | parse() rollback to s | bind(z) | execute(z) | execute(z)
+    1 2 C(ROLLBACK) E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# ROLLBACK TO can be run once
+  begin
+    C(BEGIN) Z(T)
+  | parse(r) rollback to s | bind(z, r)
+    1 2 Z(T)
+  savepoint s
+    C(SAVEPOINT) Z(T)
+  | execute(z) | execute(z)
+    C(ROLLBACK) E(55000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+# AND CHAIN ends portals
+  begin
+    C(BEGIN) Z(T)
+  | parse(g) select * from generate_series(1,9) | bind(p, g) | execute(p, 1)
+    1 2 D(1) s Z(T)
+  commit and chain
+    C(COMMIT) Z(T)
+  | execute(p, 1)
+    E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+"""
+STORIES: Final = (*stories(),)

@@ -30,8 +30,9 @@ from leasehold.pgwire.session import (
     CopyTarget,
     Deallocated,
     Fetched,
+    NoPortals,
     Notice,
-    OpenPortal,
+    OpenPortals,
     Portal,
     PortalsClosed,
     Report,
@@ -187,7 +188,7 @@ class SmallSession:
         self.shared = shared
         shared.opened += 1
         self.hurried = False
-        self.portals: Callable[[str], OpenPortal | None]
+        self.portals: OpenPortals = NoPortals()
         self.status = Status.IDLE
         self.settings: dict[str, str] = {**SETTINGS, "session_authorization": user}
         if name:
@@ -234,6 +235,9 @@ class SmallSession:
         prepared.version = self.shared.version
         return prepared
 
+    def at_bind(self, prepared: SmallPrepared) -> SmallPrepared:
+        return prepared
+
     def bind(self, prepared: SmallPrepared, values: Sequence[Any]) -> Portal:
         self.may_wait(False)
         self.recheck(prepared)
@@ -247,6 +251,9 @@ class SmallSession:
 
     def declared(self, name: str) -> Sequence[Column] | None:
         return None
+
+    def prepare_next(self, name: str, rows_max: int) -> SmallPrepared:
+        raise AssertionError("there are no cursors here")
 
     def close_declared(self, name: str) -> None:
         pass
