@@ -24,6 +24,7 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
+from leasehold.adapters.give_way import process_gives_way
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.readiness import announce_ready
@@ -200,6 +201,8 @@ def main() -> int:
         shutil.rmtree(folder / "scratch", ignore_errors=True)
         if not await_topics(kafka, topics, stop):
             return 0
+        # Those who apply what comes of it, and serve users beside it, come first.
+        process_gives_way()
         session = start_session(settings, folder)
     except AccessDenied as error:
         log.error("%s", error)

@@ -21,6 +21,7 @@ from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.errors import UnknownTable
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import Became, Stop
+from leasehold.replication.fill_pace import FillSettings
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -94,8 +95,8 @@ def plan_of(seed: int) -> Plan:
                 large_operations=rng.choice((1, 2_000)),
                 slice_operations=1,
                 requests_max=rng.choice((1, 3, 2_000)),
-                rows_filled_max=rng.choice((1, 4, 2_000)),
             ),
+            fill=_fill_of(rng.choice((1, 4, 2_000))),
             delete_every_ms=rng.choice((300, 5_000)),
         ),
     )
@@ -105,6 +106,10 @@ def plan_of(seed: int) -> Plan:
     history = HistorySettings(keep_ms, rng.choice((0, 300, 60_000)))
     shape = replace(shape, master=replace(shape.master, history=history))
     return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
+
+
+def _fill_of(rows_max: int) -> FillSettings:
+    return FillSettings(rows_max, rows_beside_max=rows_max, rows_beside_min=max(1, rows_max // 4))
 
 
 class Simulation:

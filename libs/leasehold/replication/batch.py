@@ -65,10 +65,6 @@ RETRIES_MAX: Final = 10
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
     """`requests_max`: decided in well below a lease's renewal, since grants ride in the record.
-    `rows_filled_max`: backfill rows taken into one record, in index entries (`row_cost`). A record
-    costs every process a fixed sum, so they are many; `rows_filled_beside_max` while users'
-    requests come: then they cost about what the record does. None while a coherent node is more
-    than `fill_behind_max` records behind: enough for it to apply one while the next is on its way.
     A commit that is larger than a record has one of its own, of at most `large_bytes_max`, and of
     at most `large_zipped_bytes_max` as it travels; one of more than `large_operations` is verified
     `slice_operations` at a time, with heartbeats and grants between them.
@@ -80,9 +76,6 @@ class BatchSettings:
     large_bytes_max: int = LARGE_BYTES_MAX
     large_zipped_bytes_max: int = LARGE_ZIPPED_BYTES_MAX
     requests_max: int = 1_000
-    rows_filled_max: int = 10_000
-    rows_filled_beside_max: int = 4_000
-    fill_behind_max: int = 2
     attempts_max: int = RETRIES_MAX
 
 

@@ -58,6 +58,7 @@ from leasehold.replication.effects import (
     Topic,
     Wake,
 )
+from leasehold.replication.fill_pace import FillPace, FillSettings
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.large import Large
 from leasehold.replication.outcomes import OutcomeSettings
@@ -77,12 +78,13 @@ class MasterSettings:
     """`heartbeat_ms` between records when there is nothing to decide. Asks for coherency leases
     alone gather for `grants_gather_ms`, so that an idle log does not get a record per node and
     renewal; that and the renewal together stay well below a lease's duration. Users count as
-    present for `users_recent_ms` after a request (see `rows_filled_beside_max`). While a coherent
+    present for `users_recent_ms` after a request (see `FillPace`). While a coherent
     node is more than `ahead_max` records behind, requests gather for the next record: their answers
     would wait for the node anyway (C1), and fewer records are what lets it catch up."""
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
+    fill: FillSettings = field(default_factory=FillSettings)
     outcomes: OutcomeSettings = field(default_factory=OutcomeSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     truncation: TruncationSettings = field(default_factory=TruncationSettings)
@@ -134,6 +136,7 @@ class Master:
         self._requests: deque[LaneMessage] = deque()
         self._chunks: deque[LaneMessage] = deque()
         self._chunk: tuple[int, Chunk, int] | None = None  # offset, chunk, rows done
+        self._pace = FillPace(settings.fill)
         self._next = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._paused: set[Lane] = set()
         self._batch: Batch | None = None
@@ -191,6 +194,7 @@ class Master:
         """Release what may be answered, drive the jobs, and start the next record."""
         effects = self._release(now)
         effects += self._changes.tick(self._known_coherent(now), now)
+        self._pace.heard(self._may_answer(now), now.mono_ns)
         if self._batch is None:
             effects += self._start(position, now)
         effects += self._resume()
@@ -275,15 +279,17 @@ class Master:
             return True
         if self.watch.records_behind(self._log_end, now.mono_ns) > self._settings.ahead_max:
             return False
-        return bool(self._requests) or self._may_fill(now)
+        return bool(self._requests) or self._rows_to_fill(now) > 0
 
-    def _may_fill(self, now: Now) -> bool:
-        """Whether backfill rows wait, and every coherent node keeps up: rows that a node has not
-        applied yet stand before the next user's request, whose answer waits for them (C1)."""
+    def _rows_to_fill(self, now: Now) -> int:
+        """How many backfill rows of those that wait may be taken, in index entries."""
         if not self._chunks and self._chunk is None:
-            return False
+            return 0
         behind = self.watch.records_behind(self._log_end, now.mono_ns)
-        return behind <= self._settings.batch.fill_behind_max
+        return self._pace.rows(behind, users=self._users(now))
+
+    def _users(self, now: Now) -> bool:
+        return now.mono_ns - self._asked_ns < self._settings.users_recent_ms * NS_PER_MS
 
     def _grants_due(self, now: Now) -> bool:
         gathered = now.mono_ns - self._appended_ns >= self._settings.grants_gather_ms * NS_PER_MS
@@ -293,8 +299,8 @@ class Master:
         """Requests first, then backfill rows (bounded), then catalog writes, which close it."""
         try:
             self._take_requests(batch, now)
-            if not batch.closed and self._may_fill(now):
-                self._take_chunks(batch, now)
+            if not batch.closed:
+                self._take_chunks(batch, self._rows_to_fill(now))
             if not batch.closed:
                 writes = self._changes.next_write(batch.next_lsn)
                 if writes is not None:
@@ -355,10 +361,7 @@ class Master:
         else:
             batch.write_catalog(decision.writes, message, request, decision.answer)
 
-    def _take_chunks(self, batch: Batch, now: Now) -> None:
-        rows_max = self._settings.batch.rows_filled_max
-        if now.mono_ns - self._asked_ns < self._settings.users_recent_ms * NS_PER_MS:
-            rows_max = min(rows_max, self._settings.batch.rows_filled_beside_max)
+    def _take_chunks(self, batch: Batch, rows_max: int) -> None:
         while batch.rows_filled < rows_max:
             if self._chunk is None and not self._open_chunk(batch):
                 return
@@ -418,6 +421,8 @@ class Master:
         self._batch = batch
         self._record = header._replace(commits=tuple(batch.commits), refusals=tuple(batch.refusals))
         self._appended_ns = now.mono_ns
+        if batch.rows_filled:
+            self._pace.appended(batch.rows_filled, now.mono_ns, users=self._users(now))
         if not self._rules.repeats_wait_too:
             repeats, batch.repeats = batch.repeats, []
             return [Append(data), *self._answers.given_at_once(repeats)]
@@ -475,6 +480,7 @@ class Master:
         )
         self._store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
+        self._pace.read_back(offset)
         self._answers.add(answers_of(record, offset, batch.repeats))
         effects = [*self._release(now), *notices]
         if changed:

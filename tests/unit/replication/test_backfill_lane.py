@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from leasehold.model.keys import IntKeys
-from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Lane
-from leasehold.replication.batch import BatchSettings
+from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Decisions, Lane
 from leasehold.replication.effects import AckRead, LaneRead
 from leasehold.replication.fill import IMAGE_COST
+from leasehold.replication.fill_pace import FillSettings
 from leasehold.replication.master import MasterSettings
 from leasehold.schema.elements import Missing
 from leasehold.schema.job import Job, Phase, Step
@@ -40,12 +40,13 @@ JOB = Job(
 @pytest.fixture
 def lane(monkeypatch: pytest.MonkeyPatch) -> World:
     """A table of 20 rows, and a master that takes the chunks of job 1."""
-    settings = BatchSettings(
-        rows_filled_max=8 * IMAGE_COST,
-        rows_filled_beside_max=3 * IMAGE_COST,
-        fill_behind_max=2,
+    fill = FillSettings(
+        rows_max=8 * IMAGE_COST,
+        behind_max=2,
+        rows_beside_max=3 * IMAGE_COST,
+        rows_beside_min=3 * IMAGE_COST,
     )
-    world = World(settings)
+    world = World(fill=fill)
     world.ask({"sql": "create table t (id bigint primary key, a integer, b text)"})
     for key in range(ROWS):
         world.ask(insert(key, a=key))
@@ -185,6 +186,33 @@ def test_none_while_a_coherent_node_is_behind(lane: World) -> None:
     ack(lane, len(lane.log))
     turn(lane)
     assert sum(filled(lane)) > 16
+
+
+def test_beside_users_one_part_at_a_time_is_on_its_way(lane: World) -> None:
+    """C1: the next part waits until every coherent node has the one before; users do not."""
+    stands = make_coherent(lane)
+    ack(lane, stands, ask=True)
+    lane.put(update(1, a=7))
+    fill(lane, CHUNK)
+    for value in range(3):
+        turn(lane)
+        lane.put(update(1, a=value))
+    assert filled(lane) == [3]
+    assert lane.row(lane.node, 1) == {1: 1, 2: 1}
+    part = next(n for n, data in enumerate(lane.log) if filled_in(data))
+    ack(lane, part)
+    turn(lane)
+    assert filled(lane) == [3], "it has applied what stands before that part"
+    ack(lane, part + 1)
+    turn(lane)
+    assert filled(lane) == [3, 3]
+
+
+def filled_in(data: bytes) -> bool:
+    record = CODEC.decode_log(data)
+    return isinstance(record, Decisions) and any(
+        isinstance(write, ChunkDecided) for commit in record.commits for write in commit.catalog
+    )
 
 
 def test_requests_gather_while_a_coherent_node_is_behind(lane: World) -> None:

@@ -44,6 +44,7 @@ from leasehold.replication.effects import (
     Tick,
     Topic,
 )
+from leasehold.replication.fill_pace import FillSettings
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
@@ -63,6 +64,7 @@ class World:
         batch: BatchSettings | None = None,
         rules: ReplicationRules | None = None,
         outcomes: OutcomeSettings | None = None,
+        fill: FillSettings | None = None,
     ) -> None:
         self.ms = 1_000
         self.wall_off_ms = 0
@@ -72,7 +74,9 @@ class World:
         self.effects: list[Effect] = []
         self.lost = False
         settings = MasterSettings(
-            batch=batch or BatchSettings(), outcomes=outcomes or OutcomeSettings()
+            batch=batch or BatchSettings(),
+            outcomes=outcomes or OutcomeSettings(),
+            fill=fill or FillSettings(),
         )
         self.rules = rules or ReplicationRules()
         self.master_settings = settings

@@ -1,0 +1,96 @@
+"""How many rows of a backfill go into a record: rounds beside users, large parts without them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from leasehold.replication.fill_pace import NS_PER_MS, FillPace, FillSettings
+
+SETTINGS = FillSettings(
+    rows_max=10_000, behind_max=2, rows_beside_max=4_000, rows_beside_min=500, round_ms=20
+)
+
+
+@dataclass
+class Rounds:
+    """One record after the other, each with as many rows as may be."""
+
+    pace: FillPace = field(default_factory=lambda: FillPace(SETTINGS))
+    now_ns: int = 0
+    offset: int = 0
+
+    def send(self, *, users: bool = True, rows: int = -1) -> int:
+        """Append the next record, and read it back; → its rows."""
+        taken = self.pace.rows(0, users=users) if rows < 0 else rows
+        self.pace.appended(taken, self.now_ns, users=users)
+        self.pace.heard(lambda _: True, self.now_ns)
+        assert not users or self.pace.rows(0, users=True) == 0, "it is not even read back"
+        self.offset += 1
+        self.pace.read_back(self.offset)
+        return taken
+
+    def hear(self, took_ms: float, applied: int = -1) -> None:
+        """`took_ms` later every coherent node has the log up to that offset, inclusively."""
+        self.now_ns += int(took_ms * NS_PER_MS)
+        through = self.offset if applied < 0 else applied
+        self.pace.heard(lambda offset: offset <= through, self.now_ns)
+
+    def go(self, ms_per_row: float, times: int = 40) -> int:
+        """Rounds of that cost, and 2 ms for the record; → rows of the last one."""
+        rows = 0
+        for _ in range(times):
+            rows = self.send()
+            self.hear(2 + rows * ms_per_row)
+        return rows
+
+
+def test_alone_parts_are_large_and_nodes_may_be_behind() -> None:
+    rounds = Rounds()
+    for _ in range(5):
+        assert rounds.send(users=False) == 10_000
+    assert rounds.pace.rows(2, users=False) == 10_000
+    assert rounds.pace.rows(3, users=False) == 0
+
+
+def test_beside_users_the_next_part_waits_for_the_one_before() -> None:
+    rounds = Rounds()
+    assert rounds.send() == 500
+    rounds.hear(5, applied=0)
+    assert rounds.pace.rows(0, users=True) == 0
+    assert rounds.pace.rows(0, users=False) == 10_000, "the users have gone"
+    rounds.hear(5)
+    assert rounds.pace.rows(0, users=True) > 500, "10 ms of 20: it may be larger"
+
+
+def test_users_who_come_wait_for_what_is_on_its_way_once() -> None:
+    rounds = Rounds()
+    rounds.send(users=False)
+    rounds.send(users=False)
+    rounds.hear(200, applied=1)
+    assert rounds.pace.rows(0, users=True) == 0
+    rounds.hear(200)
+    assert rounds.pace.rows(0, users=True) == 500, "and nothing is learnt from it"
+
+
+def test_parts_grow_and_shrink_to_what_a_round_may_take() -> None:
+    rounds = Rounds()
+    assert rounds.go(0.000_1) == 4_000, "never more than the maximum"
+    for cost in (0.01, 0.02, 0.006):
+        took_ms = 2 + rounds.go(cost) * cost
+        assert 12 <= took_ms <= 26, "about 20 ms"
+    assert rounds.go(1.0) == 500, "never less than the minimum"
+
+
+def test_one_slow_round_does_not_take_it_all() -> None:
+    rounds = Rounds()
+    before = rounds.go(0.000_1)
+    rounds.send()
+    rounds.hear(5_000)
+    assert rounds.pace.rows(0, users=True) == before // 2
+
+
+def test_a_small_part_says_nothing_of_large_ones() -> None:
+    rounds = Rounds()
+    rounds.send(rows=10)
+    rounds.hear(3)
+    assert rounds.pace.rows(0, users=True) == 500
