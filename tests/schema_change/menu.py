@@ -182,6 +182,14 @@ FOREIGN_KEYS: Final = [
     changed("ALTER TABLE t DROP CONSTRAINT f", *(TABLE, CONSTRAINT, FOREIGN), domain=FAMILY),
     changed("ALTER TABLE t RENAME CONSTRAINT f TO v", *(TABLE, CONSTRAINT, FOREIGN), domain=FAMILY),
     changed("ALTER TABLE t DROP COLUMN b", *(TABLE, CONSTRAINT, FOREIGN), domain=FAMILY),
+    # What a foreign key needs goes after it; what it finds its own rows by stays, UNIQUE no more.
+    changed("ALTER TABLE t DROP CONSTRAINT u CASCADE", TABLE, CONSTRAINT, FOREIGN, domain=FAMILY),
+    changed("ALTER TABLE t DROP COLUMN a CASCADE", TABLE, CONSTRAINT, ACTING, domain=FAMILY),
+    changed(
+        "ALTER TABLE t DROP CONSTRAINT w",
+        *(TABLE, CONSTRAINT, "ALTER TABLE t ADD CONSTRAINT w UNIQUE (b)", FOREIGN),
+        domain=FAMILY,
+    ),
 ]
 DEFAULTS: Final = [
     changed("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5", domain=NULLS),
@@ -232,6 +240,7 @@ GENERATED: Final = [
             ("DROP COLUMN g", (UNIQUE_G,)),
             ("DROP COLUMN g", ("ALTER TABLE t ADD CONSTRAINT k CHECK (g <> 2)",)),
             ("DROP COLUMN a, DROP COLUMN g", ()),
+            ("DROP COLUMN a CASCADE", (UNIQUE_G,)),
             ("DROP COLUMN g, DROP COLUMN a", (UNIQUE_G,)),
             ("ALTER COLUMN g DROP EXPRESSION", ()),
             ("ALTER COLUMN g DROP EXPRESSION, ALTER COLUMN g SET DEFAULT 5", (UNIQUE_G,)),

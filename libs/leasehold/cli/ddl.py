@@ -15,7 +15,7 @@ from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.model.records import OnConflict, Outcome
 from leasehold.schema.estimate import NOT_KNOWN, total
-from leasehold.schema.script import answers_in, jobs_in
+from leasehold.schema.script import jobs_in, notices_in
 
 
 def register(subparsers: Subparsers) -> None:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
         outcome = changes.submit(request).result(args.timeout)
     if not outcome.lsn:
-        output.error(f"{outcome.code}: {outcome.message}", outcome.code)
+        output.error(_refused(outcome), outcome.code)
         return ExitCode.NOT_RIGHT
     if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
         _explained(outcome.answer["plan"], output)
@@ -66,10 +66,18 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     if not jobs or args.no_wait:
         _accepted(outcome, jobs, output)
         return ExitCode.OK
+    for notice in notices_in(outcome.answer):
+        output.note(notice)
     for job in jobs:
         output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
     with looking(settings) as (watch, _):
         return watch_jobs(watch, set(jobs), output)
+
+
+def _refused(outcome: Outcome) -> str:
+    """With what depends on what was to be dropped, and what one can do."""
+    more = (outcome.detail.get(name) for name in ("detail", "hint"))
+    return "\n".join([f"{outcome.code}: {outcome.message}", *(str(m) for m in more if m)])
 
 
 def _explained(steps: Sequence[dict[str, Any]], output: Output) -> None:
@@ -104,7 +112,7 @@ def _accepted(outcome: Outcome, jobs: Sequence[int], output: Output) -> None:
     if output.as_json:
         output.json({"lsn": outcome.lsn, "answer": outcome.answer})
         return
-    notices = [each["notice"] for each in answers_in(outcome.answer) if "notice" in each]
+    notices = notices_in(outcome.answer)
     for notice in notices:
         output.line(notice, "green")
     for job in jobs:

@@ -17,7 +17,7 @@ from leasehold.model.ports import StoredCatalog
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
-from leasehold.schema.script import Script
+from leasehold.schema.script import Script, notices_in
 from leasehold.sql.catalog_text import quoted
 from leasehold.sql.ddl import STATEMENTS_MAX, parse_statements
 from leasehold.sql.parse import STATEMENT_BYTES_MAX
@@ -81,14 +81,14 @@ class BlockSchema:
             script = Script.on(_catalog(stored()), provisional=True)
         else:
             script = self.script.copy()
-        texts, notices, drops = [*self.texts], [], []
+        texts, drops = [*self.texts], []
+        notices: list[str] = []
         said = parse_statements(text)
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             answer = script.take(statement, sql, b"", moment, lambda _: -1)
             _refuse_jobs(script)
-            if "notice" in answer:
-                notices.append(str(answer["notice"]))
+            notices += notices_in(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
                 drops.append(statement)

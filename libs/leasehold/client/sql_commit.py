@@ -167,7 +167,7 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     running.goes_to(step)
     try:
         if asked.emptied:
-            running.empty(asked.emptied, restart=asked.restarts)
+            running.empty(asked)
             return Step(asked)
         if asked.changes:
             running.change(asked.text)

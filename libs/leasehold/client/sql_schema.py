@@ -12,7 +12,7 @@ from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.schema.edits import Kind
 from leasehold.schema.job import Job, Status
-from leasehold.schema.script import answers_in, jobs_in
+from leasehold.schema.script import jobs_in, notices_in
 from leasehold.sql.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.statements import (
     AddCheck,
@@ -74,11 +74,7 @@ def submit_change(node: SqlNode, statement: SessionStatement) -> Outcome:
 
 
 def notices_of(outcome: Outcome) -> list[Notice]:
-    return [
-        Notice("NOTICE", "00000", str(each["notice"]))
-        for each in answers_in(outcome.answer)
-        if "notice" in each
-    ]
+    return [Notice("NOTICE", "00000", words) for words in notices_in(outcome.answer)]
 
 
 def plan_lines(outcome: Outcome) -> list[tuple[str]]:

@@ -48,7 +48,6 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownPortal
 from leasehold.pgwire.wire_types import WireType
-from leasehold.schema.truncation import NOTHING_TO_RESTART
 from leasehold.sql.catalog_text import quoted
 from leasehold.sql.cursor_walk import ALL, Direction, Movement
 from leasehold.sql.query_plan import Plans
@@ -372,6 +371,7 @@ class SqlSession:
             said = meaning.change
             names = tuple(table.name for table in said.tables)
             asked = Asked(statement.text, (), (), emptied=names, restarts=said.restart)
+            asked = asked._replace(cascades=said.cascade)
             return CommandPortal(
                 lambda: self.run(statement, lambda: self._empty(asked, said), asked)
             )
@@ -423,10 +423,9 @@ class SqlSession:
     def _empty(self, asked: Asked, said: Truncate) -> Answer:
         """TRUNCATE in a block is a write like others: committed and rolled back with them."""
         transaction = self._transaction_for(asked, "TRUNCATE", ", or DELETE")
-        restarted = transaction.empty(asked.emptied, restart=said.restart)
+        notices = transaction.empty(asked)
         transaction.did(Step(asked))
-        if said.restart and not restarted:
-            self._settings.reports.append(Notice("NOTICE", "00000", NOTHING_TO_RESTART))
+        self._settings.reports += [Notice("NOTICE", "00000", words) for words in notices]
         return Answer("TRUNCATE TABLE")
 
     # ------------------------------------------------------------ commands

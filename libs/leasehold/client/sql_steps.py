@@ -20,8 +20,8 @@ _DIGEST_BYTES = 16
 
 class Asked(NamedTuple):
     """A statement as it was run. `many`: it was run for each of these values in turn (COPY).
-    `emptied`: the tables of a TRUNCATE, which `restarts` their sequences; `changes`: it is a schema
-    change; no statements of the plan's."""
+    `emptied`: the tables of a TRUNCATE, which `restarts` their sequences and `cascades` to those
+    that refer to them; `changes`: it is a schema change; no statements of the plan's."""
 
     text: str
     types: Types
@@ -30,6 +30,7 @@ class Asked(NamedTuple):
     emptied: tuple[str, ...] = ()
     changes: bool = False
     restarts: bool = False
+    cascades: bool = False
 
 
 @dataclass(slots=True)

@@ -26,7 +26,12 @@ from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.sequences import owned_by, refuse_sequence
-from leasehold.schema.truncation import refuse_referred
+from leasehold.schema.truncation import (
+    NOTHING_TO_RESTART,
+    cascades_to,
+    refuse_referred,
+    with_referring,
+)
 from leasehold.schema.types import KNOWN, element_of
 from leasehold.sql.functions_session import (
     Caller,
@@ -367,20 +372,27 @@ class SqlTransaction:
         """A statement's answer was one, and it goes on: it has to be one again (T2)."""
         self._at_commit.nothing()
 
-    def empty(self, names: Sequence[str], *, restart: bool = False) -> bool:
-        """TRUNCATE; did a sequence begin anew? Raises UnknownTable, FeatureNotSupported where that
-        can't be."""
-        tables = self._coherently(lambda: [self._reads.pin(name) for name in names])
+    def empty(self, asked: Asked) -> list[str]:
+        """TRUNCATE; its notices. Raises UnknownTable, FeatureNotSupported where that can't be."""
+        tables = self._coherently(lambda: [self._reads.pin(name) for name in asked.emptied])
         with self._coherently(self._reads.snapshot) as snapshot:
             known = [*snapshot.tables(), *self._writes.schema.made.values()]
         for table in tables:
             refuse_sequence(table)
+        notices = []
+        if asked.cascades:
+            along = with_referring(tables, known)[len({t.table_id for t in tables}) :]
+            notices = [cascades_to(table) for table in along]
+            names = [table.name for table in along]
+            tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
         refuse_referred(tables, known)
         self._writes.empty(tables)
-        own = {s for table in tables for s in owned_by(table) if restart}
+        own = {s for table in tables for s in owned_by(table) if asked.restarts}
         restarted = [table for table in known if table.table_id in own]
         self._writes.restart(restarted)
-        return bool(restarted)
+        if asked.restarts and not restarted:
+            notices.append(NOTHING_TO_RESTART)
+        return notices
 
     def change(self, text: str) -> list[str]:
         """A schema change, which is committed with the rows; its notices. Raises what

@@ -22,6 +22,7 @@ from leasehold.schema.elements import Moment
 from leasehold.schema.lock_actions import LockActions
 from leasehold.schema.references import (
     References,
+    Referring,
 )
 from leasehold.schema.tracks import Track
 from leasehold.sql.statements import (
@@ -81,8 +82,17 @@ class Alteration:
         """For people: what is changed, `column a` or `column a, constraint b`."""
         return ", ".join(dict.fromkeys(self._draft.words)) or f"table {self._draft.table.name}"
 
-    def going(self, actions: Iterable[Action]) -> None:
-        """All that will be added: what is dropped with what rests on it may come before that."""
+    @property
+    def along(self) -> list[Referring]:
+        """Foreign keys of other tables that go with what is dropped."""
+        return self._draft.along
+
+    def going(
+        self, actions: Iterable[Action], gone: frozenset[tuple[int, int]] = frozenset()
+    ) -> None:
+        """All that will be added: what is dropped with what rests on it may come before that.
+        `gone`: what else the same request takes away."""
+        self._draft.gone = gone
         self._draft.going = {action.name for action in actions if isinstance(action, DropColumn)}
 
     def add(self, action: Action) -> None:

@@ -18,6 +18,7 @@ from leasehold.model.errors import (
 )
 from leasehold.schema import tracks as way
 from leasehold.schema.constraint_actions import ConstraintActions
+from leasehold.schema.dependents import Doomed, cascades_to
 from leasehold.schema.descriptor import (
     COLUMNS_MAX,
 )
@@ -25,14 +26,9 @@ from leasehold.schema.draft import Draft
 from leasehold.schema.elements import (
     Column,
     Constraint,
-    ForeignKey,
     Index,
 )
 from leasehold.schema.making import column_of, generated_column
-from leasehold.schema.references import (
-    refuse_referred_column,
-    refuse_referred_index,
-)
 from leasehold.schema.tracks import Track
 from leasehold.sql.conversion import check_default_fits, conversions, converted
 from leasehold.sql.default import Default, default_of_text
@@ -151,36 +147,67 @@ class ColumnActions:
                 position=action.position,
             )
         self._refuse_unbound(column, action.position)
-        following = self._draft.computed_from(column)
-        for other in following:
-            if other.name not in self._draft.going and other.element_id not in self._draft.unbound:
-                raise DependentObjects(
-                    f"generated column {other.name!r} is computed from column {column.name!r}:"
-                    f" drop it in the same statement, or its expression first",
-                    column=column.name,
-                    position=action.position,
-                )
-        refuse_referred_column(self._draft.references, column)
         indexes = [i for i in self._draft.table.indexes if column.element_id in i.over]
+        table = self._draft.table.name
+        words = f"column {column.name} of table {table}"
+        doomed = Doomed(words, words, action.cascade, action.position)
+        following = self._draft.computed_from(column)
+        self._drop_following(following, doomed)
+        ids = {index.element_id for index in indexes}
+        referring = (
+            (child, key)
+            for child, key in self._draft.references()
+            if column.element_id in key.parent_columns or key.parent_index in ids
+        )
+        late = self._draft.drop_referring(referring, doomed)
         constraints: tuple[Constraint, ...] = (
             *self._draft.table.checks,
             *self._draft.table.foreign_keys,
         )
         checks = [c for c in constraints if column.element_id in c.columns]
         for index in indexes:
-            if not any(c.index == index.element_id for c in checks if isinstance(c, ForeignKey)):
-                refuse_referred_index(self._draft.references, self._draft.table, index)
-            self._draft.drop_once(way.drop_index(index), index, f"index {index.name}")
+            self._refuse_needed(index, {check.element_id for check in checks}, action)
+            track = way.drop_index(index, waits=late)
+            self._draft.drop_once(track, index, f"index {index.name}")
         for check in checks:
             self._draft.drop_once(way.drop_check(check), check, f"constraint {check.name}")
         del self._draft.columns[column.name]
-        track = self._way_out(column, following)
+        track = self._way_out(column, following, late)
         self._draft.take(track, f"column {column.name}")
 
-    def _way_out(self, column: Column, following: Iterable[Column] = ()) -> Track:
+    def _drop_following(self, following: Iterable[Column], doomed: Doomed) -> None:
+        """Generated columns that are computed from a column, and do not go by themselves."""
+        left = [
+            other
+            for other in following
+            if other.name in self._draft.columns
+            and other.name not in self._draft.going
+            and other.element_id not in self._draft.unbound
+        ]
+        words = [f"column {other.name} of table {self._draft.table.name}" for other in left]
+        if left and not doomed.cascade:
+            raise doomed.refused(words, table=self._draft.table.name)
+        for other, what in zip(left, words, strict=True):
+            self._draft.notices.append(cascades_to(what))
+            self.drop(DropColumn(other.name, position=doomed.position, cascade=True))
+
+    def _refuse_needed(self, index: Index, going: set[int], action: DropColumn) -> None:
+        """Raises DependentObjects where a foreign key that stays finds its rows by an index over
+        more than its columns (INCLUDE)."""
+        going = going | self._draft.dropped
+        for key in self._draft.table.foreign_keys:
+            if key.index == index.element_id and key.element_id not in going:
+                raise DependentObjects(
+                    f"foreign key {key.name!r} finds its rows by index {index.name!r}, which holds"
+                    f" column {action.name!r}: drop the foreign key first, and add it again after",
+                    column=action.name,
+                    position=action.position,
+                )
+
+    def _way_out(self, column: Column, following: Iterable[Column] = (), late: int = 0) -> Track:
         """`following`: generated columns that are computed from it, which go first, or at least
-        their expressions."""
-        waits = int(self._rests_on(column))
+        their expressions; `late`: what is over it goes so many steps later."""
+        waits = int(self._rests_on(column)) + late
         for other in following:
             unbound = other.element_id in self._draft.unbound
             waits = max(waits, 1 if unbound else way.hidden_at(self._way_out(other)) + 1)

@@ -11,6 +11,7 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.schema import tracks as way
+from leasehold.schema.dependents import Doomed
 from leasehold.schema.descriptor import (
     CHECKS_MAX,
     FOREIGN_KEYS_MAX,
@@ -29,10 +30,9 @@ from leasehold.schema.names import PRIMARY_KEY_SUFFIX, free_name
 from leasehold.schema.references import (
     check_actions,
     check_types,
-    implied_index,
     index_over,
     referred,
-    refuse_referred_index,
+    referring_to,
     set_on_delete,
 )
 from leasehold.schema.states import State
@@ -164,21 +164,27 @@ class ConstraintActions:
                 f"constraint {action.name!r} does not exist, nothing was done"
             )
             return
-        if isinstance(found, Index):
-            refuse_referred_index(self._draft.references, self._draft.table, found)
-        track = way.drop_index(found) if isinstance(found, Index) else way.drop_check(found)
-        self._draft.drop_once(track, found, f"constraint {found.name}")
-        if isinstance(found, ForeignKey):
-            self._drop_implied(found)
+        match found:
+            case ForeignKey():
+                self._draft.drop_foreign_key(found)
+            case Index():
+                self._drop_unique(found, action)
+            case Check():
+                self._draft.drop_once(way.drop_check(found), found, f"constraint {found.name}")
 
-    def _drop_implied(self, key: ForeignKey) -> None:
-        """Side by side with its foreign key: who misses an entry in it is at a version that relies
-        on the key no more."""
-        index = implied_index(self._draft.table, key, self._draft.dropped)
-        made = (track.element for track in self._draft.tracks if track.new)
-        needed = {each.index for each in made if isinstance(each, ForeignKey)}
-        if index is not None and index.element_id not in needed:
-            self._draft.drop_once(way.drop_index(index), index, f"index {index.name}")
+    def _drop_unique(self, index: Index, action: DropConstraint) -> None:
+        table = self._draft.table
+        doomed = Doomed(
+            f"constraint {index.name} on table {table.name}",
+            f"index {index.name}",
+            action.cascade,
+            action.position,
+        )
+        waits = self._draft.drop_referring(referring_to(self._draft.references, index), doomed)
+        own = (k for k in table.foreign_keys if k.element_id not in self._draft.dropped)
+        needed = any(key.index == index.element_id for key in own)
+        track = (way.hide_index if needed else way.drop_index)(index, waits=waits)
+        self._draft.drop_once(track, index, f"constraint {index.name}")
 
     def rename(self, action: RenameConstraint) -> None:
         """A UNIQUE constraint and its index are one element, hence one name."""

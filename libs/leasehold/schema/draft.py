@@ -8,6 +8,8 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     UnknownColumn,
 )
+from leasehold.schema import tracks as way
+from leasehold.schema.dependents import Doomed, cascades_to, constraint_words
 from leasehold.schema.descriptor import (
     Descriptor,
 )
@@ -22,6 +24,8 @@ from leasehold.schema.elements import (
 from leasehold.schema.names import constraint_names
 from leasehold.schema.references import (
     References,
+    Referring,
+    implied_index,
 )
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track
@@ -34,7 +38,9 @@ class Draft:
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
     the actions so far leave them; `going` names the columns that some action drops, `unbound` are
     generated columns that lose their expression, as they were. `parents` finds a table by its
-    name, `references` the foreign keys that refer to this one; `moment`: see `plan`.
+    name, `references` the foreign keys that refer to this one; `moment`: see `plan`. `gone`: what
+    else the same request takes away, (table id, element id); `along`: foreign keys of other tables
+    that CASCADE takes.
     """
 
     def __init__(
@@ -63,6 +69,8 @@ class Draft:
         self.tracks: list[Track] = []
         self.notices: list[str] = []
         self.needs: set[int] = set()
+        self.gone: frozenset[tuple[int, int]] = frozenset()
+        self.along: list[Referring] = []
 
     def take(self, track: Track, words: str) -> None:
         self.tracks.append(track)
@@ -88,6 +96,38 @@ class Draft:
         if element.element_id not in self.dropped:
             self.dropped.add(element.element_id)
             self.take(track, words)
+
+    def drop_referring(self, found: Iterable[Referring], doomed: Doomed) -> int:
+        """Foreign keys that refer to what is doomed; → the steps by which it has to wait for them.
+        Raises DependentObjects unless it takes them along."""
+        found = list(found)
+        left = [each for each in found if not self._goes(each)]
+        if left and not doomed.cascade:
+            raise doomed.refused(map(constraint_words, left), table=self.table.name)
+        for child, key in left:
+            self.notices.append(cascades_to(constraint_words((child, key))))
+            if child.table_id == self.table.table_id:
+                self.drop_foreign_key(key)
+            else:
+                self.along.append((child, key))
+        return int(bool(found))
+
+    def _goes(self, reference: Referring) -> bool:
+        child, key = reference
+        if child.table_id == self.table.table_id:
+            return key.element_id in self.dropped
+        place = child.table_id, key.element_id
+        return place in self.gone or place in {(c.table_id, k.element_id) for c, k in self.along}
+
+    def drop_foreign_key(self, key: ForeignKey) -> None:
+        """With the index that it alone needs, side by side: who misses an entry in it is at a
+        version that relies on the key no more."""
+        self.drop_once(way.drop_check(key), key, f"constraint {key.name}")
+        index = implied_index(self.table, key, self.dropped)
+        made = (track.element for track in self.tracks if track.new)
+        needed = {each.index for each in made if isinstance(each, ForeignKey)}
+        if index is not None and index.element_id not in needed:
+            self.drop_once(way.drop_index(index), index, f"index {index.name}")
 
     def made_over(self, column: Column) -> list[str]:
         """What this very statement makes that rests on a column."""

@@ -7,7 +7,7 @@ which only rises, so that no id is ever used for a second element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -22,6 +22,12 @@ from leasehold.model.errors import (
 )
 from leasehold.schema.alteration import Alteration
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.dependents import (
+    Doomed,
+    cascades_to,
+    constraint_words,
+    dropped_along,
+)
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import created, edited
 from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index, Moment
@@ -37,10 +43,9 @@ from leasehold.schema.primary_key import (
     referring_tracks,
 )
 from leasehold.schema.references import (
-    implied_index,
-    referred_table,
+    Referring,
     referring,
-    refuse_referred_index,
+    referring_to,
 )
 from leasehold.schema.sequence import Numbering, defined
 from leasehold.schema.sequences import derived_name as sequence_name
@@ -57,7 +62,6 @@ from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import (
     Track,
     add_index,
-    drop_check,
     drop_index,
     drop_sequence,
     drop_table,
@@ -169,6 +173,15 @@ class Changes:
         self.needs: tuple[int, ...] = ()
         self.joins: tuple[int, ...] = ()
         self.versions = {table.table_id: table.version + 1}  # with those that move together
+
+    def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:
+        """Foreign keys of other tables, which join in where they are edited. Raises TableBusy."""
+        others = {child.table_id: child for child, _ in found}
+        for child in others.values():
+            _free_table(catalog, child, going)
+        self.tracks += tuple(dropped_along(found))
+        self.versions |= {child.table_id: child.version + 1 for child in others.values()}
+        self.joins = tuple(sorted({*self.joins, *others}))
 
 
 def plan(
@@ -482,18 +495,12 @@ def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes
         if child.name not in statement.beside
         and (child.table_id, key.element_id) not in going.elements
     ]
-    for child, key in found:
-        if not statement.cascade:
-            raise referred_table(child, key, table)
-        _free_table(catalog, child, going)
-        index = implied_index(child, key, {k.element_id for c, k in found if c is child})
-        gone = [drop_check(key), *([] if index is None else [drop_index(index)])]
-        for track in gone:
-            if all((t.table_id, t.element) != (child.table_id, track.element) for t in made.tracks):
-                made.tracks += (replace(track, table_id=child.table_id),)
-        made.versions[child.table_id] = child.version + 1
-        words = f"drop cascades to constraint {key.name} on table {child.name}"
-        made.notices = (*made.notices, words)
+    if found and not statement.cascade:
+        what = f"table {table.name}"
+        words = map(constraint_words, found)
+        raise Doomed(what, what, position=statement.position).refused(words, table=table.name)
+    made.take_along(found, catalog, going)
+    made.notices = tuple(cascades_to(constraint_words(each)) for each in found)
     return made
 
 
@@ -501,13 +508,16 @@ def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     # ⚠ First of all: while a primary key changes there is a table more that foreign keys refer to.
     for named in statement.tables:
         _free_table(catalog, catalog.resolve(named.name))
-    tables = truncated_tables(statement, catalog)
+    tables, notices = truncated_tables(statement, catalog)
+    for table in tables:
+        _free_table(catalog, table)
     restarted: tuple[Descriptor, ...] = ()
     if statement.restart:
         own = dict.fromkeys(s for table in tables for s in owned_by(table) if catalog.has(s))
         restarted = tuple(map(catalog.newest, own))
-    nothing = statement.restart and not restarted
-    return TruncatePlan(tables, (NOTHING_TO_RESTART,) if nothing else (), restarted)
+    if statement.restart and not restarted:
+        notices += (NOTHING_TO_RESTART,)
+    return TruncatePlan(tables, notices, restarted)
 
 
 def _alter_table(
@@ -530,12 +540,13 @@ def _alter_table(
         lambda: references_of(catalog, table.table_id),
         moment,
     )
-    made.going(statement.actions)
+    going = going.for_actions(statement)
+    made.going(statement.actions, going.elements)
     for action in statement.actions:
         made.add(action)
     if not made.tracks:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
-    _free_table(catalog, table, going.for_actions(statement))
+    _free_table(catalog, table, going)
     sequences = _left_by(statement, table, catalog)
     for sequence in sequences:
         _free_table(catalog, sequence)
@@ -543,6 +554,7 @@ def _alter_table(
     gone = (drop_sequence(sequence, steps) for sequence in sequences)
     changes = Changes(table, made.kind, made.subject, (*made.tracks, *gone))
     changes.versions |= {s.table_id: s.version + 1 for s in sequences}
+    changes.take_along(made.along, catalog, going)
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))
     changes.notices = tuple(made.notices)
@@ -648,17 +660,40 @@ def _drop_index(statement: DropIndex, catalog: Catalog, going: Going) -> Changes
         raise _unknown_index(statement.name, statement.position)
     table, index = found
     if index.constraint:
+        constraint = f"constraint {index.name} on table {table.name}"
         raise DependentObjects(
-            f"index {index.name!r} is that of a constraint:"
-            f" ALTER TABLE {table.name} DROP CONSTRAINT {index.name}",
+            f"cannot drop index {index.name} because {constraint} requires it",
+            hint=f"You can drop {constraint} instead.",
             index=index.name,
             position=statement.position,
         )
     _free_table(catalog, table, going)
-    if not index.unique and any(key.index == index.element_id for key in table.foreign_keys):
-        return Changes(table, "drop index", f"index {index.name}", [hide_index(index)])
-    refuse_referred_index(lambda: references_of(catalog, table.table_id), table, index)
-    return Changes(table, "drop index", f"index {index.name}", [drop_index(index)])
+    return _index_dropped(statement, table, index, catalog, going)
+
+
+def _index_dropped(
+    statement: DropIndex, table: Descriptor, index: Index, catalog: Catalog, going: Going
+) -> Changes:
+    """⚠ Of its own foreign keys one may refer to it, which goes, and another find its rows by it,
+    for which it stays without its name."""
+    found = referring_to(lambda: references_of(catalog, table.table_id), index)
+    left = [(t, k) for t, k in found if (t.table_id, k.element_id) not in going.elements]
+    if left and not statement.cascade:
+        what = f"index {index.name}"
+        doomed = Doomed(what, what, position=statement.position)
+        raise doomed.refused(map(constraint_words, left), index=index.name)
+    others = [(t, k) for t, k in left if t.table_id != table.table_id]
+    own = [(t, k) for t, k in left if t.table_id == table.table_id]
+    gone = {k.element_id for _, k in own} | {e for t, e in going.elements if t == table.table_id}
+    staying = (key for key in table.foreign_keys if key.element_id not in gone)
+    needed = any(key.index == index.element_id for key in staying)
+    track = (hide_index if needed else drop_index)(index, waits=int(bool(found)))
+    along = (replace(t, table_id=0) for t in dropped_along(own))
+    kept = (each for each in along if each.name != track.name)
+    made = Changes(table, "drop index", f"index {index.name}", (track, *kept))
+    made.take_along(others, catalog, going)
+    made.notices = tuple(cascades_to(constraint_words(each)) for each in left)
+    return made
 
 
 def _rename_index(statement: RenameIndex, catalog: Catalog) -> Changes | NothingToDo:

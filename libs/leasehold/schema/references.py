@@ -6,7 +6,6 @@ from collections.abc import Callable, Container
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import (
-    DependentObjects,
     FeatureNotSupported,
     InvalidColumnReference,
     InvalidForeignKey,
@@ -150,41 +149,16 @@ def implied_index(table: Descriptor, key: ForeignKey, going: Container[int]) -> 
     return next((index for index in found if index.element_id not in needed), None)
 
 
-References = Callable[[], tuple[tuple[Descriptor, ForeignKey], ...]]
+Referring = tuple[Descriptor, ForeignKey]
+"""A foreign key and the table that has it."""
+References = Callable[[], tuple[Referring, ...]]
 
 
-def refuse_referred_index(references: References, table: Descriptor, index: Index) -> None:
-    """Raises DependentObjects when a foreign key needs an index that is to go."""
-    own = [(table, key) for key in table.foreign_keys if key.index == index.element_id]
-    others = [(t, k) for t, k in references() if k.parent_index == index.element_id]
-    for child, key in own + others:
-        raise DependentObjects(
-            f"foreign key {key.name!r} of table {child.name!r} needs index {index.name!r}: drop it"
-            " first",
-            index=index.name,
-        )
+def referring_to(references: References, index: Index) -> tuple[Referring, ...]:
+    """Foreign keys that need an index to find the row that they refer to."""
+    return tuple((t, k) for t, k in references() if k.parent_index == index.element_id)
 
 
-def refuse_referred_column(references: References, column: Column) -> None:
-    for child, key in references():
-        if column.element_id in key.parent_columns:
-            raise DependentObjects(
-                f"foreign key {key.name!r} of table {child.name!r} refers to column"
-                f" {column.name!r}: drop it first",
-                column=column.name,
-            )
-
-
-def referring(
-    references: References, table: Descriptor
-) -> tuple[tuple[Descriptor, ForeignKey], ...]:
+def referring(references: References, table: Descriptor) -> tuple[Referring, ...]:
     """Foreign keys of other tables."""
     return tuple((t, k) for t, k in references() if t.table_id != table.table_id)
-
-
-def referred_table(child: Descriptor, key: ForeignKey, table: Descriptor) -> DependentObjects:
-    return DependentObjects(
-        f"foreign key {key.name!r} of table {child.name!r} refers to table {table.name!r}:"
-        " drop it first, or DROP TABLE … CASCADE",
-        table=table.name,
-    )

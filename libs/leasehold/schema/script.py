@@ -194,6 +194,8 @@ class Script:
                 answer = {"job": job.job_id}
         if planned.notices:
             answer["notice"] = "; ".join(planned.notices)
+        if len(planned.notices) > 1:
+            answer["notices"] = planned.notices
         return answer
 
     def _counted(self, job: Job, rows_about: Callable[[int], int]) -> Job:
@@ -303,6 +305,15 @@ def answers_in(answer: Any) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(answer, Mapping):
         return ()
     return tuple(answer["statements"]) if "statements" in answer else (answer,)
+
+
+def notices_in(answer: Any) -> tuple[str, ...]:
+    """What was said of a request's DDL beside its answers."""
+    found: list[str] = []
+    for each in answers_in(answer):
+        one = [each["notice"]] if "notice" in each else []
+        found += map(str, each.get("notices", one))
+    return tuple(found)
 
 
 def jobs_in(answer: Any) -> tuple[int, ...]:

@@ -67,6 +67,8 @@ def side_by_side(jobs: Sequence[Job], job_id: int) -> Job:
         steps=tuple(Step(edits) for edits in steps if edits),
         point=min(job.point for job in jobs),
         versions=versions,
+        # Of one statement those that join in; laid beside others each moves in every step.
+        joins=first.joins if len(jobs) == 1 else (),
     )
 
 

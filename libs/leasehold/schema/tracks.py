@@ -210,10 +210,13 @@ def add_index(index: Index, *, unique: bool) -> Track:
     return Track(index, True, (_DELETE_ONLY, filling, enforced), (public,))
 
 
-def drop_index(index: Index) -> Track:
+def drop_index(index: Index, *, waits: int = 0) -> Track:
+    """`waits`: 1 where foreign keys that refer to it go along. ⚠ They go first: who still enforces
+    one finds the row that it refers to by its entry, which a new row has in write-only, not in
+    delete-only."""
     loosened = _at(State.WRITE_ONLY, unique=False, unique_enforced=index.refuses_duplicates)
     gone = _at(State.DELETE_ONLY, unique_enforced=False)
-    return Track(index, fall=(loosened, gone, GONE), final=1)
+    return Track(index, fall=(*(UNCHANGED,) * waits, loosened, gone, GONE), final=waits + 1)
 
 
 def show_index(index: Index, name: str) -> Track:
@@ -221,9 +224,15 @@ def show_index(index: Index, name: str) -> Track:
     return Track(index, fall=(Stage({"implied": False, "name": name}),))
 
 
-def hide_index(index: Index) -> Track:
-    """A foreign key goes on needing it."""
-    return Track(index, fall=(Stage({"implied": True}),))
+def hide_index(index: Index, *, waits: int = 0) -> Track:
+    """A foreign key of its table goes on needing it. What is UNIQUE is that no more, as
+    `drop_index` has it."""
+    hidden: dict[str, Any] = {"implied": True, "constraint": False}
+    if not index.refuses_duplicates:
+        return Track(index, fall=(Stage(hidden),))
+    loosened = Stage({**hidden, "unique": False, "unique_enforced": True})
+    plain = Stage({"unique_enforced": False})
+    return Track(index, fall=(*(UNCHANGED,) * waits, loosened, plain), final=waits + 1)
 
 
 def add_check(check: Constraint, *, not_valid: bool) -> Track:

@@ -68,7 +68,6 @@ _OTHER_COLUMN_ACTIONS: Final = {
     "set (": "a column has no storage parameters",
     "reset": "a column has no storage parameters",
 }
-_CASCADE: Final = "CASCADE is not supported: drop what depends on it first"
 
 
 def alter_table(reader: Reader) -> AlterTable:
@@ -189,19 +188,17 @@ def _drop(reader: Reader, position: int) -> DropColumn | DropConstraint | DropLo
         reader.expect("constraint")
         exists = reader.take("if exists")
         name = reader.name("the constraint's name")
-        _only_restrict(reader)
-        return DropConstraint(name, exists, position)
+        return DropConstraint(name, exists, position, reader.cascades())
     if _at_dropped_lock(reader):
         reader.expect("lock")
         exists = reader.take("if exists")
         name = reader.name("the lock's name")
-        _only_restrict(reader)
+        reader.cascades()  # nothing rests on a lock
         return DropLock(name, exists, position)
     reader.take("column")
     exists = reader.take("if exists")
     name = reader.name("a column's name")
-    _only_restrict(reader)
-    return DropColumn(name, exists, position)
+    return DropColumn(name, exists, position, reader.cascades())
 
 
 def _at_dropped_lock(reader: Reader) -> bool:
@@ -212,11 +209,6 @@ def _at_dropped_lock(reader: Reader) -> bool:
     return following.kind is Kind.NAME or (
         following.kind is Kind.WORD and following.text not in ("restrict", "cascade")
     )
-
-
-def _only_restrict(reader: Reader) -> None:
-    reader.refuse({"cascade": _CASCADE})
-    reader.take("restrict")
 
 
 # ------------------------------------------------------------------ ALTER COLUMN

@@ -8,7 +8,6 @@ from typing import Final
 from leasehold.model.errors import FeatureNotSupported, Refused
 from leasehold.schema.descriptor import NAME_BYTES_MAX
 from leasehold.sql.ddl_constraint import kept_text
-from leasehold.sql.ddl_table import refuse_dropping_more
 from leasehold.sql.default import refuse_changing
 from leasehold.sql.expression import column_of_expression
 from leasehold.sql.parse import placed
@@ -141,14 +140,16 @@ def derived_name(table: str, columns: tuple[str, ...], suffix: str = "idx") -> s
 
 
 def drop_index(reader: Reader) -> DropIndex:
-    """DROP INDEX [CONCURRENTLY] [IF EXISTS] i [RESTRICT]"""
+    """DROP INDEX [CONCURRENTLY] [IF EXISTS] i [CASCADE | RESTRICT]"""
     reader.expect("drop index")
-    reader.take("concurrently")
+    concurrently = reader.take("concurrently")
     exists = reader.take("if exists")
     position = reader.position
     name = reader.qualified_name("the index's name")
-    refuse_dropping_more(reader)
-    return DropIndex(name, exists, position)
+    reader.refuse({",": "one DROP INDEX names one index: send several"})
+    if concurrently:
+        reader.refuse({"cascade": "DROP INDEX CONCURRENTLY does not support CASCADE"})
+    return DropIndex(name, exists, position, reader.cascades())
 
 
 def alter_index(reader: Reader) -> RenameIndex:

@@ -35,7 +35,6 @@ _AFTER_COLUMNS: Final = {
     "using": "a table access method can't be chosen",
     "without": "WITHOUT OIDS need not be said: there are none",
 }
-_CASCADE: Final = "CASCADE is not supported: drop what depends on it first"
 
 
 def create_table(reader: Reader) -> CreateTable:
@@ -170,9 +169,7 @@ def drop_table(reader: Reader) -> tuple[DropTable, ...]:
     dropped = [_dropped(reader, exists)]
     while reader.take(","):
         dropped.append(_dropped(reader, exists))
-    cascade = reader.take("cascade")
-    if not cascade:
-        reader.take("restrict")
+    cascade = reader.cascades()
     names = [each.name for each in dropped]
     return tuple(
         replace(each, cascade=cascade, beside=tuple(n for n in names if n != each.name))
@@ -183,9 +180,3 @@ def drop_table(reader: Reader) -> tuple[DropTable, ...]:
 def _dropped(reader: Reader, exists: bool) -> DropTable:
     position = reader.position
     return DropTable(reader.qualified_name("the table's name"), exists, position)
-
-
-def refuse_dropping_more(reader: Reader) -> None:
-    """What may follow a name that is dropped: RESTRICT, which is how everything is dropped."""
-    reader.refuse({",": "one DROP names one thing: send several", "cascade": _CASCADE})
-    reader.take("restrict")

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from leasehold.sql.reader import Reader
 from leasehold.sql.statements import TableNamed, Truncate
 
-_CASCADE: Final = (
-    "CASCADE is not supported: name the tables whose foreign keys refer to it in the same TRUNCATE"
-)
-
 
 def truncate(reader: Reader) -> Truncate:
-    """TRUNCATE [TABLE] [ONLY] t [*], … [RESTART IDENTITY | CONTINUE IDENTITY] [RESTRICT]"""
+    """TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]"""
     reader.expect("truncate")
     reader.take("table")
     tables = [_table(reader)]
@@ -22,9 +16,7 @@ def truncate(reader: Reader) -> Truncate:
     restart = reader.take("restart identity")
     if not restart:
         reader.take("continue identity")
-    reader.refuse({"cascade": _CASCADE})
-    reader.take("restrict")
-    return Truncate(tuple(tables), restart)
+    return Truncate(tuple(tables), restart, reader.cascades())
 
 
 def _table(reader: Reader) -> TableNamed:

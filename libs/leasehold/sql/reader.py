@@ -136,6 +136,13 @@ class Reader:
             if self.at(phrase):
                 raise FeatureNotSupported(sentence, position=self.position)
 
+    def cascades(self) -> bool:
+        """[CASCADE | RESTRICT], the latter if nothing is said."""
+        if self.take("cascade"):
+            return True
+        self.take("restrict")
+        return False
+
     def _source(self, lexeme: Lexeme) -> str:
         return self._text[lexeme.start : lexeme.end]
 

@@ -132,10 +132,11 @@ class TableNamed:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """`restart`: RESTART IDENTITY."""
+    """`restart`: RESTART IDENTITY. `cascade`: with all tables that refer to them."""
 
     tables: tuple[TableNamed, ...]
     restart: bool = False
+    cascade: bool = False
 
 
 # ------------------------------------------------------------------ indexes
@@ -170,9 +171,12 @@ class CreateIndex:
 
 @dataclass(frozen=True, slots=True)
 class DropIndex:
+    """`cascade`: with the foreign keys that refer to what it keeps unique."""
+
     name: str
     if_exists: bool = False
     position: int = 1
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +200,13 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
+    """`cascade`: with the foreign keys that refer to it, and the columns that are computed from
+    it."""
+
     name: str
     if_exists: bool = False
     position: int = 1
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +301,12 @@ class ValidateConstraint:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
+    """`cascade`: with the foreign keys that refer to what it keeps unique."""
+
     name: str
     if_exists: bool = False
     position: int = 1
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,6 @@ def test_copied_rows_run_again_after_a_verify_error(one: SqlClient, other: SqlCl
         ("begin", "truncate nothing", "42P01"),
         ("begin isolation level repeatable read", "truncate t", "0A000"),
         ("begin read only", "truncate t", "25006"),
-        ("begin", "truncate t cascade", "0A000"),
     ],
 )
 def test_refused(one: SqlClient, before: str, text: str, code: str) -> None:

@@ -178,8 +178,9 @@ NEEDED = [
 @pytest.mark.parametrize("sql", NEEDED)
 def test_what_it_needs_can_not_be_dropped(catalog: Catalog, sql: str) -> None:
     run(catalog, "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (b) REFERENCES p (u)")
-    with pytest.raises(DependentObjects, match="'f'"):
+    with pytest.raises(DependentObjects) as refused:
         planned(catalog, sql)
+    assert "constraint f on table c depends on" in str(refused.value.detail["detail"])
     run(catalog, "ALTER TABLE c DROP CONSTRAINT f")
     assert not isinstance(planned(catalog, sql), NothingToDo)
 

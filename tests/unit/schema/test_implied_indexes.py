@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.errors import DependentObjects, DuplicateObject, UnknownObject
+from leasehold.model.errors import DuplicateObject, UnknownObject
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.elements import Element, index_from_wire, index_to_wire
 from leasehold.schema.explain import changes_of
@@ -77,14 +77,20 @@ def test_one_that_was_asked_for_stays(catalog: Catalog) -> None:
     assert indexes(catalog) == [("by_a", False)]
 
 
-def test_a_unique_one_is_needed_as_it_is(catalog: Catalog) -> None:
+def test_a_unique_one_that_is_dropped_stays_as_a_plain_one(catalog: Catalog) -> None:
     run(catalog, "CREATE UNIQUE INDEX u ON p (id)")
     run(catalog, "ALTER TABLE c DROP CONSTRAINT c_a_fkey")
     run(catalog, "CREATE UNIQUE INDEX v ON c (a)")
     run(catalog, "ALTER TABLE c ADD FOREIGN KEY (a) REFERENCES p")
     assert indexes(catalog) == [("v", False)]
-    with pytest.raises(DependentObjects):
-        run(catalog, "DROP INDEX v")
+    job = run(catalog, "DROP INDEX v")
+    assert (len(job.steps), job.point) == (2, 1), "as long as it can be undone it is unique"
+    (index,) = catalog.resolve("c").indexes
+    assert (index.implied, index.refuses_duplicates) == (True, False)
+    with pytest.raises(UnknownObject):
+        planned(catalog, "DROP INDEX v")
+    run(catalog, "ALTER TABLE c DROP CONSTRAINT c_a_fkey")
+    assert indexes(catalog) == []
 
 
 def test_it_goes_with_a_parent_that_takes_its_foreign_keys(catalog: Catalog) -> None:
