@@ -36,12 +36,21 @@ def running_jobs(catalog: Catalog) -> Iterator[Job]:
 def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
     """Names that running jobs give, or have yet to let go of."""
     for job in running_jobs(catalog):
-        for edit in _edits(job):
-            bodies = [body for body in (edit.before, edit.after) if body is not None]
-            if edit.kind is kind:
-                yield from (str(body["name"]) for body in bodies)
-            elif kind is Kind.INDEX:  # of a table that the job will make
-                yield from (str(i["name"]) for body in bodies for i in body.get("indexes", ()))
+        yield from _names_in(job, kind)
+
+
+def _names_in(job: Job, kind: Kind) -> Iterator[str]:
+    for edit in _edits(job):
+        bodies = [body for body in (edit.before, edit.after) if body is not None]
+        if edit.kind is kind:
+            yield from (str(body["name"]) for body in bodies)
+        elif kind is Kind.INDEX:  # of a table that the job will make
+            yield from (str(i["name"]) for body in bodies for i in body.get("indexes", ()))
+
+
+def relations_in(job: Job) -> set[str]:
+    """Names of relations that a job gives or lets go of."""
+    return {*_names_in(job, Kind.TABLE), *_names_in(job, Kind.INDEX)}
 
 
 def _edits(job: Job) -> Iterator[Edit]:

@@ -29,6 +29,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import edited
 from leasehold.schema.elements import Moment
 from leasehold.schema.job import Job, Step
+from leasehold.schema.names import relations_in
 from leasehold.schema.plan import (
     NOTHING_GOES,
     CreateTablePlan,
@@ -189,6 +190,7 @@ class Script:
             case JobPlan(job) if taken_away(job):
                 answer = {"job": self._take_away(self._counted(job, rows_about))}
             case JobPlan(job):
+                self._refuse_name_that_goes(job)
                 self.jobs[job.table_id] = job = self._counted(job, rows_about)
                 self.catalog.jobs[job.job_id] = job
                 answer = {"job": job.job_id}
@@ -268,6 +270,17 @@ class Script:
             own[self._going.job_id] = self.catalog.jobs[self._going.job_id]
         job = next((own[j] for j in own if j == busy.detail.get("job")), None)
         return busy if job is None else self._twice(job)
+
+    def _refuse_name_that_goes(self, job: Job) -> None:
+        """⚠ D9: a table that goes has its names until it is drained, or for good where its drop is
+        cancelled before its first step. A table that is made here waits for that, in the same job;
+        a job of another table would not."""
+        for name in relations_in(job) & names_of(self.dropped.values()):
+            raise FeatureNotSupported(
+                f"the name {name!r} goes with a table that this very request drops, and a table"
+                " that was there can have it when that has ended: send the drop first, by itself",
+                table=job.table,
+            )
 
     def _twice(self, job: Job) -> FeatureNotSupported:
         return FeatureNotSupported(

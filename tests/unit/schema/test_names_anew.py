@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from leasehold.model.errors import UnknownTable, WrongJobState
+from leasehold.model.errors import FeatureNotSupported, UnknownTable, WrongJobState
 from leasehold.model.records import (
     CatalogWrite,
     DescriptorWrite,
     JobControl,
+    JobWrite,
     MinVersion,
     Operation,
     OperationKind,
@@ -19,8 +21,9 @@ from leasehold.replication.changefeed import _is_new
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import from_wire
 from leasehold.schema.elements import Moment
-from leasehold.schema.job import NO_WAY_BACK, Status
+from leasehold.schema.job import NO_WAY_BACK, Status, job_from_wire
 from leasehold.schema.job_control import control
+from leasehold.schema.plan import next_descriptor
 from leasehold.schema.script import Script
 from leasehold.schema.states import State
 from leasehold.sql.ddl import parse_statements
@@ -143,3 +146,36 @@ def test_others_see_the_old_ones_or_the_new_ones(crash: float) -> None:
         assert world.job(job_id).status is Status.SUCCEEDED
         assert {t.table_id for t in world.catalog.tables()} == {3, 4}
         assert {world.catalog.resolve(name).replaces for name in ("p", "t")} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE p RENAME TO t",
+        "CREATE INDEX t ON p (id)",
+        "ALTER TABLE p ADD CONSTRAINT t UNIQUE (id)",
+        "CREATE INDEX i ON p (id); ALTER INDEX i RENAME TO t_p_idx",
+    ],
+)
+def test_d9_a_table_that_was_there_does_not_take_a_name_that_goes(
+    catalog: Catalog, change: str
+) -> None:
+    """⚠ Its job would not wait for the other one: two tables of one name stopped every node."""
+    apply(catalog, "CREATE TABLE q (id int PRIMARY KEY)")
+    *before, last = change.replace(" p ", " q ").split("; ")
+    for sql in before:
+        _run(catalog, sql)
+    with pytest.raises(FeatureNotSupported, match="send the drop first"):
+        taken(catalog, f"DROP TABLE t; {last}")
+    # One that the request makes waits for it in the same job.
+    taken(catalog, "DROP TABLE t; CREATE TABLE r (id int PRIMARY KEY); ALTER TABLE r RENAME TO t")
+
+
+def _run(catalog: Catalog, sql: str) -> None:
+    (write,) = writes(catalog, sql)
+    assert isinstance(write, JobWrite)
+    job = job_from_wire(write.body)
+    for number in range(len(job.steps)):
+        made = next_descriptor(replace(job, step=number), catalog)
+        catalog.apply(DescriptorWrite(made.table_id, made.version, made.to_wire()), 0, 1)
+        catalog.apply(MinVersion(made.table_id, made.version), 0, 1)
