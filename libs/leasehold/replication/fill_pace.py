@@ -3,9 +3,9 @@
 Alone a backfill takes large parts, and the next while the nodes still apply the one before: only
 the rate counts. Beside users each of their answers waits for what stands before it on every
 coherent node (C1), so that two parts on their way are two waits, and one is as long as the part is
-large. So then there is one at a time, from its append until all have it: a *round*. Its length is
-measured, and the parts get as large as keeps it to `fill_round_ms`, whatever a row costs and how
-busy the processors are.
+large. So then there is one at a time, from its append until all have it: a *round*. Rounds without
+rows, before the backfill, tell how long users wait anyway, on these machines under this load. The
+parts get as large as makes a round take at most `round_factor` times that, whatever a row costs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 NS_PER_MS: Final = 1_000_000
+SMOOTHED_OVER: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +23,30 @@ class FillSettings:
     """Rows are counted in index entries (`row_cost`). `rows_max`: of a record without users beside
     it; a record costs every process a fixed sum, so they are many. None are taken while a coherent
     node is more than `behind_max` records behind: enough for it to apply one while the next is on
-    its way. Beside users between `rows_beside_min` and `rows_beside_max`, so that a round takes
-    `round_ms`: less than the minimum costs hardly less than the record does."""
+    its way. Beside users between `rows_beside_min` and `rows_beside_max`: less costs hardly less
+    than the record does, more gains hardly more. A round of `round_ms` is never too long."""
 
     rows_max: int = 10_000
     behind_max: int = 2
     rows_beside_max: int = 4_000
     rows_beside_min: int = 1_000
-    round_ms: int = 40
+    round_ms: int = 20
+    round_factor: int = 2
 
 
 class _Round(NamedTuple):
-    """A record with rows that not every coherent node is known to have. `offset` -1: it was not
-    read back yet. `rows` 0: it began without users, and says nothing of how it would be beside."""
+    """A record that not every coherent node is known to have. `offset` -1: it was not read back
+    yet. `rows` 0: it began without users, and says nothing of how it would be beside."""
 
     rows: int
     appended_ns: int
     offset: int
+
+    def read_back(self, offset: int) -> _Round:
+        return self._replace(offset=offset) if self.offset < 0 else self
+
+    def has_ended(self, applied: Callable[[int], bool]) -> bool:
+        return self.offset >= 0 and applied(self.offset)
 
 
 class FillPace:
@@ -47,6 +55,8 @@ class FillPace:
         self._settings = settings
         self._beside = settings.rows_beside_min
         self._round: _Round | None = None
+        self._without: _Round | None = None
+        self._without_ns = 0  # what such a round takes, smoothed
 
     def rows(self, behind: int, *, users: bool) -> int:
         """Most rows for the next record, 0: none yet. `behind`: how many records the slowest
@@ -55,25 +65,40 @@ class FillPace:
             return 0 if self._round is not None else self._beside
         return self._settings.rows_max if behind <= self._settings.behind_max else 0
 
-    def appended(self, rows: int, now_ns: int, *, users: bool) -> None:
-        self._round = _Round(rows if users else 0, now_ns, -1)
+    def appended(self, rows: int, now_ns: int, *, users: bool, waiting: bool) -> None:
+        """A record with that many rows is on its way. `waiting`: there are more of them."""
+        if rows:
+            self._round = _Round(rows if users else 0, now_ns, -1)
+        # One that follows rows waits for them too.
+        if rows or waiting or self._round is not None:
+            self._without = None
+        elif users and self._without is None:
+            self._without = _Round(0, now_ns, -1)
 
     def read_back(self, offset: int) -> None:
         """The record just appended stands at `offset`."""
-        if self._round is not None and self._round.offset < 0:
-            self._round = self._round._replace(offset=offset)
+        if self._round is not None:
+            self._round = self._round.read_back(offset)
+        if self._without is not None:
+            self._without = self._without.read_back(offset)
 
     def heard(self, applied: Callable[[int], bool], now_ns: int) -> None:
         """`applied`: whether every coherent node has the record at an offset."""
-        ended = self._round
-        if ended is None or ended.offset < 0 or not applied(ended.offset):
-            return
-        self._round = None
-        if not ended.rows:
-            return
-        settings, took_ms = self._settings, (now_ns - ended.appended_ns) // NS_PER_MS
-        if took_ms > settings.round_ms:
-            fit = max(self._beside // 2, ended.rows * settings.round_ms // took_ms)
+        if self._without is not None and self._without.has_ended(applied):
+            took_ns = now_ns - self._without.appended_ns
+            self._without = None
+            before_ns = self._without_ns or took_ns
+            self._without_ns = before_ns + (took_ns - before_ns) // SMOOTHED_OVER
+        if self._round is not None and self._round.has_ended(applied):
+            ended, self._round = self._round, None
+            if ended.rows:
+                self._learn(ended.rows, now_ns - ended.appended_ns)
+
+    def _learn(self, rows: int, took_ns: int) -> None:
+        settings = self._settings
+        limit_ns = max(settings.round_ms * NS_PER_MS, settings.round_factor * self._without_ns)
+        if took_ns > limit_ns:
+            fit = max(self._beside // 2, rows * limit_ns // took_ns)
             self._beside = max(settings.rows_beside_min, min(self._beside, fit))
-        elif 2 * ended.rows > self._beside:  # a small one was not what made it short
+        elif 2 * rows > self._beside:  # a small one was not what made it short
             self._beside = min(settings.rows_beside_max, self._beside * 5 // 4)

@@ -421,8 +421,8 @@ class Master:
         self._batch = batch
         self._record = header._replace(commits=tuple(batch.commits), refusals=tuple(batch.refusals))
         self._appended_ns = now.mono_ns
-        if batch.rows_filled:
-            self._pace.appended(batch.rows_filled, now.mono_ns, users=self._users(now))
+        waiting = bool(self._chunks) or self._chunk is not None
+        self._pace.appended(batch.rows_filled, now.mono_ns, users=self._users(now), waiting=waiting)
         if not self._rules.repeats_wait_too:
             repeats, batch.repeats = batch.repeats, []
             return [Append(data), *self._answers.given_at_once(repeats)]

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from leasehold.replication.fill_pace import NS_PER_MS, FillPace, FillSettings
 
 SETTINGS = FillSettings(
-    rows_max=10_000, behind_max=2, rows_beside_max=4_000, rows_beside_min=500, round_ms=20
+    rows_max=10_000,
+    behind_max=2,
+    rows_beside_max=4_000,
+    rows_beside_min=500,
+    round_ms=20,
+    round_factor=2,
 )
 
 
@@ -19,12 +24,13 @@ class Rounds:
     now_ns: int = 0
     offset: int = 0
 
-    def send(self, *, users: bool = True, rows: int = -1) -> int:
+    def send(self, *, users: bool = True, rows: int = -1, waiting: bool = True) -> int:
         """Append the next record, and read it back; → its rows."""
         taken = self.pace.rows(0, users=users) if rows < 0 else rows
-        self.pace.appended(taken, self.now_ns, users=users)
+        self.pace.appended(taken, self.now_ns, users=users, waiting=waiting)
         self.pace.heard(lambda _: True, self.now_ns)
-        assert not users or self.pace.rows(0, users=True) == 0, "it is not even read back"
+        if users and taken:
+            assert self.pace.rows(0, users=True) == 0, "it is not even read back"
         self.offset += 1
         self.pace.read_back(self.offset)
         return taken
@@ -79,6 +85,33 @@ def test_parts_grow_and_shrink_to_what_a_round_may_take() -> None:
         took_ms = 2 + rounds.go(cost) * cost
         assert 12 <= took_ms <= 26, "about 20 ms"
     assert rounds.go(1.0) == 500, "never less than the minimum"
+
+
+def without(rounds: Rounds, took_ms: float, *, waiting: bool = False) -> None:
+    for _ in range(100):
+        rounds.send(rows=0, waiting=waiting)
+        rounds.hear(took_ms)
+
+
+def test_where_users_wait_longer_anyway_rounds_may_take_longer() -> None:
+    rounds = Rounds()
+    without(rounds, 40)
+    assert 60 <= 2 + rounds.go(0.05) * 0.05 <= 105, "twice as long, not 20 ms"
+    without(rounds, 5)
+    assert 12 <= 2 + rounds.go(0.02) * 0.02 <= 26
+
+
+def test_a_round_that_had_rows_beside_it_tells_nothing_of_those_without() -> None:
+    rounds = Rounds()
+    without(rounds, 200, waiting=True)
+    assert rounds.go(0.1) == 500, "the rows that wait may be why"
+    rounds.send(rows=500)
+    without(rounds, 200)  # the first of them follows that part
+    rounds = Rounds()
+    rounds.send(rows=0, waiting=False)
+    rounds.send(rows=500)
+    rounds.hear(200)
+    assert rounds.go(0.1) == 500, "part of it was beside the rows"
 
 
 def test_one_slow_round_does_not_take_it_all() -> None:
