@@ -25,6 +25,7 @@ from leasehold.adapters.record_shape import (
     Restorer,
     completed,
     record_restorer,
+    restored_keys,
     restorer,
 )
 from leasehold.adapters.request_decoding import decode_request
@@ -67,11 +68,11 @@ RecordT = TypeVar("RecordT")
 
 _KINDS: Final[Mapping[int, ChangeKind]] = {int(kind): kind for kind in ChangeKind}
 _CATALOG: Final = restorer(CatalogWrite)
-_FILL: Final = record_restorer(Fill)
 _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
+_FILL_FIELDS: Final = len(Fill._fields)
 _COMMIT_FIELDS: Final = len(Commit._fields)
 _CATALOG_FIELD: Final = Commit._fields.index("catalog")
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
@@ -296,11 +297,23 @@ def _commit(fields: Any) -> Commit:
         ),
         rows,
         reply_to,
-        tuple([_FILL(fill) for fill in fills]) if fills else (),
+        tuple([_fill(fill) for fill in fills]) if fills else (),
         tuple([_CATALOG(write) for write in catalog]) if catalog else (),
         answer,
     )
     return _new(Commit, restored)
+
+
+def _fill(fields: tuple[Any, ...]) -> Fill:
+    """As a row change is: values of images and genids are not looked at one by one."""
+    if len(fields) != _FILL_FIELDS:
+        fields = completed(Fill, fields)
+    *head, keys, images, genids = fields
+    if type(images) is not tuple or type(genids) is not tuple:
+        raise ValueError("Fill: expected arrays of images and genids")
+    if not {dict}.issuperset(map(type, images + genids)):
+        raise ValueError("Fill: expected maps as images and genids")
+    return _new(Fill, (*head, restored_keys(keys), images, genids))
 
 
 _RESULT: Final = record_restorer(Result)

@@ -29,7 +29,7 @@ class FillSettings:
     rows_max: int = 10_000
     behind_max: int = 2
     rows_beside_max: int = 4_000
-    rows_beside_min: int = 1_000
+    rows_beside_min: int = 2_000
     round_ms: int = 20
     round_factor: int = 2
 

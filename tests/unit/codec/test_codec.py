@@ -192,6 +192,32 @@ def test_keys_of_one_integer_travel_as_their_numbers() -> None:
     assert [type(each.keys) for each in commit.fills] == [IntKeys, tuple]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (1, 1, 6, [5]),
+        (1, 1, 6, [[1]], 5),
+        (1, 1, 6, [[1]], [5]),
+        (1, 1, 6, [[1]], [{}], [[1]]),
+        (1, 1, 6, [[1]], [{}], {}),
+        (1, 1, 6, [[1]], [{}], [{}], 0),
+        (1, 1, 6),
+    ],
+)
+def test_a_fill_of_another_shape_stops_the_reader(fields: Any) -> None:
+    commit = Commit(b"", 1, 1, {}, (), 1, fills=(fields,))
+    with pytest.raises(LogStopped):
+        CODEC.decode_log(CODEC.encode(Decisions(1, b"", 1, b"", 1, (commit,), (), {}, 0, ())))
+
+
+def test_a_fill_by_image_comes_back() -> None:
+    fill = Fill(1, 1, 6, ((1,), (2,)), ({1: 1, 6: "a"}, {1: 2}), ({0: 9}, {}))
+    commit = Commit(b"", 1, 1, {}, (), 2, fills=(fill,))
+    sent = Decisions(1, b"", 1, b"", 1, (commit,), (), {}, 0, ())
+    assert CODEC.decode_log(CODEC.encode(sent)) == sent
+    assert types_of(CODEC.decode_log(CODEC.encode(sent))) == types_of(sent)
+
+
 OUTCOME: tuple[Any, ...] = (1, 9, 1, 5, True, "", "", {}, False, None)
 
 
