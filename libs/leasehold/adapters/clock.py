@@ -40,7 +40,9 @@ def random_bytes(count: int) -> bytes:
 
 
 def fresh_seed() -> bytes:
-    """SEED_BYTES of the operating system's randomness, which is asked for many at a time."""
+    """SEED_BYTES of the operating system's randomness, which is asked for many at a time: each
+    call lets go of the interpreter, and a producer that gets it back after its other thread's turn
+    has paid more for its request's id than for the request."""
     try:
         return _SEEDS.pop()
     except IndexError:
@@ -51,7 +53,7 @@ def fresh_seed() -> bytes:
 
 def new_request_id() -> bytes:
     """A fresh UUIDv7: its time decides how long its outcome is remembered (L5)."""
-    return request_id(time.time_ns() // 1_000_000, os.urandom(10))
+    return request_id(time.time_ns() // 1_000_000, fresh_seed()[:10])
 
 
 def new_incarnation() -> bytes:

@@ -7,7 +7,7 @@ refuses it also keeps (dead-letter); a second opinion would only differ from it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from leasehold.adapters.request_bytes import pack_fields
@@ -37,11 +37,12 @@ def form(request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: by
     fields = {**request, "id": request_id, "reply_to": reply_to}
     content_type, data = pack_fields(fields)
     wish = request.get("on_conflict")
-    on_conflict = OnConflict(wish) if wish in _WISHES else OnConflict.RETRY
+    on_conflict = _WISHES.get(wish, _RETRY) if isinstance(wish, str) else _RETRY
     return RequestForm(request_id, content_type, data, on_conflict)
 
 
-_WISHES = frozenset(wish.value for wish in OnConflict)
+_WISHES: Final = {wish.value: wish for wish in OnConflict}
+_RETRY: Final = OnConflict.RETRY
 
 
 def _id_of(value: Any, fresh_id: bytes) -> bytes:
