@@ -60,6 +60,7 @@ _EXPRESSION_FIELDS: Final = ({"expr"}, {"expr", "args", "types"})
 _MANY_FIELDS: Final = frozenset(_MANY)
 _KINDS: Final = {kind.value: kind for kind in OperationKind}
 _ON_CONFLICT: Final = {value.value: value for value in OnConflict}
+_RETRY: Final = OnConflict.RETRY
 _NO_USED: Final[Mapping[str, int]] = {}
 
 
@@ -114,7 +115,7 @@ def _request(fields: dict[str, Any]) -> ChangeRequest:
         control = _control(fields)
     sql = a_text(fields["sql"], "sql", SQL_BYTES_MAX) if "sql" in fields else None
     get = fields.get
-    on_conflict = OnConflict.RETRY
+    on_conflict = _RETRY
     if "on_conflict" in fields:
         on_conflict = a_choice(get("on_conflict"), "on_conflict", _ON_CONFLICT)
     return ChangeRequest(

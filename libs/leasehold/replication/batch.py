@@ -30,6 +30,7 @@ from leasehold.model.records import (
     TableTruncated,
 )
 from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.replication.effects import LaneRead
 from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
 from leasehold.replication.outcomes import (
     Asked,
@@ -79,13 +80,6 @@ class BatchSettings:
     attempts_max: int = RETRIES_MAX
 
 
-class LaneMessage(NamedTuple):
-    lane: Lane
-    offset: int
-    content_type: str
-    body: bytes
-
-
 class Repeat(NamedTuple):
     """A remembered answer to give again, no earlier than a fresh one would be (C1 ⚠)."""
 
@@ -103,6 +97,7 @@ class Made(NamedTuple):
 
 
 NOTHING_MADE: Final = Made()
+_REPEAT: Final = Asked.REPEAT  # a member of an enum costs as much as a call
 
 
 class Full(Exception):
@@ -180,7 +175,7 @@ class Batch:
 
     # ------------------------------------------------------------ requests
 
-    def open(self, message: LaneMessage) -> ChangeRequest | None:
+    def open(self, message: LaneRead) -> ChangeRequest | None:
         """The request of a message, or None when that settled it: unreadable, too old, or decided
         before (then the remembered answer is given again). Raises Full."""
         try:
@@ -190,7 +185,7 @@ class Batch:
             return None
         # Before its age: what is still remembered is repeated, never decided a second time.
         remembered = self._store.outcome(request.id)
-        if asked_again(remembered, request.attempt) is Asked.REPEAT:
+        if asked_again(remembered, request.attempt) is _REPEAT:
             assert remembered is not None
             self.repeats.append(Repeat(request.id, request.reply_to, remembered))
             self.passed(message.lane, message.offset)
@@ -209,19 +204,19 @@ class Batch:
             return None
         return request
 
-    def decide(self, message: LaneMessage, request: ChangeRequest) -> None:
+    def decide(self, message: LaneRead, request: ChangeRequest) -> None:
         """Decide the row operations of one request. Raises Full (then it is not decided)."""
         self._decide(message, request, NOTHING_MADE, self._catalog)
 
     def decide_with(
-        self, message: LaneMessage, request: ChangeRequest, made: Made, catalog: Catalog
+        self, message: LaneRead, request: ChangeRequest, made: Made, catalog: Catalog
     ) -> None:
         """Decide a request that has DDL and rows, which see what it makes; `catalog` as it will be
         with that. All of it or nothing; closes the batch when it is accepted. Raises Full."""
         self._decide(message, request, made, catalog)
 
     def _decide(
-        self, message: LaneMessage, request: ChangeRequest, made: Made, catalog: Catalog
+        self, message: LaneRead, request: ChangeRequest, made: Made, catalog: Catalog
     ) -> None:
         found: Decided | LeaseholdError
         try:
@@ -262,7 +257,7 @@ class Batch:
 
     def settle(
         self,
-        message: LaneMessage,
+        message: LaneRead,
         request: ChangeRequest,
         made: Made,
         catalog: Catalog,
@@ -293,7 +288,7 @@ class Batch:
 
     def _accept(
         self,
-        message: LaneMessage,
+        message: LaneRead,
         request: ChangeRequest,
         decided: Decided,
         made: Made,
@@ -377,11 +372,11 @@ class Batch:
             return Disposition.CONFLICT
         return Disposition.FINAL
 
-    def refuse(self, message: LaneMessage, request: ChangeRequest, error: Refused) -> None:
+    def refuse(self, message: LaneRead, request: ChangeRequest, error: Refused) -> None:
         """Refuse DDL or job control for good. Raises Full."""
         self._refuse(message, request, error, self._final(request))
 
-    def _refuse_unreadable(self, message: LaneMessage, error: Refused) -> None:
+    def _refuse_unreadable(self, message: LaneRead, error: Refused) -> None:
         """Answered where its bytes show who asked; a dead letter in any case. Raises Full."""
         detail = dict(error.detail)
         request_id, reply_to = detail.pop("request_id", b""), detail.pop("reply_to", -1)
@@ -404,7 +399,7 @@ class Batch:
 
     def _refuse(
         self,
-        message: LaneMessage,
+        message: LaneRead,
         request: ChangeRequest,
         error: LeaseholdError,
         disposition: Disposition,
@@ -452,7 +447,7 @@ class Batch:
     def write_catalog(
         self,
         writes: tuple[CatalogWrite, ...],
-        message: LaneMessage | None = None,
+        message: LaneRead | None = None,
         request: ChangeRequest | None = None,
         answer: Any = None,
     ) -> int:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import ChangeRequest
-from leasehold.replication.batch import Batch, LaneMessage, Made
+from leasehold.replication.batch import Batch, Made
+from leasehold.replication.effects import LaneRead
 from leasehold.schema.catalog import Catalog
 from leasehold.transaction.verify import Decided
 
@@ -20,7 +21,7 @@ from leasehold.transaction.verify import Decided
 class Large:
     """`wall_us`: when it was begun, which the commit's time is made of, as its defaults are."""
 
-    message: LaneMessage
+    message: LaneRead
     request: ChangeRequest
     made: Made
     catalog: Catalog

@@ -29,7 +29,6 @@ from leasehold.model.records import (
 )
 from leasehold.replication.answers import Answers, answers_of
 from leasehold.replication.apply import apply_record
-from leasehold.replication.batch import LaneMessage
 from leasehold.replication.checks import Checks
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import (
@@ -184,10 +183,8 @@ class Node:
                 return self._log_read(event, now)
             case Tick():
                 return self._tick(now)
-            case LaneRead(lane, offset, content_type, body):
-                if master is None:
-                    return []
-                return master.lane_read(LaneMessage(lane, offset, content_type, body))
+            case LaneRead():
+                return master.lane_read(event) if master is not None else []
             case AckRead(record):
                 return master.acknowledged(record, now) if master is not None else []
             case Sent(token):

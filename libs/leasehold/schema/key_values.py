@@ -8,7 +8,7 @@ and state table as restated in the project's schema-change design.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import ChangeKind, Image, Key
 from leasehold.schema.defaults import default_of
@@ -17,6 +17,8 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.schema.entries import entries_kept
 from leasehold.schema.states import DELETED, WRITTEN, State
+
+_FILL: Final = ChangeKind.FILL  # a member of an enum costs as much as a call
 
 
 class EntryChange(NamedTuple):
@@ -55,7 +57,7 @@ def compose(
     written after the fence would stay without its pair when the column becomes public.
     """
     image: dict[int, Any] = {} if before is None else dict(before)
-    if kind is ChangeKind.FILL:
+    if kind is _FILL:
         for element_id, value in changed.items():
             if image.get(element_id) is None:
                 image[element_id] = value

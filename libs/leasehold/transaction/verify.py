@@ -57,6 +57,7 @@ __all__ = [
 
 _UPDATE: Final = OperationKind.UPDATE
 _COMES: Final = ChangeKind.INSERT
+_REPLAY: Final = OnConflict.REPLAY
 
 
 class Decided(NamedTuple):
@@ -163,7 +164,7 @@ def _decide_one(
     bound = binding(descriptor)
     key = bound.key(operation.key)
     row = rows(descriptor, key)
-    replays = request.on_conflict is OnConflict.REPLAY
+    replays = request.on_conflict is _REPLAY
     change = decide(operation, bound, key, row, rules, moment, replays=replays)
     if change is None:
         return Decided((), (), versions, 0)
@@ -188,7 +189,7 @@ class _Request:
         moment: Moment | None,
     ) -> None:
         self._request = request
-        self._replays = request.on_conflict is OnConflict.REPLAY
+        self._replays = request.on_conflict is _REPLAY
         self._catalog = catalog
         self._rows = rows
         self._lsn = lsn
