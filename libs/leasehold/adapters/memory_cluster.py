@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgpack
-
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Scheduler
 from leasehold.adapters.memory_changefeed import MemoryChangefeed
@@ -22,7 +20,7 @@ from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.memory_pipeline import MemoryBackfill, MemoryRetry, PipelineHops
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.adapters.memory_subscriber import MemorySubscriber
-from leasehold.adapters.request_bytes import MESSAGE_PACK
+from leasehold.adapters.request_bytes import pack_fields
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
@@ -178,11 +176,11 @@ class MemoryCluster:
         return self.bus.append(self.topics.log.name, 0, b"", data)
 
     def submit(self, fields: Mapping[str, Any]) -> bytes:
-        """Put a change request on the lane now; → its id (a fresh one unless it brings one)."""
+        """Put a change request on the lane now; → its id (a fresh one unless it brings one). Raises
+        what `pack_fields` raises."""
         sent = dict(fields)
         sent.setdefault("id", self.fresh_id())
-        body: bytes = msgpack.packb(sent)
-        self.put(MESSAGE_PACK, body)
+        self.put(*pack_fields(sent))
         chosen: bytes = sent["id"]
         return chosen
 

@@ -50,6 +50,7 @@ from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownP
 from leasehold.pgwire.wire_types import WireType
 from leasehold.sql.catalog_text import quoted
 from leasehold.sql.cursor_walk import ALL, Direction, Movement
+from leasehold.sql.long_names import CODE, with_short_names
 from leasehold.sql.query_plan import Plans
 from leasehold.sql.query_plan import Prepared as Plan
 from leasehold.sql.session_grammar import read_text, shifted
@@ -176,6 +177,10 @@ class SqlSession:
     def statements(self, text: str) -> Sequence[SessionStatement]:
         if len(text) > HURRIED_CHARS_MAX:
             self._running.may_wait()
+        text, cuts = with_short_names(text)
+        if cuts:
+            self._running.may_wait()  # called again it would tell them again
+            self._settings.reports += [Notice("NOTICE", CODE, cut.notice) for cut in cuts]
         found = read_text(text)
         self._several = len(found) > 1
         return found

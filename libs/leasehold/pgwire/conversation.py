@@ -310,6 +310,7 @@ class Conversation:
         self._objects.drop_statement("")
         self._objects.drop_portal("")
         self._queue.extend(self._session.statements(query.text))
+        self._reports()
         if not self._queue:
             self._end_batch()
             self._say(replies.EMPTY_QUERY)
@@ -375,6 +376,7 @@ class Conversation:
         if not message.name:
             self._objects.drop_statement("")
         statements = self._session.statements(message.text)
+        self._reports()
         if len(statements) > 1:
             raise SyntaxInvalid("cannot insert multiple commands into a prepared statement")
         types = given_types(message.types)

@@ -153,6 +153,10 @@ class SystemCatalog:
         """Of a table or an index; None: there is none."""
         return next((oid for oid, known in self._names.items() if known == name), None)
 
+    def has_relation(self, oid: int) -> bool:
+        """A table, an index, a sequence, or one of the catalog's."""
+        return oid in self._names or oid in SYSTEM_NAMES
+
     def relation(self, oid: int) -> Descriptor | None:
         """A table or a sequence."""
         return self._by_oid.get(oid)

@@ -35,10 +35,11 @@ class Numbers(Protocol):
 def _sequence(moment: Moment, oid: int) -> Descriptor:
     catalog = system_of(moment).catalog
     found = catalog.relation(oid)
-    if found is None:
+    if found is None and not catalog.has_relation(oid):
         raise UnknownTable(f"relation with OID {oid} does not exist")
-    if found.sequence is None:
-        raise WrongObject(f"{found.name!r} is not a sequence", table=found.name)
+    if found is None or found.sequence is None:  # an index, or one of the catalog's
+        name = catalog.relation_name(oid)
+        raise WrongObject(f"{name!r} is not a sequence", table=name)
     return found
 
 

@@ -238,7 +238,7 @@ def only(node: exp.Expression, *known: str) -> None:
 
 
 def name_of(node: object) -> str:
-    """An identifier's name: lower-case unless quoted. Raises OutOfRange above NAME_BYTES_MAX."""
+    """An identifier's name: lower-case unless quoted. Raises what `checked_name` raises."""
     if not isinstance(node, exp.Identifier):
         raise FeatureNotSupported("a plain name is expected here")
     name = str(node.this)
@@ -247,10 +247,13 @@ def name_of(node: object) -> str:
 
 
 def checked_name(name: str, position: int) -> str:
+    """Raises SyntaxInvalid for "", OutOfRange above NAME_BYTES_MAX."""
+    if not name:
+        raise SyntaxInvalid('zero-length delimited identifier at or near """"', position=position)
     size = len(name.encode(errors="replace"))
-    if not 1 <= size <= NAME_BYTES_MAX:
+    if size > NAME_BYTES_MAX:
         raise OutOfRange(
-            f"name {name!r:.100} has {size} bytes; 1 to {NAME_BYTES_MAX} are allowed",
+            f"name {name!r:.100} has {size} bytes; at most {NAME_BYTES_MAX} are allowed",
             position=position,
         )
     return name

@@ -55,6 +55,7 @@ from leasehold.sql.query_typing import (
     KEYED,
     PLAIN,
     Typing,
+    bare,
     keyed,
     number,
     opened,
@@ -400,8 +401,13 @@ class Expressions:
         if name == "nullif":
             if len(parts) != 2:
                 raise SyntaxInvalid("NULLIF takes two arguments", position=at)
-            left = self.typing.settled(parts[0], at)
+            left, other = parts[0], self.typing.kind_of(parts[1])
+            if self.typing.kind_of(left) == OPEN and other != OPEN:
+                left = self.typing.brought(left, bare(other), at)
+            left = self.typing.settled(left, at)
             equal = self.typing.compared("=", left, parts[1], at)
+            if isinstance(equal, Native) and equal.word == "=" and equal.arguments[0] is left:
+                return Native("nullif", equal.arguments, left.kind)  # it computes each once
             return Native("case", (equal, Value(left.kind, None), left), left.kind)
         if not parts:
             raise SyntaxInvalid(f"{name.upper()} takes at least one argument", position=at)

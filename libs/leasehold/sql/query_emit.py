@@ -690,6 +690,7 @@ _NATIVE: Final[dict[str, Callable[[str, list[str]], str]]] = {
     "in": lambda word, texts: f"({texts[0]} IN ({', '.join(texts[1:])}))",
     "case": _case,
     "coalesce": lambda word, texts: f"coalesce({', '.join(texts)})",
+    "nullif": lambda word, texts: f"nullif({', '.join(texts)})",
     "greatest": lambda word, texts: f"lh_{word.replace(' ', '_')}({', '.join(texts)})",
     "least": lambda word, texts: f"lh_{word.replace(' ', '_')}({', '.join(texts)})",
     "real": lambda word, texts: f"CAST({texts[0]} AS REAL)",

@@ -45,8 +45,6 @@ def _label(node: tree.Node) -> tuple[str, int]:
             return _INTERNAL.get(node.target.name, node.target.name), 1
         case tree.Collated():
             return _label(node.operand)
-        case tree.Constant(kind="true" | "false"):
-            return "bool", 1
         case tree.Case():
             name, strength = ("", 0) if node.default is None else _label(node.default)
             return (name, strength) if strength > 1 else ("case", 1)

@@ -26,7 +26,7 @@ from leasehold.sql.query_bound import (
 )
 from leasehold.sql.query_order import check_grouped
 from leasehold.sql.query_scope import KnownCte, Scope
-from leasehold.sql.query_typing import bare, common_type
+from leasehold.sql.query_typing import common_type
 from leasehold.sql.query_walk import own_level, walk
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ class Ctes:
                 "each UNION query must have the same number of columns", position=body.right.at
             )
         for n, (a, b) in enumerate(zip(left.columns, right.columns, strict=True), 1):
-            if bare(common_type([a.kind, b.kind], body.right.at, "UNION")) != bare(a.kind):
+            overall = common_type([a.kind, b.kind], body.right.at, "UNION")
+            if overall != a.kind:  # in length and precision too, which would cut what comes
                 raise WrongType(
                     f"recursive query {cte.name!r} column {n} has type {a.kind} in non-recursive"
-                    f" term but type {b.kind} overall; CAST the non-recursive term",
+                    f" term but type {overall} overall; CAST the non-recursive term",
                     position=body.left.at,
                 )
         right = self._binder.as_kinds(right, [c.kind for c in left.columns], body.right.at)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from leasehold.model.errors import InvalidText, UnknownTable
+from leasehold.model.errors import InvalidText, MalformedRequest, UnknownTable
 from leasehold.model.ids import format_request_id
 from leasehold.schema.job import Status
 
@@ -54,6 +54,15 @@ def test_the_same_id_gets_the_same_answer(database: DevDatabase) -> None:
     assert first.request_id == request_id
     with pytest.raises(InvalidText):
         database.ask({**insert(1), "id": "7"})
+
+
+@pytest.mark.parametrize("number", [1 << 70, -(1 << 70), 1 << 63])
+def test_a_number_of_more_than_64_bits_is_refused(database: DevDatabase, number: int) -> None:
+    row = {"table": "t", "op": "insert", "key": {"id": number}, "values": {}}
+    try:
+        assert database.ask(row).outcome.code == "08P01"
+    except MalformedRequest:
+        assert abs(number) > 1 << 64, "it has no form in MessagePack"
 
 
 def test_a_conflict_is_retried_by_the_pipeline(database: DevDatabase) -> None:

@@ -55,7 +55,8 @@ def _message(said: str) -> bytes:
 
 
 def stories() -> Iterator[Story]:
-    for text in _TOLD.removeprefix("# ").split("\n# "):
+    told = _TOLD.replace("{70}", "a" * 70).replace("{63}", "a" * 63)
+    for text in told.removeprefix("# ").split("\n# "):
         name, *lines = text.strip().splitlines()
         pairs = zip(lines[::2], lines[1::2], strict=True)
         yield Story(name, tuple(Turn(said.strip(), " ".join(a.split())) for said, a in pairs))
@@ -510,5 +511,50 @@ _TOLD: Final = """\
     E(34000) Z(E)
   rollback
     C(ROLLBACK) Z(I)
+# long names are cut, with a notice for each
+  create table {70} (id int, {63} int); insert into {70} values (1, 2)
+    N(42622) N(42622) C(CREATE TABLE) C(INSERT 0 1) Z(I)
+  | parse() select {70} as x from {63}
+    N(42622) 1 Z(I)
+  | bind() | execute()
+    2 D(2) C(SELECT 1) Z(I)
+  select {70}.no from {70}
+    N(42622) N(42622) E(42703) Z(I)
+  drop table {70}; drop table {63}
+    N(42622) C(DROP TABLE) E(42P01) Z(I)
+# a name of nothing
+  select 1 as ""
+    E(42601) Z(I)
+  begin; savepoint ""
+    E(42601) Z(I)
+# columns without a name
+  select true, (false), true is true, true::text, 1 = 1, case when true then true end
+    T(?column?,?column?,?column?,text,?column?,case) D(t,f,t,true,t,t) C(SELECT 1) Z(I)
+# what a recursive query begins with gives the length, too
+  with recursive r(x) as (select 'a'::varchar(5) union all select 'toolongx' from r where x = 'a') \
+  select * from r
+    E(42804) Z(I)
+  with recursive r(x) as (select 1::numeric(5,2) union all select x + 1 from r where x < 3) \
+  select * from r
+    E(42804) Z(I)
+  with recursive r(x) as (select 'a'::varchar(5) union all select 'b'::varchar(5) from r \
+  where x = 'a') select * from r
+    T(x) D(a) D(b) C(SELECT 2) Z(I)
+# what is no sequence
+  select nextval('pg_class')
+    T(nextval) E(42809) Z(I)
+  select currval('t_pkey')
+    T(currval) E(42809) Z(I)
+  select setval('t', 1)
+    T(setval) E(42809) Z(I)
+# NULLIF computes each of its values once
+  drop sequence if exists s; create sequence s; select nullif(nextval('s'), -1)
+    N(00000) C(DROP SEQUENCE) C(CREATE SEQUENCE) T(nullif) D(1) C(SELECT 1) Z(I)
+  select nullif(nextval('s'), nextval('s')), nullif(nextval('s'), 4), nextval('s')
+    T(nullif,nullif,nextval) D(2,NULL,5) C(SELECT 1) Z(I)
+  select nullif(1, 1.0), nullif(2, null), nullif(null, 2), nullif('a', 'b'), nullif('1', 1)
+    T(nullif,nullif,nullif,nullif,nullif) D(NULL,2,NULL,a,NULL) C(SELECT 1) Z(I)
+  drop sequence s
+    C(DROP SEQUENCE) Z(I)
 """
 STORIES: Final = (*stories(),)

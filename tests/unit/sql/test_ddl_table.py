@@ -338,7 +338,7 @@ REFUSED: list[Refusal] = [
     # limits
     (f"create table {'x' * 64} (a int primary key)", OutOfRange, 14),
     (f"create table t ({'é' * 32} int primary key)", OutOfRange, 17),
-    ('create table "" (a int primary key)', OutOfRange, 14),
+    ('create table "" (a int primary key)', SyntaxInvalid, 14),
 ]
 
 
