@@ -46,13 +46,13 @@ class WalCopier:
         self._pages_before_copy = pages_before_copy
         self._at_work = Event()
         self._copied = 0  # pages of the WAL that the thread left copied
-        self._closing = False
+        self._closing = Event()
         self._thread: Thread | None = None
         self._connection = connection
         connection.set_wal_hook(self._committed)  # in the place of SQLite's own
 
     def close(self) -> None:
-        self._closing = True
+        self._closing.set()
         self._connection.set_wal_hook(None)
         if self._thread is not None:
             self._at_work.set()
@@ -80,7 +80,7 @@ class WalCopier:
         try:
             while True:
                 self._at_work.wait()
-                if self._closing:
+                if self._closing.is_set():
                     return
                 before = -1
                 for _ in range(ROUNDS_MAX):
@@ -90,12 +90,16 @@ class WalCopier:
                     before = copied
                 self._copied = max(0, copied)
                 self._at_work.clear()
+                if self._closing.is_set():  # said while it was at work, and its signal is cleared with that
+                    return
         finally:
             connection.close()
 
 
 def copy(connection: apsw.Connection) -> tuple[int, int]:
-    """→ pages in the WAL, and how many of them are in the file now; -1 when another copies."""
-    with suppress(apsw.BusyError):
+    """→ pages in the WAL, and how many of them are in the file now; -1 when another copies, or the
+    disk refuses. The latter is no harm to what is committed, stands in the WAL and is copied some
+    day, so it is not told here but by the write that finds no room."""
+    with suppress(apsw.Error):
         return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     return -1, -1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import apsw
 import pytest
 
 from leasehold.adapters import sqlite_wal
 from leasehold.adapters.sqlite_layout import connect, make_writer
-from leasehold.adapters.sqlite_wal import WalCopier
+from leasehold.adapters.sqlite_wal import WalCopier, copy
 
 COMMITS_MAX = 20_000
 BEFORE_COPY = 50
@@ -101,3 +102,41 @@ def test_closed_it_leaves_the_writer_alone(path: Path, writer: apsw.Connection) 
     for number in range(COMMITS_MAX, COMMITS_MAX + 200):
         write(writer, number)
     assert copier.pages == pages
+
+
+def test_closed_while_it_copies_the_thread_ends(
+    path: Path, writer: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copier = WalCopier(writer, path, BEFORE_COPY)
+    closed = Event()
+
+    def close_meanwhile(connection: apsw.Connection) -> tuple[int, int]:
+        if not closed.is_set():
+            closer.start()
+            closer.join(0.2)  # it waits for this thread, and has said so by now
+            closed.set()
+        return copy(connection)
+
+    closer = Thread(target=copier.close)
+    monkeypatch.setattr(sqlite_wal, "copy", close_meanwhile)
+    for number in range(BEFORE_COPY + 1):
+        write(writer, number)
+    assert closed.wait(10)
+    closer.join(10)
+    assert not closer.is_alive()
+
+
+def test_a_disk_that_refuses_the_copy_refuses_no_commit(
+    path: Path, writer: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def wal_checkpoint(self, **_: object) -> tuple[int, int]:
+            raise apsw.FullError("database or disk is full")
+
+    monkeypatch.setattr(sqlite_wal, "PAGES_MAX", 100)
+    monkeypatch.setattr(sqlite_wal, "copy", lambda _: copy(Full()))  # type: ignore[arg-type]
+    copier = WalCopier(writer, path, BEFORE_COPY)
+    for number in range(300):
+        write(writer, number)
+    copier.close()
+    assert rows(path) == 300
