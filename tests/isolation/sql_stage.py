@@ -158,7 +158,9 @@ class StageNode:
         store, now_us = self._node.store, self._node.now().wall_us
         return moment_of(isolation, as_of, store, self._node.reads, pass_barrier, now_us)  # type: ignore[arg-type]
 
-    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+    def submit(
+        self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
+    ) -> Outcome:
         stage = self._stage
         # Ids are of the system's time, which is not that of this process.
         known = self._ids.setdefault(request.id, stage.cluster.fresh_id())

@@ -27,7 +27,7 @@ from leasehold.client.numbers import NodeNumbers
 from leasehold.client.sql_sessions import Sessions
 from leasehold.client.version_diff import diff
 from leasehold.client.write_set import named
-from leasehold.model.errors import NoMaster, OutcomeUnknown
+from leasehold.model.errors import NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id, parse_request_id
 from leasehold.model.records import (
     Barrier,
@@ -228,9 +228,14 @@ class DevDatabase:
             raise OutcomeUnknown(f"no answer within {timeout_s:.0f} s; ask again with the same id")
         return Answer(format_request_id(request_id), self._outcomes[request_id])
 
-    def submit(self, request: ChangeRequest, timeout_s: float = ANSWER_TIMEOUT_S) -> Outcome:
+    def submit(
+        self,
+        request: ChangeRequest,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        stopped: Callable[[], bool] | None = None,
+    ) -> Outcome:
         """As a program does that replays by itself: the answer of this very attempt. Raises
-        OutcomeUnknown."""
+        OutcomeUnknown, QueryCanceled once `stopped`."""
         with self._pace.held():
             content_type, body = encode_request(request._replace(reply_to=REPLY_TO))
             self.cluster.put(content_type, body)
@@ -239,13 +244,16 @@ class DevDatabase:
             found = self._attempts.get(request.id)
             return found is not None and (found.final or found.attempt >= request.attempt)
 
-        if not self._pace.until(answered, timeout_s):
+        ended = stopped or (lambda: False)
+        if not self._pace.until(lambda: answered() or ended(), timeout_s):
             name = format_request_id(request.id)
             raise OutcomeUnknown(
                 f"no answer to request {name} within {timeout_s:g} s: it may have been applied;"
                 " ask again under the same id",
                 request_id=name,
             )
+        if not answered():
+            raise QueryCanceled("the statement that has waited for it was ended")
         return self._attempts.pop(request.id)
 
     def wait_job(self, job_id: int, timeout_s: float = JOB_TIMEOUT_S) -> Job | None:

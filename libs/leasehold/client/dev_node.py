@@ -107,8 +107,10 @@ class DevNode:
             found = self._all.numbers.setdefault(self.name, made)
         return found
 
-    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
-        return self._all.submit(request, timeout_s)
+    def submit(
+        self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
+    ) -> Outcome:
+        return self._all.submit(request, timeout_s, stopped)
 
     def send(self, request: ChangeRequest) -> Pending | None:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from leasehold.client.numbers import TRIES_MAX, Found, NodeNumbers, Wanted, gave_up
-from leasehold.model.errors import NoNumberYet, NotCoherent, RequestTooLarge
+from leasehold.model.errors import NoNumberYet, NotCoherent, QueryCanceled, RequestTooLarge
 from leasehold.model.records import Operation
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.sequence import Standing, moved_to, taken
@@ -55,6 +55,15 @@ class SessionNumbers:
     def set(self, sequence_id: int, number: int) -> None:
         self._current[sequence_id] = number
 
+    def known(self, sequence_id: int) -> bool:
+        return sequence_id in self._current
+
+    def becomes(self, provisional: int, sequence_id: int) -> None:
+        """A sequence that a transaction has made is there now, under its own id."""
+        self._current[sequence_id] = self._current.pop(provisional)
+        if self._last == provisional:
+            self._last = sequence_id
+
     def current(self, sequence: Descriptor) -> int:
         found = self._current.get(sequence.table_id)
         if found is None:
@@ -80,10 +89,13 @@ class DrawnNumbers:
         node: NodeNumbers,
         session: SessionNumbers,
         check_may_write: Callable[[], None] = lambda: None,
+        stopped: Callable[[], bool] | None = None,
     ) -> None:
-        """`check_may_write` is called before a number is drawn, or a sequence set."""
+        """`check_may_write` is called before a number is drawn, or a sequence set; `stopped` tells
+        whether the statement is to end, while it waits for numbers."""
         self._node = node
         self._check_may_write = check_may_write
+        self._stopped = stopped
         self._session = session
         self._told: dict[int, dict[int, list[int]]] = {}
         self._drawn = 0
@@ -113,13 +125,18 @@ class DrawnNumbers:
         in between; nothing of it may stay when it raises. Raises what `work` raises, Waits,
         what `NodeNumbers.fill` raises."""
         self._local, self._wait_coherent = local, wait_coherent
-        for _ in range(TRIES_MAX):
+        tries = known = 0
+        while tries < TRIES_MAX:
             self._place, self._again, self._found = place, {}, {}
             try:
                 return work()
             except Wanted as wanted:
                 may_wait()
+                if self._stopped is not None and self._stopped():
+                    raise QueryCanceled("a statement that takes numbers was ended") from None
                 wanted.work()
+            # Each setval waits by itself, and gets further every time.
+            tries, known = tries + 1 if self._drawn == known else 1, self._drawn
         raise gave_up()
 
     def _next_told(self, what: int) -> int | None:
@@ -158,7 +175,7 @@ class DrawnNumbers:
         number = self._node.draw(found)
         if number is None:
             drawn = len(self._told.get(self._place, {}).get(sequence_id, ()))
-            raise Wanted(lambda: self._node.fill(found, drawn))
+            raise Wanted(lambda: self._node.fill(found, drawn, self._stopped))
         return number
 
     def current(self, sequence: Descriptor) -> int:

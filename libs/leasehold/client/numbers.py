@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.clock import new_request_id
+from leasehold.client.pending import LOOK_S
 from leasehold.client.replica_reads import Reads
 from leasehold.model.errors import (
     GaveUp,
     NoMaster,
     OutcomeUnknown,
+    QueryCanceled,
     StaleVersion,
     UnknownTable,
     refused,
@@ -38,7 +40,8 @@ SOON_S: Final = 1.0
 ANSWER_TIMEOUT_S: Final = 30.0
 TRIES_MAX: Final = 100
 
-Submit = Callable[[ChangeRequest, float], Outcome]
+Stopped = Callable[[], bool]
+Submit = Callable[[ChangeRequest, float, Stopped | None], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +113,19 @@ class NodeNumbers:
         same = block.epoch == found.epoch or not self.rules.epochs_are_looked_at
         return bool(block.left) and same
 
-    def fill(self, found: Found, wanted: int) -> None:
+    def fill(self, found: Found, wanted: int, stopped: Stopped | None = None) -> None:
         """Take a block; it waits for the master. `wanted`: about as many are needed now. One at a
-        time for a sequence: who comes meanwhile finds what the first one took.
+        time for a sequence: who comes meanwhile finds what the first one took. `stopped`: has who
+        waits been told to end? A block that he has asked for is nobody's then.
 
         Raises SequenceExhausted, StaleVersion (it is gone), NoMaster (nobody has answered),
-        BusUnavailable.
+        BusUnavailable, QueryCanceled.
         """
         descriptor = found.descriptor
         with self._lock:
             block = self._blocks.setdefault(descriptor.table_id, _Block())
         # ⚠ Without an answer each would wait its whole time for the one before it.
-        if not block.filling.acquire(timeout=ANSWER_TIMEOUT_S):
+        if not _acquired(block.filling, stopped):
             raise NoMaster(
                 f"no numbers of sequence {descriptor.name!r} could be had: others have waited for"
                 f" {ANSWER_TIMEOUT_S:g} s"
@@ -132,7 +136,7 @@ class NodeNumbers:
                     return
                 count = self._size(block, descriptor, wanted)
             try:
-                answer = self._asked(descriptor, {TAKE: count})
+                answer = self._asked(descriptor, {TAKE: count}, stopped)
             except UnknownTable as error:
                 # Its table is being dropped, or the column: who runs again finds out.
                 raise StaleVersion(error.message, table=descriptor.name) from error
@@ -163,13 +167,26 @@ class NodeNumbers:
         BusUnavailable."""
         self._asked(descriptor, setting(descriptor, value, called=called).values)
 
-    def _asked(self, descriptor: Descriptor, values: Any) -> Any:
+    def _asked(self, descriptor: Descriptor, values: Any, stopped: Stopped | None = None) -> Any:
         operation = Operation(OperationKind.UPDATE, descriptor.name, ROW_KEY, values)
         request = ChangeRequest(new_request_id(), (operation,), on_conflict=OnConflict.FAIL)
-        outcome = self._submit(request, ANSWER_TIMEOUT_S)
+        outcome = self._submit(request, ANSWER_TIMEOUT_S, stopped)
         if not outcome.lsn:
             raise refused(outcome.code, outcome.message, outcome.detail)
         return outcome.answer
+
+
+def _acquired(lock: threading.Lock, stopped: Stopped | None) -> bool:
+    """Within the time that an answer may take. Raises QueryCanceled."""
+    if stopped is None:
+        return lock.acquire(timeout=ANSWER_TIMEOUT_S)
+    end_s = time.monotonic() + ANSWER_TIMEOUT_S
+    while not lock.acquire(timeout=min(LOOK_S, max(end_s - time.monotonic(), 0.0))):
+        if stopped():
+            raise QueryCanceled("the statement that has waited for numbers was ended")
+        if time.monotonic() >= end_s:
+            return False
+    return True
 
 
 class Wanted(Exception):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from leasehold.model.errors import OutcomeUnknown
+from leasehold.model.errors import OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id
 from leasehold.model.records import OnConflict, Outcome
 
 RESULT_TIMEOUT_S: Final = 30.0
+LOOK_S: Final = 0.05
 
 
 class Standing(StrEnum):
@@ -95,6 +97,19 @@ class Pending:
             if not self.trouble:
                 self.trouble = f"no answer in {waited_s + timeout_s:.3g} s"
             raise self._unknown()
+
+    def result_unless(self, stopped: Callable[[], bool], timeout_s: float) -> Outcome:
+        """As `result`. Raises QueryCanceled once `stopped`, which is asked every `LOOK_S`: what
+        becomes of the request then nobody here hears."""
+        settled = threading.Event()
+        self.when_settled(settled.set)
+        end_s = time.monotonic() + timeout_s
+        while not settled.wait(min(LOOK_S, max(end_s - time.monotonic(), 0.0))):
+            if stopped():
+                raise QueryCanceled("the statement that has waited for it was ended")
+            if time.monotonic() >= end_s:
+                break
+        return self.result(0.0, timeout_s)
 
     def when_settled(self, soon: Callable[[], None]) -> None:
         """`soon` is called once the outcome is known, or counts as unknown: at once, or by the

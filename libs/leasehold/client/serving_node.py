@@ -87,8 +87,10 @@ class SqlNode(Protocol):
         """As `reads`, of who pins nothing that is to be waited for."""
         ...
 
-    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
-        """Raises OutcomeUnknown (08007), BusUnavailable."""
+    def submit(
+        self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
+    ) -> Outcome:
+        """Raises OutcomeUnknown (08007), BusUnavailable; QueryCanceled once `stopped`."""
         ...
 
     def send(self, request: ChangeRequest) -> Pending | None:
@@ -261,11 +263,16 @@ class ServingNode:
         if agent is not None:
             self.node.call_soon(lambda: agent.users_left(now().mono_ns))
 
-    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+    def submit(
+        self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
+    ) -> Outcome:
         with self._producer_lock:
             if self._producer is None:
                 self._producer = ChangeProducer(self._settings)
-        return self._producer.submit(request).result(timeout_s)
+        pending = self._producer.submit(request)
+        if stopped is None:
+            return pending.result(timeout_s)
+        return pending.result_unless(stopped, timeout_s)
 
     def send(self, request: ChangeRequest) -> Pending | None:
         if self._producer is None:  # it is made by whoever can wait for the broker

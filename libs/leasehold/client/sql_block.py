@@ -6,6 +6,7 @@ Where the client stands is decided by `transaction/block.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -22,7 +23,7 @@ from leasehold.client.sql_set import SettingCommands
 from leasehold.client.sql_single_update import SingleUpdate, SingleUpdates
 from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction
-from leasehold.model.errors import LeaseholdError, NotCoherent
+from leasehold.model.errors import LeaseholdError, NotCoherent, UnknownTable
 from leasehold.model.records import Outcome
 from leasehold.schema.elements import Moment
 from leasehold.schema.moments import AsOf
@@ -168,7 +169,9 @@ class SessionBlock:
             moment,
             self._wait_coherent,
             block=block,
-            numbers=DrawnNumbers(node.numbers, self.numbers, self.check_may_write),
+            numbers=DrawnNumbers(
+                node.numbers, self.numbers, self.check_may_write, self._running.stopped
+            ),
             may_wait=self._running.may_wait,
         )
 
@@ -262,9 +265,22 @@ class SessionBlock:
         self._sent = None
         self._settings.end(committed=committed)
         self._cursors.end(committed=committed)
+        if outcome is not None and transaction is not None:
+            self._know_made(transaction)
         if outcome is not None and self._settings.values.on("leasehold.wait_for_jobs"):
             for words in ends_unlike(self._node, outcome, self._running.stopped):
                 self._settings.warn("01000", f"the transaction is committed; {words}")
+
+    def _know_made(self, transaction: SqlTransaction) -> None:
+        """currval goes on telling of sequences that the transaction has made."""
+        made = transaction.made_sequences.items()
+        drawn = {name: number for name, number in made if self.numbers.known(number)}
+        if not drawn:
+            return
+        with suppress(NotCoherent), self._node.single_read().snapshot() as snapshot:
+            for name, provisional in drawn.items():
+                with suppress(UnknownTable):  # somebody has dropped it since
+                    self.numbers.becomes(provisional, snapshot.newest(name).table_id)
 
     def _check_cursors(self) -> None:
         """Those that are to outlive the transaction have to be whole, or it fails."""

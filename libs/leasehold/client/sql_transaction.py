@@ -410,6 +410,12 @@ class SqlTransaction:
         return self._writes.schema.begins_jobs
 
     @property
+    def made_sequences(self) -> Mapping[str, int]:
+        """Their names and provisional ids."""
+        made = self._writes.schema.made.values()
+        return {table.name: table.table_id for table in made if table.sequence is not None}
+
+    @property
     def has_written(self) -> bool:
         return self._writes.has_written
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Barrier, Event, Thread
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from leasehold.client.numbers import (
     Found,
     NodeNumbers,
 )
-from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown
+from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.schema.sequence import Options, defined
 from leasehold.schema.sequences import relation_of
@@ -33,7 +34,9 @@ class Master:
         self.asked: list[int] = []
         self.answers: Callable[[], Outcome] | None = None
 
-    def submit(self, request: ChangeRequest, timeout_s: float) -> Outcome:
+    def submit(
+        self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
+    ) -> Outcome:
         if self.answers is not None:
             return self.answers()
         (operation,) = request.operations
@@ -94,6 +97,41 @@ def test_who_waits_for_another_one_waits_no_longer_than_he_would(
         answered.set()
         first.join()
     assert drawn(node) == 1
+
+
+def test_who_is_told_to_end_waits_no_longer(node: NodeNumbers, master: Master) -> None:
+    """Neither for his own answer nor for another one's; who comes next takes a block."""
+    asked, answered, ended = Event(), Event(), Event()
+
+    def late() -> Outcome:
+        asked.set()
+        answered.wait(5)
+        return Outcome(1, 7, 0, 0, True, answer={"numbers": (SEQUENCE.table_id, 1, 32, 1)})
+
+    master.answers = late
+    first = Thread(target=node.fill, args=(Found(SEQUENCE, 1), 0))
+    first.start()
+    asked.wait()
+    try:
+        with pytest.raises(QueryCanceled):
+            node.fill(Found(SEQUENCE, 1), 0, lambda: True)
+    finally:
+        answered.set()
+        first.join()
+    assert drawn(node) == 1
+    given: list[Callable[[], bool] | None] = []
+
+    def never(request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None) -> Any:
+        given.append(stopped)
+        raise QueryCanceled("told to end")
+
+    node._submit = never
+    with pytest.raises(QueryCanceled):
+        node.fill(Found(SEQUENCE, 2), 0, ended.is_set)
+    assert given == [ended.is_set]
+    node._submit, master.answers = master.submit, None
+    master.epoch = 2
+    assert drawn(node, epoch=2) == 1
 
 
 def test_a_statement_that_needs_many_gets_them_at_once(node: NodeNumbers, master: Master) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from leasehold.client import drawn_numbers
 from leasehold.client.dev import DevDatabase
-from leasehold.client.numbers import BLOCK_NUMBERS
+from leasehold.client.numbers import BLOCK_NUMBERS, TRIES_MAX
+from leasehold.model.errors import QueryCanceled
+from leasehold.pgwire.wire_errors import Canceled
 from tests.unit.client.sql_client import SqlClient
 
 
@@ -54,6 +57,59 @@ def test_many_rows_of_one_statement(one: SqlClient) -> None:
     one.ask(f"insert into t (v) select 'x' from generate_series(1, {count})")
     assert one.ask("select count(*), count(distinct id) from t") == [(count, count)]
     assert one.ask("select max(id) - min(id) + 1 from t") == [(count,)]
+
+
+def test_a_wait_for_numbers_is_cancelled(one: SqlClient) -> None:
+    """By whoever asks for it, and by the statement's limit of time."""
+    caught: list[str] = []
+
+    def run() -> None:
+        caught.append(one.code("insert into t (v) values ('a')"))
+
+    numbers = one.node.numbers
+    waits, submit = Event(), numbers._submit
+
+    def unanswered(request: Any, timeout_s: float, stopped: Any) -> Any:
+        waits.set()
+        one.node.wait(stopped, timeout_s)
+        raise QueryCanceled("told to end")
+
+    numbers._submit = unanswered
+    try:
+        thread = Thread(target=run)
+        thread.start()
+        waits.wait()
+        one.session.cancel(Canceled("canceling statement due to user request"))
+        thread.join()
+        assert caught == ["57014"]
+        one.ask("set statement_timeout = 50")
+        assert one.code("insert into t (v) values ('b')") == "57014"
+    finally:
+        numbers._submit = submit
+        one.ask("reset statement_timeout")
+    one.ask("insert into t (v) values ('c')")
+    assert one.ask("select v from t order by id") == [("c",)]
+
+
+def test_as_many_setvals_as_a_statement_has_rows(one: SqlClient) -> None:
+    one.ask("create sequence s")
+    count = TRIES_MAX + 5
+    assert one.ask(f"select count(setval('s', n)) from generate_series(1, {count}) as n") == [
+        (count,)
+    ]
+    assert one.ask("select nextval('s')") == [(count + 1,)]
+
+
+def test_currval_goes_on_behind_the_commit_that_made_its_sequence(one: SqlClient) -> None:
+    one.ask("begin; create table u (id serial primary key, n int); create sequence s")
+    one.ask("insert into u (n) values (1), (2); select setval('s', 7); commit")
+    assert one.ask("select currval('u_id_seq'), lastval(), currval('s')") == [(2, 2, 7)]
+    assert one.ask("insert into u (n) values (3) returning id = currval('u_id_seq')") == [(1,)]
+    one.ask("drop sequence s; create sequence s")
+    assert one.code("select currval('s')") == "55000", "another one of that name"
+    one.ask("drop sequence s; begin; create sequence s; select nextval('s'); rollback")
+    one.ask("create sequence s")
+    assert one.code("select currval('s')") == "55000", "it was never made"
 
 
 def test_a_transaction_draws_so_many_numbers_and_no_more(
