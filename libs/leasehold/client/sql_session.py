@@ -393,6 +393,8 @@ class SqlSession:
         assert isinstance(meaning, SchemaStatement)
         if meaning.explains:
             return Answer("EXPLAIN", plan_lines(submit_change(self._node, statement)))
+        # ⚠ What stands before it in the same text comes before it: it is a request of its own.
+        self._block.end_batch()
         outcome = submit_change(self._node, statement)
         self._settings.reports += notices_of(outcome)
         if self._settings.values.on("leasehold.wait_for_jobs") and not follow_jobs(

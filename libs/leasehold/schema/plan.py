@@ -54,6 +54,7 @@ from leasehold.schema.sequences import (
     owned_by,
     refuse_sequence,
     refuse_used,
+    refuse_used_elsewhere,
     relation_of,
     sequence_named,
 )
@@ -488,6 +489,7 @@ def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes
         raise
     refuse_sequence(table, statement.position)
     _free_table(catalog, table, going)
+    refuse_used_elsewhere(catalog, table, table.columns, statement.beside)
     made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
     found = [
         (child, key)
@@ -547,7 +549,10 @@ def _alter_table(
     if not made.tracks:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
     _free_table(catalog, table, going)
-    sequences = _left_by(statement, table, catalog)
+    names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
+    dropped = [column for column in table.by_name.values() if column.name in names]
+    refuse_used_elsewhere(catalog, table, dropped, ())
+    sequences = _left_by(dropped, catalog)
     for sequence in sequences:
         _free_table(catalog, sequence)
     steps = max(len(track.fall) for track in made.tracks)
@@ -562,13 +567,12 @@ def _alter_table(
     return changes
 
 
-def _left_by(statement: AlterTable, table: Descriptor, catalog: Catalog) -> tuple[Descriptor, ...]:
+def _left_by(dropped: Iterable[Column], catalog: Catalog) -> tuple[Descriptor, ...]:
     """Sequences whose columns are dropped."""
-    names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
     own = [
         column.numbering.sequence
-        for column in table.by_name.values()
-        if column.name in names and column.numbering is not None and column.numbering.owned
+        for column in dropped
+        if column.numbering is not None and column.numbering.owned
     ]
     there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
     return tuple(sequence for sequence in there if sequence.names)

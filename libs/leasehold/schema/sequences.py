@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from leasehold.model.errors import DependentObjects, UnknownTable, WrongObject
@@ -118,6 +118,31 @@ def refuse_used(catalog: Catalog, sequence: Descriptor, position: int) -> None:
             sequence=sequence.name,
             position=position,
         )
+
+
+def refuse_used_elsewhere(
+    catalog: Catalog, table: Descriptor, columns: Collection[Column], beside: Collection[str]
+) -> None:
+    """Before columns of a table go, with the sequences that they own: others may draw from those,
+    but for tables that go `beside`. Raises DependentObjects."""
+    going = {column.element_id for column in columns}
+    own = {c.numbering.sequence for c in columns if c.numbering is not None and c.numbering.owned}
+    for sequence_id in sorted(own):
+        for user, column, _ in users_of(catalog, sequence_id):
+            itself = user.table_id == table.table_id
+            if (itself and column.element_id in going) or user.name in beside:
+                continue
+            if not column.draws_from:
+                continue
+            what = f"default value for column {column.name} of table {user.name}"
+            sequence = catalog.newest(sequence_id).name
+            raise DependentObjects(
+                f"cannot drop sequence {sequence} because other objects depend on it",
+                detail=f"{what} depends on sequence {sequence}",
+                hint=f"ALTER TABLE {quoted(user.name)} ALTER {quoted(column.name)} DROP DEFAULT"
+                " first.",
+                table=table.name,
+            )
 
 
 def setting(sequence: Descriptor, last: int, *, called: bool) -> Operation:

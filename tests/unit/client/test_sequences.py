@@ -204,6 +204,24 @@ def test_a_sequence_of_its_own(one: SqlClient, other: SqlClient) -> None:
     assert one.code("drop sequence if exists s") == "00000"
 
 
+def test_a_sequence_that_another_table_draws_from_stays(one: SqlClient) -> None:
+    """⚠ It went with its table: who left the other's column out was told to come again for ever."""
+    one.ask("create table o (id serial primary key)")
+    drawn = "default nextval('o_id_seq')"
+    one.ask(f"create table u (k int {drawn}, l int {drawn})")
+    drops = ("drop table o", "drop table o cascade", "alter table o add x int, drop id")
+    assert [one.code(drop) for drop in drops] == ["2BP01", "2BP01", "42P16"]
+    one.ask("alter table o drop constraint o_pkey")
+    assert one.code("alter table o drop id") == "2BP01"
+    # Statements of one text come in their order: the change was ahead of the row before it.
+    plain = "alter table u alter k drop default, alter l drop default"
+    one.ask(f"insert into u values (default); {plain}")
+    one.ask("drop table o; insert into u values (default)")
+    assert one.ask("select * from u") == [(1, 2), (None, None)]
+    one.ask(f"create table o (id serial primary key); create table p (k int {drawn})")
+    one.ask("drop table o, p")
+
+
 def test_a_sequence_is_no_table(one: SqlClient) -> None:
     for text in (
         "insert into t_id_seq values (1)",
