@@ -48,7 +48,7 @@ _SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used",
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version")
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
-_ACTIONS: Final = ("pause", "resume", "cancel", "set")
+_ACTIONS: Final = ("pause", "resume", "cancel", "dismiss", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "table": frozenset((*_SHARED, *_OPERATION, "sql")),
     "transaction": frozenset((*_SHARED, "transaction", "sql")),

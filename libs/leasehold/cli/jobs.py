@@ -41,6 +41,7 @@ def register(subparsers: Subparsers) -> None:
         ("cancel", "roll a job back, before its point of no return; the table becomes as it was"),
         ("postpone", "let a job do all its work, then wait before its point of no return"),
         ("complete", "let a postponed job go on"),
+        ("dismiss", "you know of a job that failed: `leasehold status` says no more of it"),
     ):
         controlled = actions.add_parser(action, help=words)
         controlled.add_argument("job", type=int, help="number of the job")

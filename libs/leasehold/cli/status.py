@@ -14,6 +14,9 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import SILENT_AFTER_US
 
+NEWS_FOR_US = 3_600_000_000
+"""So long a failed job is trouble, unless it is settled: who looks at all looks hourly."""
+KNOWN_FOR_US = 24 * NEWS_FOR_US
 SETTLE_S = SILENT_AFTER_US / 1e6 + 0.1
 """A master writes several records a second even when idle. When none comes in so long, it is
 silent: how old the newest one is can't be told from reading it."""
@@ -27,7 +30,8 @@ def register(subparsers: Subparsers) -> None:
         "show log, master, nodes, ledger, jobs and lanes",
         "Exit code 1 when something is not right: no master, a node that is silent or not "
         "coherent, a ledger that is away or not ready, Spark or a changefeed that is silent, a "
-        "failed job.",
+        "job that failed in the last hour, unless the same change has succeeded since, or somebody "
+        "knows of it (leasehold jobs dismiss JOB).",
     )
 
 
@@ -80,12 +84,36 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
             f"the changefeed is silent for {span(feed['heard_ms'])}: rows, versions and jobs on "
             f"their topics stop at LSN {feed['lsn']:,}, and changes that fill rows wait"
         )
-    found += [
-        f"job {job['job']} on {job['table']} failed: {job['error']}"
-        for job in told["jobs"]
-        if job["status"] == "failed"
-    ]
-    return found
+    failed, _ = failed_jobs(told)
+    return found + [_failed_words(job) for job in failed]
+
+
+def failed_jobs(told: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Failures that want somebody's look, and others of late. A job that has failed has left
+    everything as it was: it is news for a time, then history, which `leasehold jobs` keeps."""
+    news: list[dict[str, Any]] = []
+    known: list[dict[str, Any]] = []
+    for job in told["jobs"]:
+        age_us = told["now_us"] - (job["ended_us"] or 0)
+        if job["status"] != "failed" or age_us > KNOWN_FOR_US:
+            continue
+        settled = job["dismissed"] or age_us > NEWS_FOR_US or _succeeded_since(job, told["jobs"])
+        (known if settled else news).append(job)
+    return news, known
+
+
+def _succeeded_since(failed: dict[str, Any], jobs: list[dict[str, Any]]) -> bool:
+    same = ("table_id", "kind", "subject")
+    return any(
+        job["status"] == "succeeded"
+        and job["job"] > failed["job"]
+        and all(job[name] == failed[name] for name in same)
+        for job in jobs
+    )
+
+
+def _failed_words(job: dict[str, Any]) -> str:
+    return f"job {job['job']} on {job['table']} failed: {job['error']}"
 
 
 def _show(told: dict[str, Any], output: Output, database: str) -> None:
@@ -154,6 +182,10 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
             "",
         )
     output.line()
+    for job in failed_jobs(told)[1]:
+        output.line(
+            f"{_failed_words(job)} ({span((told['now_us'] - job['ended_us']) / 1_000)} ago)", "dim"
+        )
     for trouble in told["troubles"]:
         output.line(f"! {trouble}", "yellow")
     if not told["troubles"]:

@@ -13,6 +13,7 @@ from leasehold.client.cluster_view import ClusterView, JobView, TableView
 from leasehold.lease.replies import Holding
 from leasehold.schema.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total
 from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.job_control import DISMISSED
 from leasehold.schema.job_moves import can_turn_back
 from leasehold.schema.types import to_json
 from leasehold.schema.verification import parts_of, subject_of
@@ -47,6 +48,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     `in_slices`: the nodes look at the table a slice after the other.
     `phase_ms`: since when it is in it. `blockers`: whose leases are in the way (`holding_report`).
 
+    `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended.
     `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
     it is not published yet. `findings`: which rows a failed verification blames.
     """
@@ -100,7 +102,9 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
             }
             for condition, element, key, words in job.findings
         ],
+        "dismissed": bool(job.settings.get(DISMISSED)),
         "created_us": job.created_us,
+        "ended_us": job.marks[-1][2] if job.status.ended and job.marks else None,
         "age_ms": max(0, seen.event.commit_us - job.created_us) // 1_000
         if job.status.ended
         else max(0, now_us - job.created_us) // 1_000,

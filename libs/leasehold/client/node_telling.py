@@ -174,7 +174,7 @@ class NodeTelling:
                 return self._node.sessions.cancel(values[0], reason)
             case "end_session":
                 return self._end_session(values[0])
-            case "cancel_job" | "pause_job" | "resume_job":
+            case "cancel_job" | "pause_job" | "resume_job" | "dismiss_job":
                 return self._steer(values[0], action.removesuffix("_job"), {})
             case "postpone_job" | "complete_job":
                 return self._steer(values[0], "set", {"postpone": int(action == "postpone_job")})

@@ -149,7 +149,7 @@ class ChangeRequest(NamedTuple):
 
 
 class JobControl(NamedTuple):
-    """`action`: pause, resume, cancel, set (`settings`: those of `schema/job_control.py`)."""
+    """`action`: pause, resume, cancel, dismiss, set (`settings`: of `schema/job_control.py`)."""
 
     job: int
     action: str

@@ -1,4 +1,5 @@
-"""What people can ask of a job: pause, resume, cancel, set; decided on its newest state."""
+"""What people can ask of a job: pause, resume, cancel, set, and to dismiss one that has failed;
+decided on its newest state."""
 
 from __future__ import annotations
 
@@ -19,6 +20,9 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "cancel_blockers_after_ms": (0, 86_400_000),
 }
 
+DISMISSED: Final = "dismissed"
+"""Among a job's settings, which nobody else gives."""
+
 
 def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
     """The job as the request leaves it.
@@ -28,6 +32,8 @@ def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
     job = catalog.jobs.get(asked.job)
     if job is None:
         raise UnknownJob(f"job {asked.job} does not exist", job=asked.job)
+    if asked.action == "dismiss":
+        return _dismiss(job)
     if job.status.ended:
         raise WrongJobState(f"job {job.job_id} has ended: {job.status.value}", job=job.job_id)
     match asked.action:
@@ -40,7 +46,8 @@ def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
         case "set":
             return _set(job, asked.settings)
     raise MalformedRequest(
-        f"job action {asked.action!r:.40} is not known; known are pause, resume, cancel, set",
+        f"job action {asked.action!r:.40} is not known; known are pause, resume, cancel, set,"
+        " dismiss",
         job=job.job_id,
     )
 
@@ -72,6 +79,16 @@ def _cancel(job: Job, now_us: int) -> Job:
             job=job.job_id,
         )
     return turned_back(job, now_us)
+
+
+def _dismiss(job: Job) -> Job:
+    """Somebody has seen that it failed."""
+    if job.status is not Status.FAILED:
+        raise WrongJobState(
+            f"job {job.job_id} is {job.status.value}; only a failed job can be dismissed",
+            job=job.job_id,
+        )
+    return replace(job, settings={**job.settings, DISMISSED: 1})
 
 
 def _set(job: Job, settings: Mapping[str, int]) -> Job:

@@ -35,7 +35,7 @@ FUNCTIONS: Final = (
     ),
     *(
         _steers(f"leasehold.{action}_job", f"{action}_job", BIGINT)
-        for action in ("cancel", "pause", "resume", "postpone", "complete")
+        for action in ("cancel", "pause", "resume", "postpone", "complete", "dismiss")
     ),
     _steers("leasehold.set_job", "set_job", BIGINT, TEXT, BIGINT),
 )

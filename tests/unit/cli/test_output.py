@@ -14,6 +14,7 @@ from leasehold.cli.check import troubles_of
 from leasehold.cli.job_watch import progress_words
 from leasehold.cli.output import Output, span
 from leasehold.cli.request_file import looks_like_json, read_requests
+from leasehold.cli.status import failed_jobs
 from leasehold.cli.status import troubles_of as status_troubles
 from leasehold.model.records import CheckReport
 
@@ -160,15 +161,26 @@ def test_progress_in_words() -> None:
     assert progress_words(failed) == "failed: 3 findings"
 
 
+NOW_US = 1_800_000_000_000_000
+
+
+def failed(**more: Any) -> dict[str, Any]:
+    """A job that failed a minute ago."""
+    same = {"table": "t", "table_id": 1, "kind": "create index", "subject": "index i"}
+    ended = {"status": "failed", "error": "e", "ended_us": NOW_US - 60_000_000, "dismissed": False}
+    return {"job": 7, **same, **ended, **more}
+
+
 def told(**changes: Any) -> dict[str, Any]:
     return {
+        "now_us": NOW_US,
         "log": {"master": "m1", "master_silent_ms": 100},
         "nodes": [{"node": "r1", "role": "replicant", "coherency": "coherent", "for_ms": 1,
                    "lag_records": 0}],
         "ledger": {"state": "ready"},
         "spark": {"silent": False, "heard_ms": 100, "trouble": ""},
         "changefeed": {"silent": False, "heard_ms": 100, "lsn": 7},
-        "jobs": [{"status": "running"}],
+        "jobs": [{"status": "running", "ended_us": None}],
         **changes,
     }  # fmt: skip
 
@@ -182,7 +194,7 @@ def told(**changes: Any) -> dict[str, Any]:
         ({"spark": {"silent": True, "heard_ms": 9_000, "trouble": ""}}, "Spark is silent"),
         ({"spark": {"silent": False, "heard_ms": 9, "trouble": "no rows"}}, "does not retry"),
         ({"changefeed": {"silent": True, "heard_ms": 9_000, "lsn": 7}}, "stop at LSN 7"),
-        ({"jobs": [{"status": "failed", "job": 7, "table": "t", "error": "e"}]}, "job 7"),
+        ({"jobs": [failed()]}, "job 7"),
         (
             {"nodes": [{"node": "r9", "role": "replicant", "coherency": "silent", "for_ms": 5,
                         "lag_records": 3}]},
@@ -194,6 +206,38 @@ def test_status_names_what_is_not_right(changes: dict[str, Any], word: str) -> N
     assert status_troubles(told()) == []
     (trouble,) = status_troubles(told(**changes))
     assert word in trouble
+
+
+HOUR_US = 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("jobs", "later_us", "known"),
+    [
+        ([failed(dismissed=True)], 0, 1),
+        ([failed()], 2 * HOUR_US, 1),
+        ([failed()], 25 * HOUR_US, 0),
+        ([failed(), failed(job=9, status="succeeded")], 0, 1),
+    ],
+)
+def test_a_failed_job_is_news_for_a_time(
+    jobs: list[dict[str, Any]], later_us: int, known: int
+) -> None:
+    """It has left everything as it was, and can't be unfailed: exit code 1 for ever tells nobody
+    of anything."""
+    seen = told(jobs=jobs)
+    seen["now_us"] += later_us
+    assert status_troubles(seen) == []
+    assert len(failed_jobs(seen)[1]) == known
+
+
+@pytest.mark.parametrize(
+    "more", [{"table_id": 2}, {"kind": "drop column"}, {"subject": "index j"}, {"job": 6}]
+)
+def test_another_change_that_succeeds_settles_nothing(more: dict[str, Any]) -> None:
+    other = failed(**{"job": 9, **more, "status": "succeeded"})
+    (trouble,) = status_troubles(told(jobs=[failed(), other]))
+    assert "job 7" in trouble
 
 
 def check(node: str, *, offset: int = 9, checksum: bytes = b"a", **more: Any) -> CheckReport:

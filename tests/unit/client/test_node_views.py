@@ -103,6 +103,20 @@ def test_a_job_is_paused_set_and_cancelled(client: SqlClient, database: DevDatab
     assert dicts(client, "leasehold.jobs")[-1]["status"] in ("cancelled", "failed")
 
 
+def test_a_failed_job_is_dismissed_by_number(client: SqlClient) -> None:
+    client.ask("set leasehold.wait_for_jobs = on; create table d (id int primary key, a int)")
+    client.ask("insert into d values (1, 1), (2, 1)")
+    assert client.code("create unique index twice on d (a)") == "23505"
+    job = dicts(client, "leasehold.jobs")[-1]
+    assert job["status"] == "failed"
+    dismiss = f"select leasehold.dismiss_job({job['job']})"
+    assert client.ask(dismiss) == client.ask(dismiss) == [(1,)]
+    assert dicts(client, "leasehold.jobs")[-1]["status"] == "failed"
+    client.ask("drop table d")
+    job = dicts(client, "leasehold.jobs")[-1]
+    assert client.code(f"select leasehold.dismiss_job({job['job']})") == "55000"
+
+
 def test_transactions_sessions_and_locks(client: SqlClient, database: DevDatabase) -> None:
     embedded = SqlSession(database.sql_node(), Plans(), user="anna")
     connection = Connection(embedded, lambda: None)

@@ -15,8 +15,10 @@ from leasehold.model.errors import (
     UnknownJob,
     WrongJobState,
 )
-from leasehold.model.records import DescriptorWrite
-from leasehold.schema.job import Phase, Status
+from leasehold.model.records import DescriptorWrite, JobControl, JobWrite
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.job import Job, Phase, Status, job_from_wire
+from leasehold.schema.job_control import DISMISSED, control
 from leasehold.schema.plan import SETTINGS
 from leasehold.sql.statements import Change
 from tests.unit.schema.job_story import (
@@ -174,3 +176,29 @@ def test_counted_chunks_make_a_write_stale_so_that_no_count_is_lost() -> None:
     write = world.coordinator._controlled(replace(world.job(), status=Status.PAUSED))
     world.perform_fill()
     assert not write.holds(world.catalog)
+
+
+def test_a_failed_job_is_dismissed_and_no_other() -> None:
+    """It is a word in the log about a job that has ended, and begins nothing."""
+    world = ready_world()
+    world.ddl(INDEX)
+    job = world.job()
+    catalog = world.catalog
+    asked = JobControl(job.job_id, "dismiss", {})
+    for status in Status:
+        stood = replace(job, status=status, phase=Phase.DONE)
+        catalog.apply(JobWrite(job.job_id, stood.to_wire()), 1, 1)
+        if status is not Status.FAILED:
+            with pytest.raises(WrongJobState, match=f"is {status.value}; only a failed job"):
+                control(catalog, asked, 0)
+            continue
+        made = control(catalog, asked, 0)
+        assert made == replace(stood, settings={**stood.settings, DISMISSED: 1})
+        assert job_from_wire(made.to_wire()) == made
+    with pytest.raises(MalformedRequest):
+        control(_running(catalog, job), JobControl(job.job_id, "set", {DISMISSED: 1}), 0)
+
+
+def _running(catalog: Catalog, job: Job) -> Catalog:
+    catalog.apply(JobWrite(job.job_id, job.to_wire()), 1, 1)
+    return catalog
