@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +51,12 @@ LOG: Final = logging.getLogger("leasehold.pgwire")
 INBOX_BYTES_MAX: Final = 1 << 20
 HANDED_BYTES_MAX: Final = 1 << 18
 CLOSING_S_MAX: Final = 10.0
+KEEP_ALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),  # s, then five probes at most
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 12),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,7 @@ class PgwireClient(asyncio.Protocol):
         if peer is None or not self._server.arrived(self):  # None: it has left again already
             self._transport.abort()
             return
+        _keep_alive(transport.get_extra_info("socket"))
         self._greeting = self._server.greeting(ip_address(peer[0]).is_loopback)
 
     def data_received(self, data: bytes) -> None:
@@ -158,12 +166,13 @@ class PgwireClient(asyncio.Protocol):
         conversation, session = self._conversation, self._session
         if conversation is None or session is None:
             return
-        seen = (self._busy, conversation.steps)
+        busy = self._busy or conversation.copies
+        seen = (busy, conversation.steps)
         if seen != self._seen:
             self._seen, self._since_s = seen, now_s
             return
         limits, passed_s = session.time_limits, now_s - self._since_s
-        if self._busy:
+        if busy:
             if _over(passed_s, limits.statement_s):
                 self.cancel(Canceled("canceling statement due to statement timeout"))
         elif conversation.status is Status.IDLE:
@@ -189,8 +198,13 @@ class PgwireClient(asyncio.Protocol):
 
     def cancel(self, reason: Exception) -> None:
         conversation = self._conversation
-        if conversation is not None and self._busy:
-            conversation.cancel(reason)
+        if conversation is None or not (self._busy or conversation.copies):
+            return
+        conversation.cancel(reason)
+        with self._state:  # nobody is at a COPY that waits for its client
+            start = conversation.interrupted and self._takes_work()
+        if start:
+            self._server.workers.submit(self._work)
 
     def _follow(self, effect: Effect) -> None:
         assert self._transport is not None
@@ -393,7 +407,8 @@ class PgwireClient(asyncio.Protocol):
             self._inbox.clear()
             self._inbox_bytes = 0
             resume, self._reading_paused = self._reading_paused, False
-            if not (data or gone or last_words or conversation.holds):
+            wanted = conversation.holds or conversation.interrupted
+            if not (data or gone or last_words or wanted):
                 self._busy = False
                 return None
         if resume:
@@ -426,6 +441,13 @@ class PgwireClient(asyncio.Protocol):
 
     def _may_say(self) -> bool:
         return self._gone or not (self._paused or self._handed_bytes > HANDED_BYTES_MAX)
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """A machine that is gone without a word is noticed: its session's transaction would pin the
+    versions that it has used for ever, and hold up every change of their tables."""
+    for level, option, value in KEEP_ALIVE:
+        connection.setsockopt(level, option, value)
 
 
 def log_defect(error: Exception) -> None:

@@ -141,8 +141,13 @@ class Conversation:
         left = HURRIED_MESSAGES_MAX
         self._said_bytes = 0
         while self.phase is not Phase.CLOSED:
+            if self.interrupted:
+                if hurried:
+                    return Waits()
+                self._break_copy()
             message, self._held = self._held, None
             self._resumed = message is not None
+            self._begun = self._begun and self._resumed
             try:
                 message = message or self._framing.next_message()
                 if message is None:
@@ -201,6 +206,16 @@ class Conversation:
         return self._held is not None
 
     @property
+    def copies(self) -> bool:
+        """Is it in the middle of a COPY … FROM STDIN, be it that its client says nothing?"""
+        return self.phase is Phase.COPYING
+
+    @property
+    def interrupted(self) -> bool:
+        """Is there a COPY to end before its client says more?"""
+        return self.copies and self._cancelled is not None
+
+    @property
     def has_begun(self) -> bool:
         """Does that have to be gone on with, whoever is there to hear of it?"""
         return self._held is not None and self._begun
@@ -217,7 +232,8 @@ class Conversation:
         if action is Action.REFUSE:
             raise ProtocolViolation(f"message type {chr(kind)!r} is not expected here")
         if not self._resumed:
-            self.steps += 1
+            if action is not Action.COPY:  # which is a statement with all its data
+                self.steps += 1
             if not self._in_batch:
                 self._in_batch, self._cancelled = True, None
         if action is Action.RUN:
@@ -516,11 +532,10 @@ class Conversation:
         tag = portal.tag
         portion = self._limits.rows_a_fetch_max
         while tag is None and not (rows_max and portal.sent == rows_max):
-            if self._cancelled is not None:  # before the session is asked for more
-                reason, self._cancelled = self._cancelled, None
-                raise reason
+            self._stop_if_cancelled()  # before the session is asked for more
             wanted = min(portion, rows_max - portal.sent) if rows_max else portion
             rows, tag = portal.fetch(wanted)
+            self._begun = False
             assert len(rows) <= wanted, "more rows than were asked for"
             self._begin_copy_out(portal)
             if rows:
@@ -537,6 +552,13 @@ class Conversation:
             return tag
         return _counted(tag, sent)
 
+    def _stop_if_cancelled(self) -> None:
+        """Raises why. ⚠ Not while the session waits for what it has begun: a commit that is on its
+        way is one, or none, whoever wants it or not (T5)."""
+        if self._cancelled is not None and not self._begun:
+            reason, self._cancelled = self._cancelled, None
+            raise reason
+
     def _begin_copy_out(self, portal: NamedPortal) -> None:
         """Once nothing of the call can have to be made again."""
         if portal.copies and portal.result is not None and not portal.begun:
@@ -550,6 +572,12 @@ class Conversation:
         self._say(replies.copy_in(len(target.columns), binary=target.format.binary))
         self._flush()
         return Outcome.COPY_BEGINS
+
+    def _break_copy(self) -> None:
+        try:
+            self._stop_if_cancelled()
+        except Exception as error:  # noqa: BLE001 - the reason, which is the answer
+            self.phase = AFTER[self._answered(error)]
 
     def _copy_part(self, kind: int, body: bytes) -> Outcome:
         message = READERS[kind](body, self._limits)

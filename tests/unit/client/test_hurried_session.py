@@ -24,10 +24,13 @@ from leasehold.client.dev import DevDatabase
 from leasehold.client.sql_listener import SqlListener
 from leasehold.client.sql_running import HURRIED_ROWS_MAX, Running
 from leasehold.model.errors import OutcomeUnknown, UnknownTable
+from leasehold.pgwire.conversation import Conversation
+from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Status, Waits
-from leasehold.pgwire.wire_errors import CachedResultChanged
+from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled
 from tests.unit.client.held_answers import WAIT_S, HeldAnswers
 from tests.unit.client.sql_client import SqlClient
+from tests.unit.pgwire.wire_words import SYNC, bind, execute, parse, query, said
 
 ROWS = 4 * HURRIED_ROWS_MAX
 
@@ -354,6 +357,35 @@ def test_a_commit_that_waits_holds_up_nobody(
             assert quick.execute("select note from t where id = 30").fetchone() == tuple(key)
     finally:
         listener.close()
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_a_commit_that_is_on_its_way_is_not_cancelled(
+    client: SqlClient, answers: HeldAnswers, extended: bool
+) -> None:
+    """T5: who cancelled it, by a limit of time too, was told so, and it was committed."""
+    told: list[bytes] = []
+    conversation = Conversation(client.session, told.append, Limits(), _no_defect)
+    key = 24 + extended
+    conversation.receive(query(f"begin; update t set note = 'kept' where id = {key}"))
+    commit = [parse("commit"), bind(), execute(), SYNC] if extended else [query("commit")]
+    waits = conversation.receive(b"".join(commit), hurried=True)
+    assert waits is not None
+    assert waits.begun
+    told.clear()
+    conversation.cancel(Canceled("canceling statement due to statement timeout"))
+    waits = conversation.receive(b"", hurried=True)
+    assert waits is not None
+    assert answers.give().lsn
+    assert conversation.receive(b"", hurried=True) is None
+    assert said(b"".join(told))[-2:] == ["C(COMMIT)", "Z(I)"]
+    told.clear()
+    conversation.receive(query(f"select note from t where id = {key}"))
+    assert said(b"".join(told))[-3:] == ["D(kept)", "C(SELECT 1)", "Z(I)"]
+
+
+def _no_defect(error: Exception) -> None:
+    raise error
 
 
 def _swallowed(work: Callable[[], Any]) -> None:

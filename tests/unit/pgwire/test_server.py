@@ -20,15 +20,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leasehold.adapters.pgwire_client import KEEP_ALIVE
 from leasehold.adapters.pgwire_server import PgwireServer
 from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.scram import verifier_of_password
 from leasehold.pgwire.session import TimeLimits
+from leasehold.pgwire.wire_errors import Canceled
 from tests.unit.pgwire.listening import listening
 from tests.unit.pgwire.small_session import Shared
-from tests.unit.pgwire.wire_words import error_of, query, said, short, startup
+from tests.unit.pgwire.wire_words import (
+    SYNC,
+    bind,
+    copy_data,
+    error_of,
+    execute,
+    messages,
+    parse,
+    query,
+    said,
+    short,
+    startup,
+)
 
 WAIT_S = 60
 SSL_REQUEST = 80877103
@@ -146,6 +160,46 @@ def test_a_statement_that_takes_too_long_is_cancelled() -> None:
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
             client.execute("select wait()")
         assert client.execute("select 1").fetchone() == (1,)
+
+
+def test_a_client_whose_machine_is_gone_is_noticed() -> None:
+    """The kernel asks it, and ends a connection on which nobody answers."""
+    with listening() as server, connect(server) as client:
+        (held,) = server._clients.values()
+        assert held._transport is not None
+        connection = held._transport.get_extra_info("socket")
+        for level, option, value in KEEP_ALIVE:
+            assert connection.getsockopt(level, option) == value
+        assert client.execute("select 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_copy_whose_client_says_nothing_is_ended(timed: bool, extended: bool) -> None:
+    """A cancel was forgotten there, and each row that came began the statement's time anew."""
+    limits = TimeLimits(statement_s=0.1) if timed else TimeLimits()
+    copy = "copy t from stdin"
+    begin = b"".join([parse(copy), bind(), execute()]) if extended else query(copy)
+    with listening(Shared(time_limits=limits)) as server, raw(server) as client:
+        client.sendall(query("create table t (a text)") + begin)
+        assert until(client, b"G")
+        client.sendall(copy_data(b"one\n"))
+        if not timed:
+            assert server.cancel_client(1, Canceled("canceling statement due to user request"))
+        fields = error_of(until(client, b"E"))
+        assert (fields["S"], fields["C"]) == ("ERROR", "57014")
+        client.sendall(copy_data(b"two\n") + (SYNC if extended else b"") + query("select 1"))
+        assert "C(SELECT 1)" in said(until(client, b"C"))
+
+
+def until(connection: socket.socket, kind: bytes) -> bytes:
+    """What is said up to the first message of that kind."""
+    data = b""
+    while kind.decode() not in [each for each, _ in messages(data)]:
+        part = connection.recv(65_536)
+        assert part, said(data)
+        data += part
+    return data
 
 
 @pytest.mark.parametrize(
