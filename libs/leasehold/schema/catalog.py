@@ -27,6 +27,7 @@ from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import ForeignKey
 from leasehold.schema.history import Ended, ended_before
 from leasehold.schema.job import Job, job_from_wire
+from leasehold.schema.newer import as_written
 from leasehold.schema.states import State
 
 
@@ -60,12 +61,13 @@ class Catalog:
         jobs: Iterable[Any],
         ledger_run: str,
     ) -> Catalog:
-        """A catalog from what a store kept."""
+        """A catalog from what a store kept. Raises LogStopped for what a newer release wrote."""
         catalog = cls()
         catalog._min_versions = dict(min_versions)
         for body in descriptors:
-            catalog._put(from_wire(body))
-        catalog.jobs = {job.job_id: job for job in map(job_from_wire, jobs)}
+            catalog._put(as_written(body, from_wire))
+        found = (as_written(body, job_from_wire) for body in jobs)
+        catalog.jobs = {job.job_id: job for job in found}
         catalog.ledger_run = ledger_run
         return catalog
 
@@ -84,10 +86,12 @@ class Catalog:
         self._ids_from = catalog._ids_from
 
     def apply(self, write: CatalogWrite, commit_us: int, lsn: int) -> None:
-        """Take one catalog write of the commit `lsn`."""
+        """Take one catalog write of the commit `lsn`. Raises LogStopped for what a newer release
+        wrote."""
         match write:
             case DescriptorWrite(body=body):
-                self._put(replace(from_wire(body), modified_us=commit_us, since_lsn=lsn))
+                made = as_written(body, from_wire)
+                self._put(replace(made, modified_us=commit_us, since_lsn=lsn))
             case MinVersion(table_id=table_id, version=version):
                 # D5: the fence only ever rises, and never past the newest version.
                 assert version >= self._min_versions.get(table_id, 0), "D5"
@@ -95,7 +99,7 @@ class Catalog:
                 self._min_versions[table_id] = version
                 self._name(table_id)
             case JobWrite(body=body):
-                job = job_from_wire(body)
+                job = as_written(body, job_from_wire)
                 self.jobs[job.job_id] = job
             case TableTruncated():
                 pass  # rows, which a catalog knows nothing of

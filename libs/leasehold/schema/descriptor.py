@@ -336,7 +336,8 @@ def names_in_wire(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def from_wire(body: dict[str, Any]) -> Descriptor:
-    """The Descriptor of `to_wire`'s plain data. Unknown fields are ignored (newer writers)."""
+    """The Descriptor of `to_wire`'s plain data. Unknown fields are ignored (newer
+    writers): whoever keeps what was read reads it by `newer.as_written`."""
     return Descriptor(
         table_id=body["id"],
         name=body["name"],
