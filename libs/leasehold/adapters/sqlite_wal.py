@@ -90,7 +90,8 @@ class WalCopier:
                     before = copied
                 self._copied = max(0, copied)
                 self._at_work.clear()
-                if self._closing.is_set():  # said while it was at work, and its signal is cleared with that
+                # Said while it was at work, and its signal is cleared with that.
+                if self._closing.is_set():
                     return
         finally:
             connection.close()
