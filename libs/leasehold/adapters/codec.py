@@ -290,9 +290,11 @@ def _commit(fields: Any) -> Commit:
             [
                 _new(
                     RowChange,
-                    (_KINDS[kind], *rest) if len(rest) == 7 else (_KINDS[kind], *rest, {}),
+                    (_KINDS[change[0]], *change[1:])
+                    if len(change) == 8
+                    else (_KINDS[change[0]], *change[1:], {}),
                 )
-                for kind, *rest in changes
+                for change in changes
             ]
         ),
         rows,

@@ -187,11 +187,11 @@ class TopicReader:
             if error is not None:
                 self._heed(message, error)
                 continue
-            topic, partition, offset = message.topic(), message.partition(), message.offset()
-            wanted = self._next.get((topic, partition))
+            place, offset = (message.topic(), message.partition()), message.offset()
+            wanted = self._next.get(place)
             if wanted is None or offset < wanted:
                 continue  # of a partition stopped or restarted while this was on its way
-            self._next[topic, partition] = offset + 1
+            self._next[place] = offset + 1
             wanted_ones.append(message)
         return wanted_ones
 

@@ -186,10 +186,10 @@ class ChangeProducer(Closing):
     # --- sending -------------------------------------------------------------------------------
 
     def _await_room(self, timeout_s: float) -> None:
-        def has_room() -> bool:
-            return len(self._waiting) < self._settings.in_flight_max or self._stopping.is_set()
-
-        if not has_room() and not self._room.wait_for(has_room, timeout_s):
+        in_flight_max = self._settings.in_flight_max
+        if len(self._waiting) >= in_flight_max and not self._room.wait_for(
+            lambda: len(self._waiting) < in_flight_max or self._stopping.is_set(), timeout_s
+        ):
             raise BusUnavailable(
                 f"{len(self._waiting)} requests have no outcome after {timeout_s:g} s; nothing "
                 "was sent. See `leasehold status` for whether there is a master"
@@ -242,6 +242,8 @@ class ChangeProducer(Closing):
             with self._lock:
                 for result in results:
                     self._take(result)
+                if results:  # once for all of them: nobody else has the lock meanwhile
+                    self._room.notify_all()
                 for key, why in self._road.failures():
                     self._failed(key, why)
                 if now_ns - self._swept_ns >= UNKNOWN_SWEEP_NS:
@@ -255,7 +257,7 @@ class ChangeProducer(Closing):
         outcome = result.outcome
         if not outcome.final and outcome.lsn == 0 and pending.on_conflict is OnConflict.RETRY:
             return  # refused this once; the verify/retry stream brings the next attempt
-        self._settled(pending, standing_of(outcome), outcome, "")
+        self._leaves(pending, standing_of(outcome), outcome, "")
 
     def _failed(self, key: bytes, why: str) -> None:
         pending = self._waiting.get(key)
@@ -277,13 +279,16 @@ class ChangeProducer(Closing):
             self._sweep(boottime_ns())
 
     def _settled(self, pending: Pending, standing: Standing, outcome: Any, trouble: str) -> None:
-        """With the lock held: it leaves the waiting ones, and room is free."""
+        """With the lock held: it leaves the waiting ones, and who waits for room hears of it."""
+        self._leaves(pending, standing, outcome, trouble)
+        self._room.notify_all()
+
+    def _leaves(self, pending: Pending, standing: Standing, outcome: Any, trouble: str) -> None:
         if self._waiting.pop(pending.request_id, None) is None:
             return
         self._counts[standing] += 1
         self._group.settled(pending.request_id)
         pending.settle(standing, outcome, trouble)
-        self._room.notify_all()
 
 
 def _kafka_road(settings: ClientSettings, partition: int) -> RequestRoad:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -209,6 +209,24 @@ def test_back_pressure_waits_for_room_and_says_so() -> None:
         road.put(first.request_id, committed())
         changes.submit(UPDATE, timeout_s=SOON_S)
         assert len(road.sent) == 3
+
+
+def test_an_answer_wakes_who_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    with producing(in_flight_max=1) as (changes, road):
+        first = changes.submit(UPDATE)
+        waits, wait_for = threading.Event(), changes._room.wait_for
+
+        def told(predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+            waits.set()  # with the lock held: an answer is taken when the wait has begun
+            return wait_for(predicate, timeout)
+
+        monkeypatch.setattr(changes._room, "wait_for", told)
+        second = threading.Thread(target=changes.submit, args=(UPDATE,), daemon=True)
+        second.start()
+        assert waits.wait(SOON_S)
+        road.put(first.request_id, committed())
+        second.join(SOON_S)
+        assert not second.is_alive(), "there is room, and it was not woken"
 
 
 def test_a_request_that_was_not_queued_leaves_nothing_in_flight() -> None:
