@@ -126,6 +126,6 @@ def converter(
 
 
 def _chunks(records: Iterable[Records], chunker: Chunker) -> Iterator[Chunk]:
-    for keys, images in records:
-        yield from chunker.take(keys, images)
+    for each in records:
+        yield from chunker.take(each.keys, each.images)
     yield from chunker.rest()

@@ -1,4 +1,4 @@
-"""What a micro-batch of a backfill is, and how workers read it: ranges of a rows topic's offsets.
+"""What a micro-batch of a run is, and how workers read it: ranges of rows topics' offsets.
 
 Spark's Kafka source plans the micro-batches: how far each goes stands in the checkpoint before it
 runs. Its rows are not asked for: the JVM makes a row of seven columns of every record, and hands it
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_reader import RECORDS_MAX, TopicReader
@@ -33,8 +33,12 @@ class Range(NamedTuple):
     until: int
 
 
-Records: TypeAlias = tuple[Sequence[bytes], Sequence[bytes | None]]
-"""Keys and values, in the topic's order."""
+class Records(NamedTuple):
+    """Of one partition, in its order. An image is None where the row was deleted."""
+
+    offsets: Sequence[int]
+    keys: Sequence[bytes]
+    images: Sequence[bytes | None]
 
 
 class CheckpointUnreadable(OSError):
@@ -85,10 +89,13 @@ def records_of(kafka: KafkaSettings, wanted: Range) -> Iterator[Records]:
             messages = reader.messages(RECORDS_MAX, POLL_S)
             # What stands beyond was committed since. The range may end with marks of transactions,
             # which are no records: then its end is told.
-            messages = [message for message in messages if message.offset() < until]
+            offsets = [message.offset() for message in messages]
+            if offsets and offsets[-1] >= until:
+                offsets = [offset for offset in offsets if offset < until]
+                messages = messages[: len(offsets)]
             if messages:
                 silent = 0
-                yield [m.key() for m in messages], [m.value() for m in messages]
+                yield Records(offsets, [m.key() for m in messages], [m.value() for m in messages])
             elif reader.ended.get((topic, partition), 0) >= until:
                 return
             else:

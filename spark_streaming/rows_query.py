@@ -20,8 +20,8 @@ makes the run read and send once more."""
 
 
 class RowsQuery:
-    """One query name and checkpoint; `handle` gets each micro-batch as topic, partition, offset,
-    key, value, and Spark notes it as done when it returns."""
+    """One query name and checkpoint; Spark plans each micro-batch and notes it as done when
+    `handle` returns. What is in it says `range_reader.ranges_of`; the frame itself is not read."""
 
     def __init__(
         self,
@@ -69,7 +69,6 @@ class RowsQuery:
             .option("kafka.isolation.level", "read_committed")
             .option("maxOffsetsPerTrigger", self._batch_size)
             .load()
-            .select("topic", "partition", "offset", "key", "value")
         )
         query = (
             images.writeStream.queryName(self._name)

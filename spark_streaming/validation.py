@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import VersionEvent
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Descriptor, from_wire
-from spark_streaming.arrow_lists import as_list
 from spark_streaming.facts import (
     FINDINGS_MAX,
     TRUNCATION,
+    Fact,
     Side,
     Teller,
     Wanted,
@@ -34,6 +35,7 @@ from spark_streaming.facts import (
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import query_name
+from spark_streaming.range_reader import Range, ranges_of, records_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import RunThread, topics_there
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 
 FACTS: Final = "element int, parent boolean, partition int, row binary, place long, value binary"
+RANGES: Final = "topic string, partition int, first long, until long"
 CLIENT: Final = "leasehold-spark-versions"
 
 
@@ -122,14 +125,17 @@ class Validation(RunThread):
         sources: Mapping[str, int],
         parents: Sequence[Descriptor],
     ) -> RowsQuery:
-        tell = converter(descriptor, sides, sources, parents)
+        tell = converter(self._kafka, descriptor, sides, sources, parents)
         counted = [
             (side.element_id, side.parent)
             for table, side in counted_by(sides).items()
             if table in sources.values()
         ]
 
-        def keep(frame: DataFrame, batch_id: int) -> None:
+        def keep(_: DataFrame, batch_id: int) -> None:
+            ranges = ranges_of(self._folder.checkpoint, batch_id)
+            parts = self._session.sparkContext.parallelize(ranges, max(1, len(ranges)))
+            frame = self._session.createDataFrame(parts, RANGES)
             self._keep(frame.mapInArrow(tell, FACTS), counted, batch_id)
 
         return RowsQuery(
@@ -212,13 +218,14 @@ def suspects(facts: DataFrame, wanted: Wanted, most: int) -> tuple[int, list[tup
 
 
 def converter(
+    kafka: KafkaSettings,
     descriptor: Descriptor,
     sides: Sequence[Side],
     sources: Mapping[str, int],
     parents: Sequence[Descriptor] = (),
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function that Python workers run over one partition: (topic, partition, offset, key,
-    value) → facts. `sources`: topic → table id."""
+    """The function that Python workers run: ranges of topics → facts. `sources`: topic → table
+    id."""
 
     def convert(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -229,15 +236,22 @@ def converter(
             topic: Teller(descriptor, sides, table_id, parents)
             for topic, table_id in sources.items()
         }
-        for batch in batches:
-            records = zip(*(as_list(batch.column(number)) for number in range(5)), strict=True)
-            facts = [
-                fact
-                for topic, partition, offset, key, image in records
-                for fact in tellers[topic].tell(key, partition, offset, image)
-            ]
+
+        def arrow(facts: Sequence[Fact]) -> Any:
             columns = zip(*facts, strict=True) if facts else ((),) * len(names)
             arrays = [pa.array(list(c), k) for c, k in zip(columns, kinds, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, names)
+            return pa.RecordBatch.from_arrays(arrays, names)
+
+        for batch in batches:
+            for wanted in (Range(*row.values()) for row in batch.to_pylist()):
+                teller = tellers[wanted.topic]
+                for records in records_of(kafka, wanted):
+                    yield arrow(
+                        [
+                            fact
+                            for place, row, image in zip(*records, strict=True)
+                            for fact in teller.tell(row, wanted.partition, place, image)
+                        ]
+                    )
 
     return convert
