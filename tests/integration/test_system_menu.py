@@ -14,12 +14,14 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, Subscriber
 from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.codec import MessagePackCodec, row_key
+from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.row_decode import RowEvent, TruncationEvent
 from leasehold.client.subscriber import News
 from leasehold.model.errors import UnknownColumn, UnknownTable
-from leasehold.model.records import Outcome
+from leasehold.model.records import Outcome, RowImage
 from leasehold.schema.job import Job, Status
 from tests.integration.system_cluster import (
     assert_consistent,
@@ -35,6 +37,7 @@ from tests.integration.system_load import Load, settled
 SERVICES = ("m1", "r1", "changefeed", "spark")
 NODES = ("m1", "r1")
 KEYS = range(4)
+CODEC = MessagePackCodec()
 ROWS = 400
 
 
@@ -81,8 +84,10 @@ def failed(watch: ClusterWatch, producer: ChangeProducer, sql: str) -> Job:
     return job
 
 
-def put(producer: ChangeProducer, key: int, **values: Any) -> Outcome:
+def put(producer: ChangeProducer, key: int, *, expect: int | None = None, **values: Any) -> Outcome:
     request = {"table": "t", "op": "update", "key": {"id": key}, "values": values}
+    if expect is not None:
+        request["expect"] = expect
     return settled(producer.submit({**request, "on_conflict": "fail"}))
 
 
@@ -145,10 +150,39 @@ def test_checks_not_null_and_defaults(watch: ClusterWatch, producer: ChangeProdu
     assert put(producer, 6, tag="6").lsn
 
 
+def images(settings: ClientSettings) -> dict[Any, RowImage]:
+    """What the rows topic tells of each row, by its key."""
+    topic = settings.topics.rows(1).name
+    told = read_compacted(settings.kafka, "leasehold-test-images", topic)
+    found = [CODEC.decode_as(RowImage, data) for key, data in told.items() if key != row_key(())]
+    return {image.key[0]: image for image in found}
+
+
 def test_a_column_changes_its_type(
-    watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
+    settings: ClientSettings,
+    watch: ClusterWatch,
+    producer: ChangeProducer,
+    replica: Replica,
+    load: Load,
 ) -> None:
+    """Its rows are filled by image, which is told to everybody and is no write all the same: who
+    has read a row before may still write it."""
+    before = images(settings)
     changed(watch, producer, "ALTER TABLE t ALTER tag TYPE bigint USING CAST(tag AS bigint)")
+    (tag,) = (c for c in watch.view.tables[1].descriptor.columns if c.name == "tag")
+    wanted = {key: key for key in range(ROWS)}
+
+    def told() -> bool:
+        found = images(settings).items()
+        return {key: image.values.get(tag.element_id) for key, image in found} == wanted
+
+    until(told, "an image of each row with its new value")
+    after = images(settings)
+    assert after[100].lsn > before[100].lsn
+    assert after[100].genids == before[100].genids
+    seen = max(before[100].genids.values())
+    assert put(producer, 100, expect=seen, size=100).lsn
+    assert put(producer, 100, expect=seen, size=100).code == "40001"
     load.more(20)
     replica.wait_coherent()
     assert [each["tag"] for each in replica.scan("t")] == list(range(ROWS))
