@@ -29,7 +29,7 @@ from leasehold.schema.elements import (
     lock_to_wire,
     state_of,
 )
-from leasehold.schema.sequence import Sequence, sequence_from_wire
+from leasehold.schema.sequence import Sequence, sequence_from_wire, sequence_to_wire
 from leasehold.schema.states import READABLE, WRITTEN, State
 
 __all__ = [
@@ -319,7 +319,7 @@ class Descriptor:
             **({"twin": self.twin} if self.twin else {}),
             **({"former": self.former} if self.former else {}),
             **({"replaces": self.replaces} if self.replaces else {}),
-            **({} if self.sequence is None else {"sequence": list(self.sequence)}),
+            **({} if self.sequence is None else {"sequence": sequence_to_wire(self.sequence)}),
             **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
         }
 

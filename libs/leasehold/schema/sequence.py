@@ -23,7 +23,7 @@ BIGINT: Final = Type("bigint")
 
 class Sequence(NamedTuple):
     """`type` bounds it where nothing else does. `cache`: as many numbers at least are taken at
-    once."""
+    once. `cycles`: behind its last number comes its first one again."""
 
     type: str
     start: int
@@ -31,6 +31,7 @@ class Sequence(NamedTuple):
     least: int
     most: int
     cache: int = 1
+    cycles: bool = False
 
 
 class Standing(NamedTuple):
@@ -59,6 +60,7 @@ class Options(NamedTuple):
     least: int | None = None
     most: int | None = None
     cache: int | None = None
+    cycles: bool | None = None
     name: str | None = None  # of an identity column's sequence
     position: int = 1
 
@@ -93,7 +95,7 @@ def defined(options: Options, kind: str = "bigint") -> Sequence:
     cache = 1 if options.cache is None else options.cache
     if cache < 1:
         raise _invalid(f"CACHE ({cache}) must be greater than zero", options)
-    return Sequence(kind, start, increment, least, most, cache)
+    return Sequence(kind, start, increment, least, most, cache, bool(options.cycles))
 
 
 def _invalid(words: str, options: Options) -> InvalidArgument:
@@ -108,12 +110,16 @@ def fresh(sequence: Sequence, epoch: int) -> Standing:
 
 
 def taken(sequence: Sequence, name: str, standing: Standing, count: int) -> Taken:
-    """The next `count` numbers, or as many as are left. Raises SequenceExhausted (2200H)."""
+    """The next `count` numbers, or as many as are left before its bound. Raises SequenceExhausted
+    (2200H) where none is, and it does not cycle."""
     assert count > 0, count
     step = sequence.increment
     first = standing.last + step if standing.called else standing.last
     bound = sequence.most if step > 0 else sequence.least
     left = (bound - first) // step + 1
+    if left <= 0 and sequence.cycles:
+        first = sequence.least if step > 0 else sequence.most
+        left = (bound - first) // step + 1
     if left <= 0:
         word = "maximum" if step > 0 else "minimum"
         raise SequenceExhausted(
@@ -154,6 +160,11 @@ def image_of(standing: Standing) -> Image:
 
 def sequence_from_wire(body: Any) -> Sequence | None:
     return None if body is None else Sequence(*body)
+
+
+def sequence_to_wire(sequence: Sequence) -> list[Any]:
+    """One that does not cycle is read by older nodes, too."""
+    return list(sequence) if sequence.cycles else list(sequence)[:-1]
 
 
 # ------------------------------------------------------------------ columns that draw

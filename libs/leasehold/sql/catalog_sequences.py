@@ -33,7 +33,7 @@ def sequence_rows(catalog: SystemCatalog) -> Iterator[Row]:
             "seqmax": found.most,
             "seqmin": found.least,
             "seqcache": found.cache,
-            "seqcycle": 0,
+            "seqcycle": int(found.cycles),
         }
 
 
@@ -51,7 +51,7 @@ def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
             "min_value": found.least,
             "max_value": found.most,
             "increment_by": found.increment,
-            "cycle": 0,
+            "cycle": int(found.cycles),
             "cache_size": found.cache,
             "last_value": catalog.last_value(table),
         }
@@ -77,7 +77,7 @@ def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
             "minimum_value": str(found.least),
             "maximum_value": str(found.most),
             "increment": str(found.increment),
-            "cycle_option": "NO",
+            "cycle_option": "YES" if found.cycles else "NO",
         }
 
 
@@ -124,15 +124,15 @@ def identity_of(catalog: SystemCatalog, column: Column) -> Row:
     said: dict[str, Any] = {
         "is_identity": "YES",
         "identity_generation": "ALWAYS" if column.identity == "a" else "BY DEFAULT",
-        "identity_cycle": "NO",
     }
     assert column.numbering is not None, column
     found = catalog.sequence(column.numbering.sequence)
     if found is None or found.sequence is None:
-        return said
+        return {**said, "identity_cycle": "NO"}
     sequence = found.sequence
     return {
         **said,
+        "identity_cycle": "YES" if sequence.cycles else "NO",
         "identity_start": str(sequence.start),
         "identity_increment": str(sequence.increment),
         "identity_maximum": str(sequence.most),

@@ -16,7 +16,6 @@ _TYPES: Final = {
     **dict.fromkeys(("bigint", "int8"), "bigint"),
 }
 _CASCADE: Final = "CASCADE is not supported: drop what depends on it first"
-_CYCLE: Final = "CYCLE is not supported: a sequence gives no number twice"
 _OWNED: Final = (
     "OWNED BY is not supported: a column declared SERIAL or AS IDENTITY owns its sequence"
 )
@@ -76,7 +75,6 @@ def sequence_options(reader: Reader, *, named: bool = False) -> Options:
         found[what] = value
 
     while True:
-        reader.refuse({"cycle": _CYCLE})
         if reader.take("as"):
             once("type", _type(reader))
         elif reader.take("increment"):
@@ -96,14 +94,15 @@ def sequence_options(reader: Reader, *, named: bool = False) -> Options:
         elif reader.take("cache"):
             once("cache", _number(reader))
         elif reader.take("no cycle"):
-            once("cycle", value=False)
+            once("cycles", value=False)
+        elif reader.take("cycle"):
+            once("cycles", value=True)
         elif named and reader.take("sequence name"):
             once("name", reader.qualified_name("the sequence's name"))
         elif reader.at("owned by"):
             _not_owned(reader)
         else:
             break
-    found.pop("cycle", None)
     return Options(**found, position=position)
 
 

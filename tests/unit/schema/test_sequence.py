@@ -22,6 +22,8 @@ from leasehold.schema.sequence import (
     fresh,
     image_of,
     moved_to,
+    sequence_from_wire,
+    sequence_to_wire,
     standing_of,
     taken,
 )
@@ -67,6 +69,26 @@ def test_blocks_are_the_numbers_one_after_the_other(seed: int) -> None:
     word = "maximum" if sequence.increment > 0 else "minimum"
     assert f"reached {word} value of sequence 's'" in error.value.message
     assert error.value.sqlstate == "2200H"
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_one_that_cycles_begins_again_at_its_other_bound(seed: int) -> None:
+    rng = random.Random(seed)
+    sequence = random_sequence(rng)._replace(cycles=True)
+    around = sequence._replace(start=sequence.least if sequence.increment > 0 else sequence.most)
+    expected = one_by_one(sequence) + 3 * one_by_one(around)
+    standing, given = fresh(sequence, 7), list[int]()
+    while len(given) < len(expected):
+        first, got, standing = taken(sequence, "s", standing, rng.randint(1, 12))
+        given.extend(first + sequence.increment * n for n in range(got))
+    assert given[: len(expected)] == expected
+
+
+def test_what_does_not_cycle_is_written_as_it_always_was() -> None:
+    plain = defined(Options())
+    assert sequence_to_wire(plain) == ["bigint", 1, 1, 1, (1 << 63) - 1, 1]
+    for sequence in (plain, plain._replace(cycles=True)):
+        assert sequence_from_wire(sequence_to_wire(sequence)) == sequence
 
 
 @pytest.mark.parametrize("called", [True, False])

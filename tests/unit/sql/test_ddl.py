@@ -68,7 +68,7 @@ REFUSED: list[Refusal] = [
     ("truncate t restart identity continue identity", SyntaxInvalid, 29),
     ("truncate s.t", FeatureNotSupported, 10),
     ("create view v as select 1", FeatureNotSupported, 1),
-    ("create sequence s cycle", FeatureNotSupported, 19),
+    ("create sequence s cycle no cycle", SyntaxInvalid, 33),
     ("drop view v", FeatureNotSupported, 1),
     ("drop type x", FeatureNotSupported, 1),
     ("alter sequence s", FeatureNotSupported, 17),
