@@ -26,6 +26,7 @@ from leasehold.pgwire.wire_errors import (
 )
 from leasehold.sql.cursor_grammar import refuse_both, refuse_locking
 from leasehold.sql.cursor_walk import CursorSensitivity, Direction
+from leasehold.sql.query_plan import Prepared as Plan
 from leasehold.sql.session_statements import (
     DeclareCursor,
     Fetch,
@@ -73,14 +74,7 @@ class CursorStatements:
         query = self._session.run(
             of_query, lambda: self._prepare_query(of_query, types), Asked(text, types, ())
         )
-        plan = query.plan
-        assert plan is not None
-        if plan.write is not None:
-            raise FeatureNotSupported(
-                "DECLARE CURSOR must not contain data-modifying statements in WITH"
-            )
-        if plan.visits is not None:
-            refuse_locking(said)
+        plan = _of_cursor(query, said)
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
             def work() -> Answer:
@@ -92,6 +86,17 @@ class CursorStatements:
             return CommandPortal(work)
 
         return PreparedStatement(statement, types, query.parameters, None, opened, plan)
+
+    def prepare_explain(self, statement: SessionStatement, types: Types) -> PreparedStatement:
+        """EXPLAIN DECLARE: of the query, and refused as that is."""
+        said = statement.meaning
+        assert isinstance(said, RowStatement)
+        assert said.cursor is not None
+        refuse_both(said.cursor)
+        asked = Asked(statement.text, types, ())
+        made = self._session.run(statement, lambda: self._prepare_query(statement, types), asked)
+        _of_cursor(made, said.cursor)
+        return made
 
     def _declare(
         self,
@@ -159,6 +164,19 @@ class CursorStatements:
             bound = self._session.portals.find(name)
             columns = None if bound is None else bound.columns
         return columns
+
+
+def _of_cursor(query: PreparedStatement, said: DeclareCursor) -> Plan:
+    """Raises what PostgreSQL refuses of a cursor's query."""
+    plan = query.plan
+    assert plan is not None
+    if plan.write is not None:
+        raise FeatureNotSupported(
+            "DECLARE CURSOR must not contain data-modifying statements in WITH"
+        )
+    if plan.visits is not None:
+        refuse_locking(said)
+    return plan
 
 
 class BoundPortal:

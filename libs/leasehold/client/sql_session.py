@@ -192,6 +192,8 @@ class SqlSession:
             raise InFailedTransaction
         meaning = statement.meaning
         known = plan_types(types)
+        if isinstance(meaning, RowStatement) and meaning.cursor is not None:
+            return self._fetching.prepare_explain(statement, known)
         if isinstance(meaning, RowStatement):
             asked = Asked(statement.text, known, ())
             return self.run(statement, lambda: self._rows.prepare(statement, known), asked)

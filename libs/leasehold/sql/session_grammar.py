@@ -120,6 +120,10 @@ def _statement(text: str, part: list[Word]) -> SessionStatement:
     words = Words(part)
     first = words.said()
     meaning: Meaning
+    if first == "explain" and (at := _explained_cursor(words)) is not None:
+        cursor = cursor_grammar.declare(words, offset)
+        own = own[: at - 1 - offset].ljust(cursor.begin) + own[cursor.begin :]
+        return SessionStatement(own, offset, RowStatement(first, cursor))
     if first in _CHANGES or (first == "explain" and _explains_change(words)):
         meaning = _shifted(offset, lambda: SchemaStatement(parse_ddl(own)))
     elif first in _ROWS or first == "explain":
@@ -127,6 +131,17 @@ def _statement(text: str, part: list[Word]) -> SessionStatement:
     else:
         meaning = _Grammar(words, offset).statement()
     return SessionStatement(own, offset, meaning)
+
+
+def _explained_cursor(words: Words) -> int | None:
+    """Where DECLARE stands behind EXPLAIN; what follows it is next then. None: it does not."""
+    ahead = 4 if words.said(1) == "(" and words.said(2) == "reads" else 1
+    if words.said(ahead) != "declare":
+        return None
+    at = words.peek(ahead).at
+    for _ in range(ahead + 1):
+        words.advance()
+    return at
 
 
 def _explains_change(words: Words) -> bool:

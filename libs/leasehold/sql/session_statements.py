@@ -13,9 +13,11 @@ from leasehold.sql.statements import Statement as Change
 
 @dataclass(frozen=True, slots=True)
 class RowStatement:
-    """Reads or writes rows: `query_grammar.py` reads it. `verb`: its first word."""
+    """Reads or writes rows: `query_grammar.py` reads it. `verb`: its first word. `cursor`: what
+    EXPLAIN DECLARE says beside its query; blanks stand for it in the statement's text."""
 
     verb: str
+    cursor: DeclareCursor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from leasehold.client.dbapi_connection import Connection
 from leasehold.client.dbapi_errors import Error
 from leasehold.client.dev import DevDatabase
 from leasehold.client.sql_session import SqlSession
-from leasehold.model.errors import LeaseholdError
+from leasehold.model.errors import LeaseholdError, UnknownColumn
 from leasehold.pgwire.session import Column, PortalsClosed
 from leasehold.schema.types import Type
 from leasehold.sql.query_plan import Plans
@@ -53,6 +53,22 @@ def other(database: DevDatabase) -> Iterator[SqlClient]:
 
 def numbers(rows: list[Any]) -> list[int]:
     return [row[0] for row in rows]
+
+
+def test_explain_of_declare_is_that_of_its_query(client: SqlClient) -> None:
+    """It declares nothing; positions are those of the whole text."""
+    client.ask("drop table if exists explained; create table explained (id int primary key, a int)")
+    query = "select * from explained where id = 1"
+    for options in ("", "(reads) "):
+        expected = client.ask(f"explain {options}{query}")
+        found = client.ask(f"explain {options}declare c no scroll cursor with hold for {query}")
+        assert found == expected
+    assert client.code("fetch c") == "34000"
+    text = "select 1; explain declare c cursor for select no from explained"
+    with pytest.raises(UnknownColumn) as caught:
+        client.ask(text)
+    assert caught.value.detail["position"] == text.index("no ") + 1
+    client.ask("drop table explained")
 
 
 def test_rows_come_as_they_are_fetched(client: SqlClient) -> None:

@@ -540,6 +540,21 @@ _TOLD: Final = """\
   with recursive r(x) as (select 'a'::varchar(5) union all select 'b'::varchar(5) from r \
   where x = 'a') select * from r
     T(x) D(a) D(b) C(SELECT 2) Z(I)
+# EXPLAIN of a cursor that would be declared
+  begin; explain declare c scroll cursor for select no from t
+    C(BEGIN) E(42703) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+  explain declare c scroll no scroll cursor for select 1
+    E(42P11) Z(I)
+  explain declare c cursor with hold for select * from t for update
+    E(0A000) Z(I)
+  explain declare c cursor for insert into t values (1, 2)
+    E(42601) Z(I)
+  explain declare c cursor for
+    E(42601) Z(I)
+  explain fetch c
+    E(42601) Z(I)
 # what is no sequence
   select nextval('pg_class')
     T(nextval) E(42809) Z(I)

@@ -154,6 +154,16 @@ MEANINGS = [
 ]
 
 
+@pytest.mark.parametrize("options", ["", "(reads) "])
+def test_explain_of_declare_is_of_a_query_that_stands_where_it_stood(options: str) -> None:
+    text = f"select 2; explain {options}declare c scroll cursor for select 1"
+    _, statement = read_text(text)
+    begin = len(f"explain {options}declare c scroll cursor for ")
+    cursor = DeclareCursor("c", begin, "select", scrolls=True)
+    assert statement.meaning == RowStatement("explain", cursor)
+    assert statement.text == f"explain {options}".ljust(begin) + "select 1"
+
+
 @pytest.mark.parametrize(("text", "meaning"), MEANINGS, ids=[text for text, _ in MEANINGS])
 def test_what_a_statement_says(text: str, meaning: object) -> None:
     (statement,) = read_text(f"{text} ;")
