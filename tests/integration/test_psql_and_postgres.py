@@ -79,7 +79,24 @@ OTHERWISE: Final = {
 """What PostgreSQL prints, and what stands for it here; blanks and lines don't count then."""
 
 ANSWERED: Final = (
-    *("dS", "d+", "da", "daS", "dA", "dA+", "dAc", "dAf", "dAp", "db+", "dc", "dcS", "dC", "dC+"),
+    *(
+        "dS",
+        "d+",
+        "da",
+        "daS",
+        "dA",
+        "dA+",
+        "dAc",
+        "dAf",
+        "dAo",
+        "dAo btree",
+        "dAp",
+        "db+",
+        "dc",
+        "dcS",
+        "dC",
+        "dC+",
+    ),
     *("dconfig", "dconfig+", "dconfig *time*", "dconfig work_mem", "dd", "ddS", "dd legs", "dDS"),
     *("dE+", "dew", "det", "deu", "df+", "dfS", "dF", "dFd", "dFp", "dFt", "dl", "dL", "dL+"),
     *("dLS", "dL sql", "dm+", "dn+", "dnS", "do", "doS", "dO", "dOS", "drds", "dRs", "ds+"),

@@ -51,6 +51,8 @@ NUMBERS: Final[Mapping[str, Numbers]] = {
     "oidvector": Numbers(30, 1013, VARIABLE),
     "regproc": Numbers(24, 1008, 4),
     "regprocedure": Numbers(2202, 2207, 4),
+    "regoper": Numbers(2203, 2208, 4),
+    "regoperator": Numbers(2204, 2209, 4),
     "regclass": Numbers(2205, 2210, 4),
     "regtype": Numbers(2206, 2211, 4),
     "regnamespace": Numbers(4089, 4090, 4),

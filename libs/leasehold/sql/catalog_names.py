@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidText,
+    UnknownFunction,
     UnknownObject,
     UnknownSchema,
     UnknownTable,
 )
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
+from leasehold.sql import not_built
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS, Relation
 from leasehold.sql.node_shape import LEASEHOLD, NODE_RELATIONS
 
@@ -44,7 +46,7 @@ class CatalogNames:
 
     def oid(self, kind: str, name: str) -> int:
         """The input of a reg… type: a name, or a number, which need not be anything's. Raises
-        UnknownTable, UnknownObject, UnknownSchema, InvalidText."""
+        UnknownTable, UnknownObject, UnknownSchema, UnknownFunction, InvalidText."""
         if name.isdecimal():
             return int(name)
         if name == "-":
@@ -61,7 +63,11 @@ class CatalogNames:
                 raise UnknownObject(f"type {name!r} does not exist")
             case "regrole":
                 raise UnknownObject(f"role {name!r} does not exist")
-        raise FeatureNotSupported(f"functions by their names ({kind}) are not supported")
+            case "regoper" | "regoperator":
+                raise FeatureNotSupported(f"operators by their names ({kind}) are not supported")
+        if _is_function(name):
+            raise FeatureNotSupported(f"functions by their names ({kind}) are not supported")
+        raise UnknownFunction(f'function "{name}" does not exist')
 
     def found(self, kind: str, name: str) -> int | None:
         """None: there is none."""
@@ -100,6 +106,14 @@ class CatalogNames:
         if schema in ("", PUBLIC):
             return self._catalog.relation_oid(name)
         return SYSTEM_OIDS.get((schema, name))
+
+
+def _is_function(name: str) -> bool:
+    """`lower`, `pg_catalog.lower`, `lower(text)`."""
+    from leasehold.sql.catalogue import FUNCTION_NAMES  # it stands on this module
+
+    bare = name.partition("(")[0].strip().lower().rpartition(".")[2].strip('"')
+    return bare in FUNCTION_NAMES or bare in not_built.FUNCTIONS
 
 
 def _two(name: str) -> tuple[str, str]:

@@ -18,7 +18,10 @@ NAME: Final = Type("name")
 LETTER: Final = Type('"char"')
 REGCLASS: Final = Type("regclass")
 REGISTERED: Final = frozenset(
-    {"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"}
+    {
+        *("regclass", "regtype", "regproc", "regprocedure", "regoper", "regoperator"),
+        *("regnamespace", "regrole"),
+    }
 )
 NUMBERED: Final = REGISTERED | {"oid"}
 """Types whose storage value is an oid."""
