@@ -39,6 +39,7 @@ ROW_CODES: Final = {
     "22012",
     "08P01",
     "428C9",
+    "0A000",  # a row is named, and its table has no key any more
 } | BY_VALUE
 DECIDED: Final = ("timestamptz", "uuid")  # types of columns that the master gives a value
 # Kinds of jobs that rows can make fail, and what else in a statement says so.
@@ -122,8 +123,11 @@ class Menu(SchemaChanger):
 
     def _new_row(self, name: str) -> dict[str, Any] | None:
         table = self._newest(name)
+        values = {"a": self.rng.randrange(95)}
+        if table is not None and table.hidden_key:
+            return {"table": name, "op": "insert", "values": values}
         key = {"id": self.rng.randrange(KEYS)} if table is None else self._key_of(table)
-        return {"table": name, "op": "upsert", "key": key, "values": {"a": self.rng.randrange(95)}}
+        return {"table": name, "op": "upsert", "key": key, "values": values}
 
     def _newest(self, name: str) -> Descriptor | None:
         catalog = self.sim.reference.catalog
@@ -186,7 +190,18 @@ class Menu(SchemaChanger):
         return f"alter table {table.name} {dropped}"
 
     def _drop_column(self, table: Descriptor, column: Column) -> str | None:
-        return f"alter table {table.name} drop column if exists {column.name}"
+        way = self.rng.choice(("", " cascade"))
+        return f"alter table {table.name} drop column if exists {column.name}{way}"
+
+    def _drop_unique(self, table: Descriptor, column: Column) -> str | None:
+        """With what refers to it."""
+        found = [i for i in table.indexes if i.refuses_duplicates]
+        if not found:
+            return f"alter table {table.name} add unique ({column.name})"
+        index = self.rng.choice(found)
+        if not index.constraint:
+            return f"drop index {index.name} cascade"
+        return f"alter table {table.name} drop constraint {index.name} cascade"
 
     def _index(self, table: Descriptor, column: Column) -> str | None:
         unique = self.rng.choice(("", "", "unique "))
@@ -238,13 +253,24 @@ class Menu(SchemaChanger):
             return None
         if self.rng.random() < 0.45:
             way = self.rng.choice(("", " not valid"))
-            parent = self.rng.choice(NAMES)
+            parent = self._referred()
             return (
                 f"alter table {table.name} add foreign key ({column.name}) references {parent}{way}"
             )
         form = self.rng.choice((f"check ({column.name} < 80)", f"unique ({column.name})"))
         late = " not valid" if "check" in form and self.rng.random() < 0.6 else ""
         return f"alter table {table.name} add constraint k{self._number} {form}{late}"
+
+    def _referred(self) -> str:
+        """A table, by its primary key or by a column of it that is UNIQUE."""
+        name = self.rng.choice(NAMES)
+        table = self._newest(name)
+        indexes = () if table is None else table.indexes
+        unique = [i.columns[0] for i in indexes if i.unique and len(i.columns) == 1]
+        if table is None or not unique or self.rng.random() < 0.5:
+            return name
+        column = table.by_id.get(self.rng.choice(unique))
+        return name if column is None else f"{name} ({column.name})"
 
     def _several(self, table: Descriptor, column: Column) -> str | None:
         new = f"d{self._number}"
@@ -265,15 +291,18 @@ class Menu(SchemaChanger):
         return f"alter table {table.name} add lock k{self._number} covering ({column.name})"
 
     def _primary_key(self, table: Descriptor, column: Column) -> str | None:
-        """To a key of one column or two, sooner or later back to the first one."""
+        """To a key of one column or two, or none, sooner or later back to the first one."""
         others = [c.name for c in self._columns(table) if not c.generated]
         made = (
             ["id"] if others == [] else [*self.rng.choice((("id",), ())), self.rng.choice(others)]
         )
         named = ", ".join(dict.fromkeys(made))
-        return (
-            f"alter table {table.name} drop constraint {table.name}_pkey, add primary key ({named})"
-        )
+        if table.hidden_key:
+            return f"alter table {table.name} add primary key ({named})"
+        way = self.rng.choice(("", f", add primary key ({named})", f", add primary key ({named})"))
+        if self.rng.random() < 0.4:
+            way += f", add unique ({', '.join(c.name for c in table.key_columns)})"
+        return f"alter table {table.name} drop constraint {table.name}_pkey{way}"
 
     def _key_of(self, table: Descriptor) -> dict[str, Any]:
         """A key that a row may have."""
@@ -282,11 +311,13 @@ class Menu(SchemaChanger):
             if c.type.name == "text"
             else self.rng.randrange(KEYS)
             for c in table.key_columns
+            if not c.hidden
         }
 
     def _truncate(self, table: Descriptor, column: Column) -> str | None:
         others = [name for name in NAMES if self.rng.random() < 0.3]
-        return f"truncate {', '.join((table.name, *others))}"
+        way = self.rng.choice(("", " cascade"))
+        return f"truncate {', '.join((table.name, *others))}{way}"
 
     def _drop_table(self, table: Descriptor, column: Column) -> str | None:
         return f"drop table {table.name}" if self.rng.random() < 0.3 else None
@@ -304,11 +335,11 @@ class Menu(SchemaChanger):
         if table is None:
             return None
         kind = self.rng.choice(("insert", "insert", "update", "update", "delete", "upsert"))
-        fields: dict[str, Any] = {
-            "table": name,
-            "op": kind,
-            "key": self._key_of(table),
-        }
+        fields: dict[str, Any] = {"table": name, "op": kind, "key": self._key_of(table)}
+        if table.hidden_key:
+            # Without a key that could be named rows are inserted, and nothing else.
+            fields = {"table": name, "op": "insert"}
+            kind = "insert"
         if kind != "delete":
             fields["values"] = {
                 c.name: self._value(c)
@@ -351,6 +382,7 @@ _KINDS: Final = (
     Menu._index,
     Menu._index,
     Menu._drop_index,
+    Menu._drop_unique,
     Menu._rename,
     Menu._rename,
     Menu._not_null,
