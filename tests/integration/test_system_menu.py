@@ -85,7 +85,7 @@ def failed(watch: ClusterWatch, producer: ChangeProducer, sql: str) -> Job:
 
 
 def put(producer: ChangeProducer, key: int, *, expect: int | None = None, **values: Any) -> Outcome:
-    request = {"table": "t", "op": "update", "key": {"id": key}, "values": values}
+    request: dict[str, Any] = {"table": "t", "op": "update", "key": {"id": key}, "values": values}
     if expect is not None:
         request["expect"] = expect
     return settled(producer.submit({**request, "on_conflict": "fail"}))
