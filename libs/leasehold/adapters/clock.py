@@ -40,9 +40,8 @@ def random_bytes(count: int) -> bytes:
 
 
 def fresh_seed() -> bytes:
-    """SEED_BYTES of the operating system's randomness, which is asked for many at a time: each
-    call lets go of the interpreter, and a producer that gets it back after its other thread's turn
-    has paid more for its request's id than for the request."""
+    """SEED_BYTES of the operating system's randomness, which is asked for many at a time: a call
+    for each request's id would be a quarter of what the id costs."""
     try:
         return _SEEDS.pop()
     except IndexError:
