@@ -137,13 +137,22 @@ class AsyncConnection:
         """Commits at its end, or rolls back when the block raises or is cancelled; inside of a
         transaction it is a savepoint."""
         connection = self._connection
-        savepoint = await self.run(connection.begin_block)
+        # What has begun, until it ends: ⚠ a task may be cancelled just when its BEGIN is done, or
+        # before its COMMIT has had its turn, and nobody else would end it.
+        open_blocks: list[str | None] = []
+
+        def end(*, committed: bool) -> None:
+            if open_blocks:
+                connection.end_block(open_blocks.pop(), committed=committed)
+
         try:
+            await self.run(lambda: open_blocks.append(connection.begin_block()))
             yield self
+            await self.run(lambda: end(committed=True))
         except BaseException:
-            await self.run(lambda: connection.end_block(savepoint, committed=False))
+            if open_blocks:
+                await self._to_its_end(lambda: end(committed=False))
             raise
-        await self.run(lambda: connection.end_block(savepoint, committed=True))
 
     def cancel(self) -> None:
         """What runs now ends with OperationalError (57014)."""
@@ -177,6 +186,17 @@ class AsyncConnection:
         async with self._turn:
             self.check_open()
             return await self._thread.run(work, self._connection.cancel)
+
+    async def _to_its_end(self, work: Callable[[], None]) -> None:
+        """As `run`, whoever cancels the task meanwhile: its caller is about to raise as it is. A
+        connection that is closed has ended it by that."""
+        ends = asyncio.ensure_future(self.run(work))
+        while not ends.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({ends})
+        error = ends.exception()
+        if error is not None and not self._closed:
+            raise error
 
     def check_open(self) -> None:
         if self._closed:

@@ -21,6 +21,7 @@ from leasehold.client.own_thread import OwnThread
 from leasehold.client.sql_session import SqlSession
 from leasehold.sql.query_plan import Plans
 
+WAIT_S = 60
 LONG = "select count(*) from generate_series(1, 3000000) a, generate_series(1, 3000000) b"
 
 
@@ -133,6 +134,101 @@ def test_a_cancelled_task_takes_its_statement_with_it(
             assert await cursor.fetchall() == [(1,)]
 
     asyncio.run(main())
+
+
+class Cancels:
+    """Lets a task be cancelled at a given moment of its transaction, by the connection's thread."""
+
+    def __init__(self, connection: AsyncConnection, name: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._inner = connection._connection
+        self._work = getattr(self._inner, name)
+        self.task: asyncio.Task[None] | None = None
+        setattr(self._inner, name, self._called)
+
+    def _called(self, *arguments: object, **options: object) -> object:
+        found = self._work(*arguments, **options)
+        done = threading.Event()
+        self._loop.call_soon_threadsafe(self._cancel, done)
+        assert done.wait(WAIT_S)
+        return found
+
+    def _cancel(self, done: threading.Event) -> None:
+        assert self.task is not None
+        self.task.cancel()
+        self._loop.call_soon(done.set)
+
+
+async def one_more(connection: AsyncConnection, key: int) -> None:
+    async with connection.transaction():
+        await connection.execute("insert into t values (%s, 'x')", (key,))
+
+
+def test_a_task_that_is_cancelled_when_its_transaction_has_begun_leaves_none(
+    database: DevDatabase, left: list[str]
+) -> None:
+    """It stayed open: all that came was inside of it, and was never committed."""
+
+    async def main() -> None:
+        async with connecting(database, left, autocommit=True) as connection:
+            cancels = Cancels(connection, "begin_block")
+            cancels.task = asyncio.ensure_future(one_more(connection, 1))
+            with pytest.raises(asyncio.CancelledError):
+                await cancels.task
+            await connection.execute("insert into t values (2, 'kept')")
+            await connection.close()
+            async with connecting(database, left) as other:
+                assert await ids(other) == [2]
+
+    asyncio.run(main())
+
+
+def test_a_task_that_is_cancelled_before_its_commit_has_its_turn_leaves_none(
+    database: DevDatabase, left: list[str]
+) -> None:
+    async def main() -> None:
+        async with connecting(database, left, autocommit=True) as connection:
+            inside, ends = asyncio.Event(), asyncio.Event()
+
+            async def work() -> None:
+                async with connection.transaction():
+                    await connection.execute("insert into t values (1, 'x')")
+                    inside.set()
+                    await ends.wait()
+
+            released = threading.Event()
+            task = asyncio.ensure_future(work())
+            await inside.wait()
+            held = asyncio.ensure_future(connection.run(lambda: released.wait(WAIT_S)))
+            await turns(5)
+            ends.set()
+            await turns(5)
+            assert connection._turn._waiters
+            task.cancel()
+            await turns(5)
+            task.cancel()  # again, while it is being rolled back
+            await turns(5)
+            released.set()
+            assert await held
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await connection.execute("insert into t values (2, 'kept')")
+            await connection.close()
+            async with connecting(database, left) as other:
+                assert await ids(other) == [2]
+
+    asyncio.run(main())
+
+
+async def turns(count: int) -> None:
+    """Of the loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def ids(connection: AsyncConnection) -> list[int]:
+    cursor = await connection.execute("select id from t order by id")
+    return [key for (key,) in await cursor.fetchall()]
 
 
 def test_tasks_take_turns(database: DevDatabase, left: list[str]) -> None:
