@@ -29,6 +29,7 @@ from leasehold.adapters.kafka_node import BROKER_RETRY_S, KafkaNode
 from leasehold.adapters.readiness import announce_ready
 from leasehold.adapters.snapshot_http import SnapshotServer
 from leasehold.adapters.snapshot_settings import SnapshotSettings
+from leasehold.adapters.sqlite_layout import sqlite_errors
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.topics import Topics
@@ -78,13 +79,13 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
         signal.signal(number, lambda *_: stop.set())
     path = cluster.folder / "store.db"
     try:
-        _bootstrap(path, cluster, topics, kafka, snapshot, stop)
-        if stop.is_set():
-            return 0
-        store = SqliteStore(path)
+        with sqlite_errors(path):
+            _bootstrap(path, cluster, topics, kafka, snapshot, stop)
+            if stop.is_set():
+                return 0
+            store = SqliteStore(path)
     except LeaseholdError as error:
-        LOG.error("%s (%s)", error.message, error.sqlstate)
-        return EXIT_STOPPED
+        return _ended_by(error)
     server = _snapshot_server(path, cluster, snapshot, tls)
     serves = ""
     if server is not None:
@@ -93,7 +94,14 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
     named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
         cluster.history_ms, cluster.row_history_ms
     )
-    node = KafkaNode(named, topics, kafka, redis, store)
+    try:
+        with sqlite_errors(path):
+            node = KafkaNode(named, topics, kafka, redis, store)
+    except LeaseholdError as error:  # what the store holds can't be gone on from
+        if server is not None:
+            server.close()
+        store.close()
+        return _ended_by(error)
     # Records are tuples without cycles, and there are tens of thousands a second: what the cycle
     # collector's scans of the young generation would cost is a stall for every request behind.
     sys.setswitchinterval(0.001)  # the ledger's thread waits for the loop no longer than that
@@ -109,7 +117,8 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
             listener = listen(node, store)
             closer = Thread(target=_close, args=(stop, listener, served), name="close", daemon=True)
             closer.start()
-        node.run(stop if closer is None else served)
+        with sqlite_errors(path):
+            node.run(stop if closer is None else served)
     except LeaseholdError as error:
         node.error = error
     finally:
@@ -119,10 +128,12 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
         if server is not None:
             server.close()
         store.close()
-    if node.error is not None:
-        LOG.error("%s (%s)", node.error.message, node.error.sqlstate)
-        return EXIT_STOPPED
-    return 0
+    return 0 if node.error is None else _ended_by(node.error)
+
+
+def _ended_by(error: LeaseholdError) -> int:
+    LOG.error("%s (%s)", error.message, error.sqlstate)
+    return EXIT_STOPPED
 
 
 def _close(stop: Flag, listener: Listener, closed: Flag) -> None:

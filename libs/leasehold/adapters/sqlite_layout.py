@@ -15,7 +15,7 @@ from typing import Final
 
 import apsw
 
-from leasehold.model.errors import ConfigurationError, StoreCorrupted
+from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.states import DELETED
 from leasehold.sql.physical import (
@@ -260,10 +260,29 @@ class WriterLock:
         os.close(self._descriptor)
 
 
+_UNWRITABLE: Final = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
+
+
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """SQLite's corruption errors as StoreCorrupted."""
+    """What SQLite says of the file and its disk, in this project's words: StoreCorrupted,
+    StoreUnwritable. Whatever was under way is not in the file: the log still has it."""
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupted(f"the store {path} is damaged: {error}") from error
+    except Exception as error:
+        why = _why_unwritable(error)
+        if why is None:
+            raise
+        raise StoreUnwritable(
+            f"the store {path} can't be written ({why}): make room on its disk, or see to it, and"
+            " start this node again; it goes on from where it is"
+        ) from error
+
+
+def _why_unwritable(error: BaseException | None) -> BaseException | None:
+    """⚠ SQLite may have rolled back what was open, so whoever wants to do that fails once more."""
+    while error is not None and not isinstance(error, _UNWRITABLE):
+        error = error.__context__
+    return error

@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from leasehold.adapters.bootstrap import bootstrap
 from leasehold.adapters.clock import new_request_id
 from leasehold.adapters.kafka_node import KafkaNode
+from leasehold.adapters.sqlite_layout import sqlite_errors
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.client_settings import ClientSettings
@@ -113,7 +114,8 @@ class Replica(Closing):
 
     def _run(self) -> None:
         try:
-            self._node.run(self._stop)
+            with sqlite_errors(self.store.path):
+                self._node.run(self._stop)
         except LeaseholdError as error:
             self._node.error = error
             LOG.error("replica stopped: %s", error.message)

@@ -40,6 +40,7 @@
     ├── NodeUnreachable           08001: no node answers on its port for SQL
     ├── SnapshotUnavailable       58030: no whole copy of a store could be had from a node
     ├── LogStopped                XX001: the log contradicts what this reader has read (L1, L2)
+    ├── StoreUnwritable           58030: the store's disk is full, or refuses to write
     └── StoreCorrupted            XX001: the store contradicts the log or itself
 
 `definite` is True when the caller may conclude that nothing was applied; a definite error is never
@@ -485,6 +486,12 @@ class SnapshotUnavailable(LeaseholdError):
 
 class LogStopped(LeaseholdError):
     sqlstate = "XX001"
+
+
+class StoreUnwritable(LeaseholdError):
+    """What was applied is kept; a node that is started again goes on from there."""
+
+    sqlstate = "58030"
 
 
 class StoreCorrupted(LeaseholdError):

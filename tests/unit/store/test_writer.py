@@ -13,9 +13,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.adapters.sqlite_layout import LAYOUT_VERSION, history_name
+from leasehold.adapters.sqlite_layout import LAYOUT_VERSION, history_name, sqlite_errors
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.model.errors import ConfigurationError, StoreCorrupted
+from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
 from leasehold.model.records import ChangeKind, Fill, Key, LogPosition, Outcome, RowChange
@@ -55,6 +55,7 @@ def store(tmp_path: Path) -> SqliteStore:
 
 CHILD = """
 import os, sys
+from leasehold.adapters.sqlite_layout import sqlite_errors
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.records import *
 from tests.unit.store.test_writer import FLIGHTS, insert
@@ -424,4 +425,27 @@ def test_the_catalog_comes_back_as_it_was_put(store: SqliteStore) -> None:
         [{"id": 4, "state": "running", 7: [1, None]}],
         "run-9",
     )
+    again.close()
+
+
+def test_a_disk_that_is_full_is_said_and_what_was_applied_is_kept(store: SqliteStore) -> None:
+    connection = store._connection
+    connection.pragma("max_page_count", connection.pragma("page_count"))
+
+    def fill() -> None:
+        store.begin()
+        try:
+            for number in range(2, 1_000):
+                store.change(FLIGHTS, insert(number), number + 4, 0, None)
+        except BaseException:  # as a master does
+            store.rollback()
+            raise
+
+    with pytest.raises(StoreUnwritable, match="make room on its disk"), sqlite_errors(store.path):
+        fill()
+    store.close()
+    again = SqliteStore(store.path)
+    assert again.position().lsn == 5
+    with again.open_snapshot() as snapshot:
+        assert [key for key, _ in snapshot.scan(FLIGHTS, (), None, rows_max=9)] == [(1,)]
     again.close()
