@@ -459,6 +459,21 @@ _TOLD: Final = """\
     1 2 D(1) D(2) s 1 2 C(ROLLBACK) E(34000) Z(E)
   rollback
     C(ROLLBACK) Z(I)
+# a portal that has failed is not run again
+  begin
+    C(BEGIN) Z(T)
+  | parse() select 10 / (1 - n) from generate_series(1, 9) as n | bind(p)
+    1 2 Z(T)
+  savepoint s
+    C(SAVEPOINT) Z(T)
+  | execute(p)
+    E(22012) Z(E)
+  rollback to s
+    C(ROLLBACK) Z(T)
+  | execute(p)
+    E(55000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
 # savepoints of one name and their portals
   begin; savepoint a
     C(BEGIN) C(SAVEPOINT) Z(T)
