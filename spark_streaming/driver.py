@@ -201,8 +201,6 @@ def main() -> int:
         shutil.rmtree(folder / "scratch", ignore_errors=True)
         if not await_topics(kafka, topics, stop):
             return 0
-        # Those who apply what comes of it, and serve users beside it, come first.
-        process_gives_way()
         session = start_session(settings, folder)
     except AccessDenied as error:
         log.error("%s", error)
@@ -217,6 +215,8 @@ def main() -> int:
         warm_up(session, kafka, topics.jobs.name)
         driver.start_retries()
         driver.catch_up(stop)
+        # Those who apply what comes of its work, and serve users beside it, come first.
+        process_gives_way()
         announce_ready(cluster.ready_file)
         log.info("ready: %d jobs known", len(driver.jobs))
         while not stop.is_set():
