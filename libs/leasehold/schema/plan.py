@@ -591,13 +591,15 @@ def _another_key(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Chang
     for child in others.values():
         _free_table(catalog, child)
     other_id = catalog.next_table_id()
-    tracks = key_tracks(table, columns, other_id, relation_names(catalog), asked.unique)
-    tracks += referring_tracks(referring, table, tracks, asked)
+    tracks = key_tracks(table, columns, other_id, relation_names(catalog), asked)
+    of_referring, lost = referring_tracks(referring, table, tracks, asked)
+    tracks += of_referring
     changes = Changes(table, kind, f"primary key ({said})", tracks)
     # It goes on from this one's numbers, step by step.
     changes.versions[other_id] = table.version + 1
     changes.versions |= {child.table_id: child.version + 1 for child in others.values()}
     changes.joins = tuple(sorted(others))
+    changes.notices = tuple(cascades_to(constraint_words(each)) for each in lost)
     return changes
 
 

@@ -18,13 +18,14 @@ from leasehold.model.errors import (
     InvalidDefinition,
     UnknownColumn,
 )
+from leasehold.schema.dependents import HINT, dropped_along
 from leasehold.schema.descriptor import DEFAULT_LOCK, Descriptor
 from leasehold.schema.elements import HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.schema.making import made_index
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX, constraint_names, free_name
-from leasehold.schema.references import index_over, unique_over
+from leasehold.schema.references import Referring, implied_index, index_over, unique_over
 from leasehold.schema.states import State
-from leasehold.schema.tracks import Track, another_key, hidden_key, refer_to
+from leasehold.schema.tracks import Track, another_key, hidden_key, lost_reference, refer_to
 from leasehold.schema.types import Type, why_no_key
 from leasehold.sql.parse import placed
 from leasehold.sql.statements import (
@@ -45,11 +46,16 @@ def hidden_column(element_id: int) -> Column:
 
 class KeyChange(NamedTuple):
     """What a statement asks of the primary key. `key`: the other one, None = none any more, so that
-    rows get one that nobody sees; `unique`: what the old key's columns are from then on."""
+    rows get one that nobody sees; `unique`: what the old key's columns are from then on; `cascade`:
+    foreign keys go along to whose columns nothing is UNIQUE then."""
 
     key: AddPrimaryKey | None
     unique: UniqueDefinition | None
     position: int
+    cascade: bool = False
+
+
+NOTHING_BESIDE: Final = KeyChange(None, None, 1)
 
 
 def asked_key(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
@@ -88,7 +94,8 @@ def asked_key(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
             f" KEY (…), and nothing else{kept}",
             position=position,
         )
-    return KeyChange(added[0] if added else None, unique, position)
+    cascade = any(action.cascade for action in dropped)
+    return KeyChange(added[0] if added else None, unique, position, cascade)
 
 
 def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
@@ -123,19 +130,19 @@ def key_tracks(
     columns: tuple[Column, ...],
     other_id: int,
     taken: set[str],
-    unique: UniqueDefinition | None = None,
+    asked: KeyChange = NOTHING_BESIDE,
 ) -> list[Track]:
     """The ways of both tables, () `columns`: to a hidden key. Raises DuplicateObject for a name
     that is taken, OutOfRange (limits). `taken`: names of relations."""
     if not columns:
         hidden = _still_hidden(hidden_column(table.next_element_id))
         other = _under_key(table, (hidden,), other_id)
-        return hidden_key(table, _completed(other, taken, unique), hidden)
+        return hidden_key(table, _completed(other, taken, asked), hidden)
     name = free_name(table.name, PRIMARY_KEY_SUFFIX, taken | constraint_names(table))
     index = made_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
     other = _under_key(table, columns, other_id)
-    return another_key(table, _completed(other, taken | {name}, unique), index, nullable)
+    return another_key(table, _completed(other, taken | {name}, asked), index, nullable)
 
 
 def referring_tracks(
@@ -143,32 +150,42 @@ def referring_tracks(
     table: Descriptor,
     tracks: Iterable[Track],
     asked: KeyChange,
-) -> list[Track]:
+) -> tuple[list[Track], list[Referring]]:
     """The ways of the foreign keys that refer to `table`, its own too: they refer to the one that
-    takes its place from the step on in which it does. Raises DependentObjects where nothing would
-    keep what they refer to unique."""
+    takes its place from the step on in which it does. Where nothing would keep what they refer to
+    unique they go along; those are told, too. Raises DependentObjects unless that is asked for."""
+    tracks = list(tracks)
+    steps = max(len(track.rise) for track in tracks)
     made = (t.element for t in tracks if t.new)
     other = next(element for element in made if isinstance(element, Descriptor))
-    found = []
+    found: list[Track] = []
+    lost: list[Referring] = []
     for child, key in referring:
         columns = tuple(other.by_id[element_id] for element_id in key.parent_columns)
         index = unique_over(other, columns)
+        own = child.table_id == table.table_id
+        if index is None and asked.cascade:
+            lost.append((child, key))
+            found.append(lost_reference(key, steps, 0 if own else child.table_id))
+            continue
         if index is None:
             names = ", ".join(column.name for column in columns)
             raise DependentObjects(
                 f"foreign key {key.name!r} of table {child.name!r} refers to ({names}) of table"
                 f" {table.name!r}, which nothing else keeps unique: ADD UNIQUE ({names}) in the"
                 " same statement, or drop the foreign key first",
+                hint=HINT,
                 table=table.name,
                 constraint=key.name,
                 position=asked.position,
             )
-        own = child.table_id == table.table_id
         standing = other.foreign_key(key.name) if own else key
         assert standing is not None, "a table with another key has all that it had"
         place = other.table_id if own else child.table_id
         found.append(refer_to(standing, other.table_id, index, place))
-    return found
+    others = [(child, key) for child, key in lost if child.table_id != table.table_id]
+    indexes = (t for t in dropped_along(others) if isinstance(t.element, Index))
+    return [*found, *indexes], lost
 
 
 def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) -> Descriptor:
@@ -194,14 +211,33 @@ def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) ->
     )
 
 
-def _completed(other: Descriptor, taken: set[str], unique: UniqueDefinition | None) -> Descriptor:
+def _completed(other: Descriptor, taken: set[str], asked: KeyChange) -> Descriptor:
     """With the indexes that it needs where the old key has served until now. They have every row
     from the first on, and no two are equal as long as the old key is one."""
-    if unique is not None:
-        other = _with_unique(other, unique, taken)
+    if asked.unique is not None:
+        other = _with_unique(other, asked.unique, taken)
+    if asked.cascade:
+        other = _without_lost(other)
     for foreign in other.foreign_keys:
         other = _with_index(other, foreign, taken)
     return other
+
+
+def _without_lost(other: Descriptor) -> Descriptor:
+    """Without its own foreign keys to which it keeps nothing unique, and what they alone needed."""
+    lost = [
+        key
+        for key in other.foreign_keys
+        if key.parent == other.former
+        and unique_over(other, tuple(other.by_id[e] for e in key.parent_columns)) is None
+    ]
+    going = {key.element_id for key in lost}
+    unneeded = [implied_index(other, key, going) for key in lost]
+    return replace(
+        other,
+        foreign_keys=tuple(k for k in other.foreign_keys if k not in lost),
+        indexes=tuple(i for i in other.indexes if i not in unneeded),
+    )
 
 
 def _with_unique(table: Descriptor, unique: UniqueDefinition, taken: set[str]) -> Descriptor:

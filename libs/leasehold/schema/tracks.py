@@ -356,6 +356,16 @@ def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[Tra
     ]
 
 
+def lost_reference(key: ForeignKey, steps: int, table_id: int) -> Track:
+    """A foreign key that does not follow the rows that it refers to into another table. ⚠ It is
+    gone in the very version in which that takes the name, and not relied on in the one before: a
+    version later the old table has not all rows, and who enforced it would not find them."""
+    if key.state is not State.PUBLIC:
+        return Track(key, fall=(GONE,), table_id=table_id)
+    rise = (*(UNCHANGED,) * (steps - 1), _WRITE_ONLY)
+    return Track(key, rise=rise, fall=(GONE,), table_id=table_id)
+
+
 def refer_to(key: ForeignKey, parent: int, parent_index: int, table_id: int) -> Track:
     """A foreign key follows the rows that it refers to into another table. ⚠ In the very version in
     which that takes the name: before, it has not all rows; a version later, the old one has not."""

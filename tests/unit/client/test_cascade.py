@@ -78,6 +78,35 @@ def test_writers_of_both_go_on(one: SqlClient, database: DevDatabase, drop: str)
     assert one.ask("select count(*) from c") == [(ROWS + made[2] + 1,)]
 
 
+def test_a_primary_key_under_writers_of_who_refers_to_it(
+    one: SqlClient, database: DevDatabase
+) -> None:
+    """Each of them finds its parent, up to the version that asks for none."""
+    drop = "alter table c drop constraint c_pkey"
+    assert one.code(drop) == "2BP01"
+    made = [0]
+
+    def family(client: SqlClient) -> None:
+        key = 1_000 + made[0]
+        client.ask(f"insert into c values ({key}, 1)")
+        client.ask(f"insert into d values ({key}, {key})")
+        client.ask(f"delete from d where id = {key}")
+        client.ask(f"delete from c where id = {key}")
+        made[0] += 1
+
+    def none_left(_place: int, client: SqlClient) -> None:
+        key = 1_000 + made[0]
+        client.ask(f"delete from d where id = {key}; delete from c where id = {key}")
+
+    with writing(database, [family], none_left):
+        one.ask(f"{drop} cascade")
+    assert made[0], "the writer went on"
+    assert "drop cascades to constraint d_c_fkey on table d" in told(one)
+    assert keys(one) == [("c_u_fkey",)]
+    one.ask("insert into d values (99, 99); insert into c values (1, 1)")
+    assert one.ask("select count(*) from c") == [(ROWS + 1,)]
+
+
 def test_an_index(one: SqlClient) -> None:
     one.ask("create unique index ui on p (v, u); create unique index vi on p (id, v)")
     one.ask("alter table d add p int, add v text")
