@@ -200,7 +200,10 @@ def without(name: str) -> dict[str, Any]:
         ({"id": ID_TEXT, "transaction": [{"id": 1}]}, "'transaction[0].id'"),
         ({"id": ID_TEXT, "sql": ""}, "'sql'"),
         ({"id": ID_TEXT, "sql": None}, "'sql'"),
-        ({"id": ID_TEXT, "job": 7}, "'action': expected one of pause, resume, cancel, dismiss, set"),
+        (
+            {"id": ID_TEXT, "job": 7},
+            "'action': expected one of pause, resume, cancel, dismiss, set",
+        ),
         ({"id": ID_TEXT, "job": "7", "action": "pause"}, "'job'"),
         ({"id": ID_TEXT, "job": 7, "action": "set"}, "'set' needs one of"),
         ({"id": ID_TEXT, "job": 7, "action": "pause", "chunk_rows": 1}, "only the action 'set'"),
