@@ -24,6 +24,7 @@ SHIFTS: Final = (0, 10)
 
 _KEYS: Final = {
     "after",
+    "anew",
     "bare",
     "cascades",
     "computed",
@@ -163,6 +164,8 @@ class Definition:
     together: tuple[Mapping[str, Any], ...] = field(default=())  # inserted with the statement
     rekeyed: Rekeyed | None = None
     cascades: Cascades | None = None
+    anew: int = 0
+    """The content from which on the name is that of another table, without the rows; 0 = none."""
     like: str = ""
     """The item that takes a way as this one does: faults that have nothing to do with rows are met
     there, at every place."""
@@ -240,6 +243,7 @@ def read(name: str) -> Definition:
         tuple(map(_row, item.get("together", ()))),
         rekeyed=Rekeyed(**item["rekeyed"]) if "rekeyed" in item else None,
         cascades=Cascades(**item["cascades"]) if "cascades" in item else None,
+        anew=item.get("anew", 0),
         like=item.get("like", ""),
     )
 

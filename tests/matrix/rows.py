@@ -141,7 +141,11 @@ def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int)
     for row in (*definition.rows, *definition.together):
         rows[row["id"]] = inserted({c: v for c, v in row.items() if c != "id"}, 0, 0)
         _compute(definition, rows[row["id"]], 0)
+    if definition.anew:
+        rows = {}
     for write, shift, content, at_us, used in accepted:
+        if definition.anew and content < definition.anew:
+            continue  # of the table that goes, and with it
         key, given = write.at(shift), write.given(shift)
         if write.op == "delete":
             _delete(rows, key, definition.cascades, used)

@@ -17,6 +17,7 @@ from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.ledger_side import LedgerSideSettings
+from leasehold.schema.states import State
 from tests.matrix.definition import Definition, Write
 from tests.matrix.shape import columns_of, content_of
 from tests.simulation.harm import Harm, demand
@@ -148,7 +149,13 @@ class World(Stage):
     def newest(self) -> Descriptor:
         """Of the table, or of the one that has taken its place."""
         catalog = self.reference.catalog
-        others = (t for t in catalog.tables() if t.former == self.table_id and t.names)
+        others = (
+            table
+            for table in catalog.tables()
+            if self.table_id in (table.former, table.replaces)
+            and table.names
+            and table.state is not State.WRITE_ONLY
+        )
         return next(others, catalog.newest(self.table_id))
 
     def version_used(self, versions: Mapping[int, int]) -> int:
