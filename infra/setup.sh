@@ -24,13 +24,20 @@ mark_done() {
   digest "$@" > "$STATE/$part"
 }
 
+# The distribution's before any other on the PATH: one that pyenv builds as a shared library without
+# --enable-optimizations takes a seventh more of every processor (tests/bench/DESIGN.md). One that
+# can't make a venv only if no other can. LEASEHOLD_PYTHON names the one to take.
 python_311() {
-  local candidate
-  for candidate in python3.11 python3 python; do
-    if "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
-      command -v "$candidate"
-      return 0
-    fi
+  local candidate modules candidates=(python3.11 python3 python)
+  [[ ":$PATH:" != *:/usr/bin:* ]] || candidates=(/usr/bin/python3.11 "${candidates[@]}")
+  [ -z "${LEASEHOLD_PYTHON:-}" ] || candidates=("$LEASEHOLD_PYTHON")
+  for modules in 'venv, ensurepip' sys; do
+    for candidate in "${candidates[@]}"; do
+      if "$candidate" -c "import sys, $modules; sys.exit(sys.version_info[:2] != (3, 11))" 2>/dev/null; then
+        command -v "$candidate"
+        return 0
+      fi
+    done
   done
   return 1
 }
@@ -50,6 +57,9 @@ venv_is_whole() {
 
 system_packages() {
   local packages=() names=() python
+  if [ -n "${LEASEHOLD_PYTHON:-}" ] && ! python_311 >/dev/null; then
+    fail "LEASEHOLD_PYTHON is $LEASEHOLD_PYTHON, which is no Python 3.11; unset it or name one, then run this again."
+  fi
   if ! python=$(python_311); then
     packages+=(python3.11 python3.11-venv); names+=("Python 3.11")
   elif ! venv_is_whole && ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then

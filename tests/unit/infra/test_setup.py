@@ -94,6 +94,27 @@ def test_a_venv_of_another_folder_is_not_taken_for_ours(project: Path) -> None:
     assert "python3.11-venv" in run(project, "setup.sh").stderr
 
 
+def test_a_python_that_is_named_is_taken_or_refused(project: Path) -> None:
+    programs = project.parent / "bin"
+    program(programs / "python3.11", "exit 0")
+    named = project.parent / "other"
+    program(named, "exit 1")  # of another version
+    ended = run(project, "setup.sh", LEASEHOLD_PYTHON=str(named))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"setup: LEASEHOLD_PYTHON is {named}, which is no Python 3.11;")
+    program(named, "[[ $2 != *ensurepip* ]]")
+    assert "python3.11-venv" in run(project, "setup.sh", LEASEHOLD_PYTHON=str(named)).stderr
+    assert "python3.11-venv" not in run(project, "setup.sh").stderr
+
+
+def test_a_python_that_can_make_a_venv_comes_before_one_that_cannot(project: Path) -> None:
+    programs = project.parent / "bin"
+    program(programs / "python3.11", "[[ $2 != *ensurepip* ]]")
+    assert "python3.11-venv" in run(project, "setup.sh").stderr
+    program(programs / "python3", "exit 0")
+    assert "python3.11-venv" not in run(project, "setup.sh").stderr
+
+
 def test_the_lock_needs_a_set_up_project(project: Path) -> None:
     ended = run(project, "lock.sh")
     assert (ended.returncode, ended.stderr) == (1, "lock: there is no .venv yet; run: make setup\n")
