@@ -24,7 +24,6 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
-from leasehold.adapters.give_way import process_gives_way
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.readiness import announce_ready
@@ -215,8 +214,6 @@ def main() -> int:
         warm_up(session, kafka, topics.jobs.name)
         driver.start_retries()
         driver.catch_up(stop)
-        # Those who apply what comes of its work, and serve users beside it, come first.
-        process_gives_way()
         announce_ready(cluster.ready_file)
         log.info("ready: %d jobs known", len(driver.jobs))
         while not stop.is_set():

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from leasehold.adapters.give_way import thread_gives_way
 from leasehold.adapters.repairs import Repairs
 from leasehold.adapters.sqlite_check import FINDINGS_MAX, TableCheck, TableFindings
 from leasehold.adapters.sqlite_slice import SliceCheck
@@ -91,7 +90,6 @@ class Checker:
             self._thread.join(timeout=0.05)
 
     def _work(self) -> None:
-        thread_gives_way()  # its long statements hold no interpreter lock that others wait for
         while (check := self._waiting.get()) is not None:
             try:
                 self._running = check.snapshot.connection

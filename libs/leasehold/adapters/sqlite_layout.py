@@ -33,6 +33,7 @@ LAYOUT_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 5_000
 STATEMENTS_CACHED_MAX: Final = 1_000
 WAL_BYTES_KEPT_MAX: Final = 64 << 20
+WAL_PAGES_BEFORE_CHECKPOINT: Final = 4_000
 INTEGER_KEYS: Final = frozenset({"smallint", "integer", "bigint"})
 SYNCHRONOUS: Final = {"normal": "NORMAL", "full": "FULL"}
 
@@ -230,6 +231,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[synchronous]}")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT_MAX}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_BEFORE_CHECKPOINT}")
     if connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
         with connection:
             connection.execute(TABLES)

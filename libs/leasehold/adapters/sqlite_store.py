@@ -35,7 +35,6 @@ from leasehold.adapters.sqlite_repair import repair_entry
 from leasehold.adapters.sqlite_row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite_since import gone_from, written_in
 from leasehold.adapters.sqlite_snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
-from leasehold.adapters.sqlite_wal import WalCopier
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row, StoredCatalog
@@ -81,7 +80,6 @@ class SqliteStore:
         except BaseException:
             self._lock.close()
             raise
-        self._wal = WalCopier(self._connection, self.path)
         self._execute = self._connection.cursor().execute
         self._tables = StoredTables(self._connection)
         self._outcomes = Outcomes(self._connection)
@@ -102,7 +100,6 @@ class SqliteStore:
         """Give everything back; an open transaction is rolled back."""
         self._checker.close()
         self._readers.close()
-        self._wal.close()
         self._connection.close()
         self._lock.close()
 
