@@ -65,7 +65,8 @@ RETRIES_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """`requests_max`: decided in well below a lease's renewal, since grants ride in the record.
+    """`requests_max`: decided in well below a lease's renewal, since grants ride in the record, and
+    in about the time that nodes and clients take for the record before, so that all have work.
     A commit that is larger than a record has one of its own, of at most `large_bytes_max`, and of
     at most `large_zipped_bytes_max` as it travels; one of more than `large_operations` is verified
     `slice_operations` at a time, with heartbeats and grants between them.
@@ -76,7 +77,7 @@ class BatchSettings:
     slice_operations: int = SLICE_OPERATIONS
     large_bytes_max: int = LARGE_BYTES_MAX
     large_zipped_bytes_max: int = LARGE_ZIPPED_BYTES_MAX
-    requests_max: int = 1_000
+    requests_max: int = 150
     attempts_max: int = RETRIES_MAX
 
 
