@@ -7,7 +7,7 @@ of us has lost something, and going on at another place would hide it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -157,31 +157,29 @@ class TopicReader:
         Offsets of a partition rise; those of compacted and transactional topics have gaps.
         """
         return [
-            Record(
-                message.topic(),
-                message.partition(),
-                message.offset(),
-                message.key(),
-                message.value(),
-                tuple(message.headers() or ()),
-            )
-            for message in self.messages(records_max, timeout_s)
+            Record(*place, offset, message.key(), message.value(), tuple(message.headers() or ()))
+            for place, offset, message in self._wanted(records_max, timeout_s)
         ]
 
     def messages(self, records_max: int, timeout_s: float) -> list[Any]:
         """`read`, as librdkafka's own objects: for who wants only keys and values of many."""
+        return [message for _, _, message in self._wanted(records_max, timeout_s)]
+
+    def _wanted(
+        self, records_max: int, timeout_s: float
+    ) -> Iterator[tuple[tuple[str, int], int, Any]]:
+        """((topic, partition), offset, message) of each."""
         assert 1 <= records_max <= RECORDS_MAX, records_max
         messages: list[Any] = []  # the stubs allow None where a good message has none
         try:
             first = self._consumer.poll(timeout_s)
             if first is None:
-                return []
+                return
             messages.append(first)
             if records_max > 1:
                 messages += self._consumer.consume(records_max - 1, 0)
         except KafkaException as fatal:
             raise self._watch.unavailable("reading", fatal) from fatal
-        wanted_ones = []
         for message in messages:
             error = message.error()
             if error is not None:
@@ -192,8 +190,7 @@ class TopicReader:
             if wanted is None or offset < wanted:
                 continue  # of a partition stopped or restarted while this was on its way
             self._next[place] = offset + 1
-            wanted_ones.append(message)
-        return wanted_ones
+            yield place, offset, message
 
     def _heed(self, message: Any, error: KafkaError) -> None:
         """An error in the stream: raise what will not pass, tell of the rest."""

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -32,13 +31,11 @@ class _Wanted(NamedTuple):
 def _wanted(connection: apsw.Connection, plan: WritePlan, keys: Keys) -> _Wanted:
     """Single integer keys travel as one array; others through a temporary table, because JSON has
     no bytes and no exact floats."""
+    width = len(plan.key_ids)
+    if isinstance(keys, tuple) and width == 1 and all(type(key[0]) is int for key in keys):
+        keys = IntKeys([key[0] for key in keys])
     if isinstance(keys, IntKeys):
         return _Wanted("carray(?)", ("value",), (apsw.carray(keys.numbers),))
-    if len(plan.key_ids) == 1 and all(type(key[0]) is int for key in keys):
-        return _Wanted(
-            "carray(?)", ("value",), (apsw.carray(array("q", [key[0] for key in keys])),)
-        )
-    width = len(plan.key_ids)
     return _Wanted(_load_keys(connection, keys, width), tuple(f"p{n}" for n in range(width)), ())
 
 

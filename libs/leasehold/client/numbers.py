@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.clock import new_request_id
-from leasehold.client.pending import LOOK_S
+from leasehold.client.pending import waited_for
 from leasehold.client.replica_reads import Reads
 from leasehold.model.errors import (
     GaveUp,
     NoMaster,
     OutcomeUnknown,
-    QueryCanceled,
     StaleVersion,
     UnknownTable,
     refused,
@@ -180,13 +179,9 @@ def _acquired(lock: threading.Lock, stopped: Stopped | None) -> bool:
     """Within the time that an answer may take. Raises QueryCanceled."""
     if stopped is None:
         return lock.acquire(timeout=ANSWER_TIMEOUT_S)
-    end_s = time.monotonic() + ANSWER_TIMEOUT_S
-    while not lock.acquire(timeout=min(LOOK_S, max(end_s - time.monotonic(), 0.0))):
-        if stopped():
-            raise QueryCanceled("the statement that has waited for numbers was ended")
-        if time.monotonic() >= end_s:
-            return False
-    return True
+    return waited_for(
+        lambda seconds: lock.acquire(timeout=seconds), stopped, ANSWER_TIMEOUT_S, "numbers"
+    )
 
 
 class Wanted(Exception):

@@ -16,6 +16,20 @@ RESULT_TIMEOUT_S: Final = 30.0
 LOOK_S: Final = 0.05
 
 
+def waited_for(
+    wait: Callable[[float], bool], stopped: Callable[[], bool], timeout_s: float, what: str
+) -> bool:
+    """Did it come in time? `wait(seconds)` tells whether it has. Raises QueryCanceled once
+    `stopped`, which is asked every `LOOK_S`."""
+    end_s = time.monotonic() + timeout_s
+    while not wait(min(LOOK_S, max(end_s - time.monotonic(), 0.0))):
+        if stopped():
+            raise QueryCanceled(f"the statement that has waited for {what} was ended")
+        if time.monotonic() >= end_s:
+            return False
+    return True
+
+
 class Standing(StrEnum):
     WAITING = "waiting"
     COMMITTED = "committed"
@@ -103,12 +117,7 @@ class Pending:
         becomes of the request then nobody here hears."""
         settled = threading.Event()
         self.when_settled(settled.set)
-        end_s = time.monotonic() + timeout_s
-        while not settled.wait(min(LOOK_S, max(end_s - time.monotonic(), 0.0))):
-            if stopped():
-                raise QueryCanceled("the statement that has waited for it was ended")
-            if time.monotonic() >= end_s:
-                break
+        waited_for(settled.wait, stopped, timeout_s, "it")
         return self.result(0.0, timeout_s)
 
     def when_settled(self, soon: Callable[[], None]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Barrier, Event, Thread
 from typing import Any
 
@@ -75,9 +76,9 @@ def test_blocks_grow_while_they_are_used_up_soon(node: NodeNumbers, master: Mast
     assert max(master.asked) == BLOCK_NUMBERS_MAX
 
 
-def test_who_waits_for_another_one_waits_no_longer_than_he_would(
-    node: NodeNumbers, master: Master, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def another_waiting(node: NodeNumbers, master: Master) -> Iterator[None]:
+    """Somebody waits for the master's answer, which comes when this ends."""
     asked, answered = Event(), Event()
 
     def late() -> Outcome:
@@ -89,35 +90,28 @@ def test_who_waits_for_another_one_waits_no_longer_than_he_would(
     first = Thread(target=node.fill, args=(Found(SEQUENCE, 1), 0))
     first.start()
     asked.wait()
-    monkeypatch.setattr(numbers, "ANSWER_TIMEOUT_S", 0.01)
     try:
-        with pytest.raises(NoMaster, match="others have waited"):
-            node.fill(Found(SEQUENCE, 1), 0)
+        yield
     finally:
         answered.set()
         first.join()
+
+
+def test_who_waits_for_another_one_waits_no_longer_than_he_would(
+    node: NodeNumbers, master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with another_waiting(node, master):
+        monkeypatch.setattr(numbers, "ANSWER_TIMEOUT_S", 0.01)
+        with pytest.raises(NoMaster, match="others have waited"):
+            node.fill(Found(SEQUENCE, 1), 0)
     assert drawn(node) == 1
 
 
 def test_who_is_told_to_end_waits_no_longer(node: NodeNumbers, master: Master) -> None:
     """Neither for his own answer nor for another one's; who comes next takes a block."""
-    asked, answered, ended = Event(), Event(), Event()
-
-    def late() -> Outcome:
-        asked.set()
-        answered.wait(5)
-        return Outcome(1, 7, 0, 0, True, answer={"numbers": (SEQUENCE.table_id, 1, 32, 1)})
-
-    master.answers = late
-    first = Thread(target=node.fill, args=(Found(SEQUENCE, 1), 0))
-    first.start()
-    asked.wait()
-    try:
-        with pytest.raises(QueryCanceled):
-            node.fill(Found(SEQUENCE, 1), 0, lambda: True)
-    finally:
-        answered.set()
-        first.join()
+    ended = Event()
+    with another_waiting(node, master), pytest.raises(QueryCanceled):
+        node.fill(Found(SEQUENCE, 1), 0, lambda: True)
     assert drawn(node) == 1
     given: list[Callable[[], bool] | None] = []
 
