@@ -45,6 +45,12 @@ class Row(NamedTuple):
     lsn: int
 
 
+class RowSource(Protocol):
+    def row(self, descriptor: Any, key: Key) -> Row | None:
+        """The row as of now, None when there is none."""
+        ...
+
+
 class Schema(Protocol):
     """What a store needs of a descriptor; `leasehold.schema.descriptor.Descriptor` in practice."""
 

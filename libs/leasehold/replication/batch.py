@@ -1,8 +1,9 @@
 """One batch of decisions in the making: the body of the master's next Decisions record.
 
-Requests are verified one after the other inside the store's open write transaction, so each sees
-what those before it changed. Nothing is applied before its packed size is known to fit (L8), so
-no savepoint is needed: a request either is in the record and in the store, or in neither.
+Requests are verified one after the other, each against what those before it changed (the store is
+told of that while the record travels, see `late_writes.py`). Nothing is applied before its packed
+size is known to fit (L8), so no savepoint is needed: a request either is in the record and in the
+store, or in neither.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import GaveUp, InternalFailure, LeaseholdError, Refused, RequestTooLarge
-from leasehold.model.ports import Codec, Row, StoreWriter
+from leasehold.model.ports import Codec, Row
 from leasehold.model.records import (
     CatalogWrite,
     ChangeRequest,
@@ -32,6 +33,7 @@ from leasehold.model.records import (
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
+from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.outcomes import (
     Asked,
     OutcomeSettings,
@@ -112,7 +114,7 @@ class Batch:
         self,
         position: LogPosition,
         catalog: Catalog,
-        store: StoreWriter,
+        store: LateWrites,
         codec: Codec,
         wall_us: int,
         settings: BatchSettings,
@@ -176,14 +178,14 @@ class Batch:
 
     # ------------------------------------------------------------ requests
 
-    def open(self, message: LaneRead) -> ChangeRequest | None:
+    def open(self, message: LaneRead, said: ChangeRequest | Refused) -> ChangeRequest | None:
         """The request of a message, or None when that settled it: unreadable, too old, or decided
-        before (then the remembered answer is given again). Raises Full."""
-        try:
-            request = self._codec.decode_request(message.content_type, message.body)
-        except Refused as error:
-            self._refuse_unreadable(message, error)
+        before (then the remembered answer is given again). `said`: what its bytes say, or why they
+        say nothing. Raises Full."""
+        if isinstance(said, Refused):
+            self._refuse_unreadable(message, said)
             return None
+        request = said
         # Before its age: what is still remembered is repeated, never decided a second time.
         remembered = self._store.outcome(request.id)
         if asked_again(remembered, request.attempt) is _REPEAT:
@@ -246,7 +248,7 @@ class Batch:
 
     def _against(
         self, made: Made
-    ) -> tuple[RowReader, int, VerifyRules, HolderReader, Moment, StoreWriter]:
+    ) -> tuple[RowReader, int, VerifyRules, HolderReader, Moment, LateWrites]:
         return (
             self._rows_but(made.empty),
             self._lsn + 1,
@@ -383,7 +385,6 @@ class Batch:
         request_id, reply_to = detail.pop("request_id", b""), detail.pop("reply_to", -1)
         assert isinstance(request_id, bytes), request_id
         assert isinstance(reply_to, int), reply_to
-        error.detail = detail
         asker = ChangeRequest(request_id, reply_to=reply_to)
         try:
             if request_id:
@@ -394,7 +395,7 @@ class Batch:
         if remembered is not None:
             # L5: an id has one outcome; these bytes are another request under a used id.
             asker = ChangeRequest(b"")
-        self._refuse(message, asker, error, Disposition.DEAD_LETTER)
+        self._refuse(message, asker, error, Disposition.DEAD_LETTER, detail)
         if remembered is not None:
             self.repeats.append(Repeat(request_id, reply_to, remembered))
 
@@ -404,7 +405,9 @@ class Batch:
         request: ChangeRequest,
         error: LeaseholdError,
         disposition: Disposition,
+        detail: Mapping[str, object] | None = None,
     ) -> None:
+        """`detail`: instead of the error's. Raises Full."""
         image: RowImage | None = error.image if isinstance(error, RowRefused) else None
         kept = disposition in (Disposition.CONFLICT, Disposition.DEAD_LETTER)
         refusal = Refusal(
@@ -413,7 +416,7 @@ class Batch:
             disposition=disposition,
             code=error.sqlstate,
             message=error.message,
-            detail=_plain(error.detail),
+            detail=_plain(error.detail if detail is None else detail),
             decided_us=self._time_us,
             reply_to=request.reply_to,
             lane=message.lane,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from leasehold.model.keys import Keys
-from leasehold.model.ports import StoreWriter
+from leasehold.model.ports import RowSource
 from leasehold.model.records import (
     ChangeKind,
     Chunk,
@@ -56,7 +56,7 @@ def slice_chunk(
     start: int,
     rows: int,
     catalog: Catalog,
-    store: StoreWriter,
+    store: RowSource,
     rules: VerifyRules = RULES,
     moment: Moment | None = None,
 ) -> FillSlice:
@@ -92,7 +92,7 @@ def _rows_of_twin(
     descriptor: Descriptor,
     keys: Keys,
     catalog: Catalog,
-    store: StoreWriter,
+    store: RowSource,
     rules: VerifyRules,
 ) -> tuple[RowChange, ...]:
     """Rows of the table under the other key, as they are now, with their genids. One that is there
@@ -113,7 +113,7 @@ def _images(
     descriptor: Descriptor,
     column: Column,
     keys: Keys,
-    store: StoreWriter,
+    store: RowSource,
     moment: Moment | None,
 ) -> Fill:
     """Of those rows that are there and lack a value that can be computed and is not NULL."""

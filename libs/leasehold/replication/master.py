@@ -1,8 +1,9 @@
 """The master's term of office: from the read-back of its Claim to the end of its epoch.
 
 One record is on its way at a time; while it travels, the next requests gather: that is the group
-commit. The store's write transaction stays open until the record was read back as this master's
-own (L4), so a batch is in the log and in the store, or in neither.
+commit. Meanwhile what it has decided is put into the store, whose write transaction stays open
+until the record was read back as this master's own (L4), so a batch is in the log and in the store,
+or in neither.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from leasehold.model.errors import LogStopped, MalformedRequest, Refused
-from leasehold.model.ports import Codec, Now, StoreWriter
+from leasehold.model.ports import Codec, Now
 from leasehold.model.records import (
     Ack,
     Acknowledgement,
@@ -61,10 +62,12 @@ from leasehold.replication.effects import (
 from leasehold.replication.fill_pace import FillPace, FillSettings
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.large import Large
+from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import Decision, SchemaChanges
 from leasehold.replication.truncation import LogTruncation, TruncationSettings
+from leasehold.replication.waiting import WaitingRequests
 from leasehold.schema.catalog import Catalog
 
 NS_PER_MS: Final = 1_000_000
@@ -105,7 +108,7 @@ class Master:
         node: str,
         position: LogPosition,
         catalog: Catalog,
-        store: StoreWriter,
+        store: LateWrites,
         codec: Codec,
         unanswered: Iterable[Answers],
         changes: SchemaChanges,
@@ -134,7 +137,7 @@ class Master:
         for answers in unanswered:
             self._answers.add(answers)
         self._news: deque[tuple[int, Send]] = deque(maxlen=NEWS_MAX)
-        self._requests: deque[LaneRead] = deque()
+        self._requests = WaitingRequests(codec)
         self._chunks: deque[LaneRead] = deque()
         self._chunk: tuple[int, Chunk, int] | None = None  # offset, chunk, rows done
         self._pace = FillPace(settings.fill)
@@ -164,7 +167,9 @@ class Master:
         if message.offset < self._next[message.lane]:
             return []  # from before this term's seek, or delivered twice
         self._next[message.lane] = message.offset + 1
-        queue = self._requests if message.lane is _REQUESTS else self._chunks
+        queue: WaitingRequests | deque[LaneRead] = (
+            self._requests if message.lane is _REQUESTS else self._chunks
+        )
         queue.append(message)
         if len(queue) >= WAITING_MAX and message.lane not in self._paused:
             self._paused.add(message.lane)
@@ -198,10 +203,20 @@ class Master:
         self._pace.heard(self._may_answer(now), now.mono_ns)
         if self._batch is None:
             effects += self._start(position, now)
+        else:
+            self._use_the_time()
         effects += self._resume()
         effects += self._delete(position, now)
         effects.append(Wake(self._wake_ns(now)))
         return effects
+
+    def _use_the_time(self) -> None:
+        """While a record travels: what the next one would have to wait for."""
+        self._store.settle()
+        self._requests.read_ahead(self._settings.batch.requests_max)
+
+    def _has_use_for_time(self) -> bool:
+        return self._store.waits or self._requests.may_read_ahead(self._settings.batch.requests_max)
 
     def _known_coherent(self, now: Now) -> frozenset[str] | None:
         """C4: until the leases of a deposed master are over, nobody knows who serves reads."""
@@ -222,7 +237,9 @@ class Master:
         if self.in_flight:
             # Its read-back (or the failure of its append) wakes; a heartbeat that is overdue
             # meanwhile would have this node tick without a pause.
-            wake = now.mono_ns + self._settings.heartbeat_ms * NS_PER_MS
+            wake = now.mono_ns
+            if not self._has_use_for_time():
+                wake += self._settings.heartbeat_ms * NS_PER_MS
         if self._answers.waiting() or self._news:
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
         return wake
@@ -268,7 +285,7 @@ class Master:
         except BaseException:
             self._store.rollback()
             raise
-        self._requests.popleft()
+        self._requests.pop()
         return self._append(batch, position, now)
 
     def _has_work(self, now: Now) -> bool:
@@ -315,8 +332,8 @@ class Master:
             self._asked_ns = now.mono_ns
         taken = 0
         while self._requests and taken < self._settings.batch.requests_max and not batch.closed:
-            message = self._requests[0]
-            request = batch.open(message)
+            message, said = self._requests.first()
+            request = batch.open(message, said)
             if request is not None:
                 if len(request.operations) > self._settings.batch.large_operations:
                     self._begin_large(batch, message, request, now)
@@ -331,7 +348,7 @@ class Master:
                         batch.refuse(message, request, failed(error))
                     else:
                         self._write(batch, message, request, decision)
-            self._requests.popleft()
+            self._requests.pop()
             taken += 1
 
     def _begin_large(
@@ -396,7 +413,7 @@ class Master:
             if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
                 batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
             elif isinstance(record, Findings):
-                decided = self._changes.confirmed(record, self._store)
+                decided = self._changes.confirmed(record, self._store.settle())
                 if decided is not None:
                     batch.write_catalog((decided,))
             batch.passed(Lane.BACKFILL, message.offset)
@@ -462,11 +479,12 @@ class Master:
         self._batch = None
         self._sequence = record.sequence
         self._log_end = after.offset
+        store = self._store.settle()
         changed = False
         notices: list[Effect] = []
         for lsn, commit in enumerate(batch.commits, batch.first_lsn):
             if commit.catalog:
-                changed |= apply_catalog(commit, lsn, self._catalog, self._store)
+                changed |= apply_catalog(commit, lsn, self._catalog, store)
                 notices += self._notices(commit, lsn)
                 self._news.extend((offset, send) for send in self._job_news(commit, lsn))
         settings = self._settings
@@ -475,11 +493,11 @@ class Master:
             batch.commits,
             after,
             self._catalog,
-            self._store,
+            store,
             settings.outcomes,
             settings.history,
         )
-        self._store.commit(after)
+        store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
         self._answers.add(answers_of(record, offset, batch.repeats))
@@ -530,8 +548,9 @@ class Master:
 
     def _resume(self) -> list[Effect]:
         effects: list[Effect] = []
-        for lane, queue in ((Lane.REQUESTS, self._requests), (Lane.BACKFILL, self._chunks)):
-            if lane in self._paused and len(queue) < RESUME_BELOW:
+        waiting = ((Lane.REQUESTS, len(self._requests)), (Lane.BACKFILL, len(self._chunks)))
+        for lane, messages in waiting:
+            if lane in self._paused and messages < RESUME_BELOW:
                 self._paused.discard(lane)
                 effects.append(ResumeLane(lane))
         return effects

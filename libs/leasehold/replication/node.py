@@ -53,6 +53,7 @@ from leasehold.replication.effects import (
     Wake,
 )
 from leasehold.replication.election import Election, ElectionSettings
+from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.master import Master, MasterSettings
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
@@ -350,6 +351,7 @@ class Node:
         self._election.heard(now.mono_ns)
         if not self._is_own_claim(claim):
             return effects
+        late = LateWrites(self._store)
         changes = SchemaChanges(
             self._settings.schema,
             self._settings.name,
@@ -358,7 +360,7 @@ class Node:
             self._rules.jobs,
             self._store.rows_about,
             self._secret,
-            self._store.is_empty,
+            late.is_empty,
         )
         unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
         self.master = Master(
@@ -366,7 +368,7 @@ class Node:
             self._settings.name,
             after,
             self.catalog,
-            self._store,
+            late,
             self._codec,
             [a for a in unanswered if a.offset >= after.answered_through],
             changes,

@@ -45,7 +45,7 @@ class Overlay:
     def put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
         """`row`: as it is before the change."""
         name = (change.table_id, change.key)
-        self._rows[name] = _after(change, row, self._lsn, len(self.changes))
+        self._rows[name] = row_after(change, row, self._lsn, len(self.changes))
         refers = descriptor.enforced_foreign_keys or self._catalog.references(change.table_id)
         if refers or descriptor.enforced_uniques:
             self.refers = self.refers or bool(refers)
@@ -70,8 +70,8 @@ def looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
     )
 
 
-def _after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row | None:
-    """The row as later operations of the same request see it."""
+def row_after(change: RowChange, row: Row | None, lsn: int, position: int) -> Row | None:
+    """The row as later operations see it; `row`: as it is before the change."""
     if change.image is None:
         return None
     genids = dict(row.genids) if row is not None else {}

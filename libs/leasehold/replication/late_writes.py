@@ -1,0 +1,118 @@
+"""A master's store as its batches see it: what they change is put while their record travels.
+
+A batch decides by rows that it finds by key, in the store or among those that it has just changed
+itself, and by outcomes that are remembered. Both are known without the store being told of the
+changes at once. So a record is on its way before what it decides is in the store, and the time
+that the master would have waited for it is when it is put. Whoever asks for anything else, entries
+or what was written since, asks the store after all that waits was put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from leasehold.model.ports import Row, StoreWriter
+from leasehold.model.records import ChangeKind, Fill, Key, Outcome, ReadRange, RowChange
+from leasehold.transaction.overlay import row_after
+
+
+class LateWrites:
+    """Between `begin` and `settle` what is put waits, in order; `row` and `outcome` know of it.
+
+    Whatever `settle` raises is no request's fault (the disk is full, the store contradicts the
+    log): the record may be in the log by then, and this node can't go on, as if it had failed to
+    commit what was read back."""
+
+    def __init__(self, store: StoreWriter) -> None:
+        self._store = store
+        self._waiting: list[Callable[[], object]] = []
+        self._rows: dict[tuple[int, Key], tuple[Any, Row | None]] = {}
+        self._outcomes: dict[bytes, Outcome] = {}
+
+    def begin(self) -> None:
+        assert not self._waiting
+        self._store.begin()
+
+    def rollback(self) -> None:
+        self._forget()
+        self._store.rollback()
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._waiting)
+
+    def settle(self) -> StoreWriter:
+        """→ the store, which knows of all."""
+        for put in self._waiting:
+            put()
+        self._forget()
+        return self._store
+
+    def _forget(self) -> None:
+        self._waiting.clear()
+        self._rows.clear()
+        self._outcomes.clear()
+
+    # ------------------------------------------------------------ what is known at once
+
+    def row(self, descriptor: Any, key: Key) -> Row | None:
+        """As of StoreWriter. Under another version than that of its writer a row may have genids of
+        other locks, which the store alone knows."""
+        known = self._rows.get((descriptor.table_id, key))
+        if known is None:
+            return self._store.row(descriptor, key)
+        written_under, row = known
+        return row if written_under is descriptor else self.settle().row(descriptor, key)
+
+    def outcome(self, request_id: bytes) -> Outcome | None:
+        known = self._outcomes.get(request_id)
+        return self._store.outcome(request_id) if known is None else known
+
+    # ------------------------------------------------------------ what waits
+
+    def change(
+        self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
+    ) -> None:
+        """As of StoreWriter. Where the row under the change is not said the store alone knows what
+        comes out of it."""
+        if before is None and change.kind is not ChangeKind.INSERT:
+            self.settle().change(descriptor, change, lsn, position, before)
+            return
+        self._waiting.append(partial(self._store.change, descriptor, change, lsn, position, before))
+        after = row_after(change, before, lsn, position)
+        self._rows[change.table_id, change.key] = (descriptor, after)
+
+    def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
+        self._waiting.append(partial(self._store.put_outcome, request_id, outcome))
+        self._outcomes[request_id] = outcome
+
+    # ------------------------------------------------------------ what the store is asked or told
+
+    def fill(self, descriptor: Any, fill: Fill) -> int:
+        return self.settle().fill(descriptor, fill)
+
+    def truncate(self, table_id: int, lsn: int) -> None:
+        self.settle().truncate(table_id, lsn)
+
+    def prepare(self, descriptor: Any) -> None:
+        self.settle().prepare(descriptor)
+
+    def is_empty(self, table_id: int) -> bool:
+        return self.settle().is_empty(table_id)
+
+    def holders(self, descriptor: Any, index_id: int, values: Key, rows_max: int) -> Sequence[Key]:
+        return self.settle().holders(descriptor, index_id, values, rows_max)
+
+    def kept_from(self, table_id: int) -> int | None:
+        return self.settle().kept_from(table_id)
+
+    def last_write(self, table_id: int) -> int:
+        return self.settle().last_write(table_id)
+
+    def written_in(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
+        return self.settle().written_in(descriptor, index_id, part, lsn)
+
+    def gone_from(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
+        return self.settle().gone_from(descriptor, index_id, part, lsn)
