@@ -394,6 +394,9 @@ class MemoryStore:
         if right is not None:
             now.entries.add((table, wrong.index_id, right, key))
 
+    def give_way(self, *, beside_users: bool) -> None:
+        """Nothing here takes long."""
+
     def checked(self) -> Sequence[CheckReport]:
         reports, self._reports = self._reports, []
         return reports

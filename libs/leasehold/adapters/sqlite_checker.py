@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
+from leasehold.adapters.giving_way import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.adapters.repairs import Repairs
 from leasehold.adapters.sqlite_check import FINDINGS_MAX, TableCheck, TableFindings
 from leasehold.adapters.sqlite_slice import SliceCheck
@@ -47,6 +48,7 @@ class Checker:
         self._thread: Thread | None = None
         self._running: apsw.Connection | None = None
         self._closing = Event()
+        self._beside = Event()  # users write meanwhile
 
     def start(
         self,
@@ -70,6 +72,13 @@ class Checker:
             self._thread.start()
         self._waiting.put(_Check(subject, tables, tuple(elements), repairs_max, part, snapshot))
 
+    def give_way(self, *, beside_users: bool) -> None:
+        """From now on, a check that runs included."""
+        if beside_users:
+            self._beside.set()
+        else:
+            self._beside.clear()
+
     def finished(self) -> Sequence[CheckReport]:
         """Reports finished since the last call."""
         reports = []
@@ -91,14 +100,19 @@ class Checker:
 
     def _work(self) -> None:
         while (check := self._waiting.get()) is not None:
+            connection = check.snapshot.connection
             try:
-                self._running = check.snapshot.connection
+                self._running = connection
+                connection.set_progress_handler(
+                    GivesWay(self._beside, self._closing), STEPS_BETWEEN_LOOKS
+                )
                 for table_id in check.table_ids:
                     if self._closing.is_set():
                         break
                     self._finished.append(_checked(check, table_id, self.repairs))
             finally:
                 self._running = None
+                connection.set_progress_handler(None)  # readers will have it
                 check.snapshot.close()
 
 

@@ -447,6 +447,9 @@ class SqliteStore:
     ) -> None:
         self._checker.start(subject, table_ids, elements, repairs_max, part)
 
+    def give_way(self, *, beside_users: bool) -> None:
+        self._checker.give_way(beside_users=beside_users)
+
     def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
         assert self._open, "no transaction is open"
         plan = self._plan(descriptor)

@@ -202,6 +202,11 @@ class StoreWriter(Protocol):
         so many entries that are not as their rows say are remembered for `repair`."""
         ...
 
+    def give_way(self, *, beside_users: bool) -> None:
+        """Whether users write at the moment: then what the store does beside the apply loop takes
+        longer rather than have them wait for it."""
+        ...
+
     def repair(self, descriptor: Any, subject: bytes, entries_max: int) -> tuple[int, bool]:
         """In a transaction: of the entries remembered by a check take the next, and make them what
         the row has them be *now*, under `descriptor`. → how many changed; are there more?"""

@@ -145,6 +145,8 @@ class Node:
         self._acked_offset = -1
         self._given_up = False
         self._removal_ns = 0
+        self._users_ns: int | None = None  # when rows that a request wrote were last read
+        self._beside_users = False
         self.stopped: LeaseholdError | None = None
 
     @property
@@ -251,6 +253,9 @@ class Node:
         self, record: Decisions, offset: int, digest: bytes, after: LogPosition, now: Now
     ) -> list[Effect]:
         master = self.master
+        first = record.commits[0] if record.commits else None  # those of requests come first
+        if first is not None and first.request_id and first.changes:
+            self._users_ns = now.mono_ns
         if master is not None:
             if not master.is_own(record, digest):
                 raise LogStopped(
@@ -415,6 +420,7 @@ class Node:
 
     def _tick(self, now: Now) -> list[Effect]:
         effects: list[Effect] = []
+        self._give_way(now)
         if self.master is not None:
             if not self.master.in_flight:
                 effects += self._repair(now)
@@ -433,6 +439,14 @@ class Node:
             effects.append(self._report(report))
         effects += self._acknowledge(now)
         return effects
+
+    def _give_way(self, now: Now) -> None:
+        """Checks of the store go as fast as they can while no user waits for what they hold up."""
+        recent_ns = self._settings.master.users_recent_ms * NS_PER_MS
+        beside = self._users_ns is not None and now.mono_ns - self._users_ns < recent_ns
+        if beside != self._beside_users:
+            self._beside_users = beside
+            self._store.give_way(beside_users=beside)
 
     def _remove_dead(self, now: Now) -> list[Effect]:
         """Between two records, a little at a time."""

@@ -188,6 +188,30 @@ def update(key: int, expect: int | None = None, **values: Any) -> dict[str, Any]
     return made if expect is None else {**made, "expect": expect}
 
 
+def test_both_stores_hear_whether_users_write(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[str, bool]] = []
+    for name, node in (("master", world.node), ("follower", world.follower)):
+
+        def give_way(*, beside_users: bool, name: str = name) -> None:
+            heard.append((name, beside_users))
+
+        monkeypatch.setattr(node._store, "give_way", give_way)
+    world.ms += 5_000
+    world.ask({"sql": "alter table t add column c text"})
+    world.ms += world.master_settings.heartbeat_ms
+    world.ask({"sql": "create table u (id bigint primary key)"})
+    assert not heard, "a schema change alone"
+    for key in range(3):
+        world.ask(insert(key))
+    assert sorted(heard) == [("follower", True), ("master", True)]
+    world.ms += world.master_settings.users_recent_ms
+    world.tick()
+    world.pump()
+    assert sorted(heard[2:]) == [("follower", False), ("master", False)]
+
+
 def test_l5_the_same_id_gets_the_same_answer_and_is_applied_once(world: World) -> None:
     first = world.ask(insert(1, a=5))
     number = world.put(update(1, a={"expr": "a + 1"}))

@@ -18,6 +18,7 @@ import apsw
 import pytest
 
 from leasehold.adapters import sqlite_check, sqlite_checker, sqlite_checksum
+from leasehold.adapters.giving_way import GivesWay
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.records import ChangeKind, CheckReport, Key, LogPosition, RowChange
 from leasehold.schema.consistency import KeyValueData, violations
@@ -368,6 +369,35 @@ def test_errors_of_a_check_become_reports(
     store.check(b"z", (TABLE,), ())
     (torn,) = wait(store)
     assert (torn.subject, torn.offset, torn.error) == (b"z", 9, "CorruptError: page 3 is torn")
+
+
+def test_a_check_gives_way_and_its_snapshot_goes_back_to_readers_without_that(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+
+    class Looks(GivesWay):
+        def __call__(self) -> bool:
+            looks.append(self._beside.is_set())
+            return super().__call__()
+
+    monkeypatch.setattr(sqlite_checker, "GivesWay", Looks)
+    monkeypatch.setattr(sqlite_checker, "STEPS_BETWEEN_LOOKS", 10)
+    store.give_way(beside_users=True)
+    store.check(b"x", (TABLE,), ())
+    assert [report.error for report in wait(store)] == [""]
+    assert looks
+    assert all(looks)
+    looks.clear()
+    store.give_way(beside_users=False)
+    store.check(b"y", (TABLE,), ())
+    wait(store)
+    assert looks
+    assert not any(looks)
+    looks.clear()
+    with store.open_snapshot() as snapshot:
+        assert len(list(snapshot.tables())) > 0
+    assert not looks, "a reader's statements are its own"
 
 
 def test_too_many_waiting_checks_are_refused_with_words(
