@@ -18,6 +18,7 @@ from leasehold.adapters.sqlite_counts import RowCounts
 from leasehold.adapters.sqlite_fill import fill_column, fill_entries, fill_images, fill_indexed
 from leasehold.adapters.sqlite_history import make_history
 from leasehold.adapters.sqlite_layout import (
+    Checkpoints,
     WriterLock,
     connect,
     element_ids,
@@ -77,6 +78,7 @@ class SqliteStore:
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
             make_history(self._connection)
+            self._checkpoints = Checkpoints(self._connection)
         except BaseException:
             self._lock.close()
             raise
@@ -449,6 +451,7 @@ class SqliteStore:
 
     def give_way(self, *, beside_users: bool) -> None:
         self._checker.give_way(beside_users=beside_users)
+        self._checkpoints.choose(beside_users=beside_users)
 
     def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
         assert self._open, "no transaction is open"

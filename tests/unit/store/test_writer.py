@@ -13,7 +13,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.adapters.sqlite_layout import LAYOUT_VERSION, history_name, sqlite_errors
+from leasehold.adapters.sqlite_layout import (
+    LAYOUT_VERSION,
+    WAL_PAGES_BEFORE_CHECKPOINT,
+    WAL_PAGES_BESIDE_USERS,
+    history_name,
+    sqlite_errors,
+)
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid
@@ -110,6 +116,26 @@ def test_a_second_writer_is_refused_until_the_first_is_closed(store: SqliteStore
         SqliteStore(store.path)
     store.close()
     SqliteStore(store.path).close()
+
+
+def test_stores_of_one_log_copy_their_wals_at_different_records(tmp_path: Path) -> None:
+    pages: dict[bool, list[int]] = {False: [], True: []}
+    for number in range(10):
+        store = SqliteStore(tmp_path / f"{number}.db")
+        pages[False].append(store._connection.pragma("wal_autocheckpoint"))
+        store.begin()  # a master may have a record in flight
+        store.give_way(beside_users=True)
+        pages[True].append(store._connection.pragma("wal_autocheckpoint"))
+        store.give_way(beside_users=False)
+        assert store._connection.pragma("wal_autocheckpoint") == pages[False][-1]
+        store.close()
+    for beside_users, most in (
+        (False, WAL_PAGES_BEFORE_CHECKPOINT),
+        (True, WAL_PAGES_BESIDE_USERS),
+    ):
+        found = pages[beside_users]
+        assert all(0.7 * most < each < 1.3 * most for each in found)
+        assert len(set(found)) > 5
 
 
 def test_a_newer_layout_and_a_foreign_file_are_refused(tmp_path: Path) -> None:
