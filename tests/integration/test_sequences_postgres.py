@@ -149,6 +149,39 @@ STORIES: Final = {
         drop sequence t_a_seq
         insert into t (b) values (null)
     """,
+    "a column for a table that is there": """
+        create table t (k int primary key, v text)
+        insert into t select n, 'x' from generate_series(1, 50) as g (n)
+        alter table t add id serial
+        select count(*), count(distinct id), min(id), max(id) from t
+        insert into t (k) values (51) returning id
+        select pg_get_serial_sequence('t', 'id'), currval('t_id_seq')
+        alter table t add id serial
+        alter table t add if not exists id serial
+        alter table t add n smallint generated always as identity (start 10 increment 10)
+        select count(distinct n), min(n), max(n) from t
+        insert into t (k, n) values (52, 1)
+        insert into t (k) values (52) returning id, n
+        update t set n = default where k = 1 returning n
+        alter table t add o serial default 1
+        alter table t add o text generated always as identity
+        alter table t add o serial null
+        drop sequence t_n_seq
+        alter table t drop n
+        select nextval('t_n_seq')
+        alter table t add n bigserial unique check (n > 0)
+        select count(distinct n), min(n), max(n) from t
+        create sequence s start 3
+        alter table t add m int default nextval('s')
+        select count(distinct m), min(m), max(m) from t
+        update t set m = null where k = 1
+        insert into t (k) values (53) returning m
+        select count(m) from t
+        drop sequence s
+        drop table t
+        select nextval('t_id_seq')
+        select nextval('s')
+    """,
     "a sequence of its own": """
         create sequence s start 3 increment 2 maxvalue 9 cache 5
         create sequence s

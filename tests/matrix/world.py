@@ -117,6 +117,7 @@ class World(Stage):
             part._hops = CalmPipeline()
         self._made()
         self.before = self.newest
+        self.relations = self._relations()
         self.base = self.before.version
 
     def _made(self) -> None:
@@ -304,4 +305,9 @@ class World(Stage):
 
     @property
     def as_before(self) -> bool:
-        return content_of(self.newest) == content_of(self.before)
+        """The table, and what else there is: nothing that was made for it is left."""
+        same = content_of(self.newest) == content_of(self.before)
+        return same and self._relations() == self.relations
+
+    def _relations(self) -> set[str]:
+        return {table.name for table in self.reference.catalog.tables()}

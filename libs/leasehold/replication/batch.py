@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import GaveUp, InternalFailure, LeaseholdError, Refused, RequestTooLarge
+from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import Codec, Row
 from leasehold.model.records import (
     CatalogWrite,
@@ -43,7 +44,10 @@ from leasehold.replication.outcomes import (
     outcome_of_refusal,
 )
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.catalog_ahead import CatalogAhead
+from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import Moment
+from leasehold.transaction.numbers import first_row
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import (
@@ -457,13 +461,15 @@ class Batch:
     ) -> int:
         """Commit catalog writes; → the LSN. Closes the batch: what follows must see them.
 
-        With `message` and `request` they answer a request (DDL, job control)."""
+        With `message` and `request` they answer a request (DDL, job control). A sequence that a
+        job makes begins with them."""
+        lsn, made = self.next_lsn, self._new_sequences(writes)
         commit = Commit(
             request_id=request.id if request else b"",
             attempt=request.attempt if request else 1,
             commit_us=self._next_commit_us(),
-            versions={},
-            changes=(),
+            versions={table.table_id: table.version for table in made},
+            changes=tuple(first_row(table, lsn) for table in made),
             rows_affected=0,
             reply_to=request.reply_to if request else -1,
             catalog=writes,
@@ -472,14 +478,32 @@ class Batch:
         packed = self._codec.pack_commit(commit)
         if not self._fits(packed) and self._bytes > HEADER_BYTES:
             raise Full
-        lsn = self.next_lsn
-        self._apply(commit, (), lsn, self._catalog)
+        for table in made:
+            self._store.prepare(table)
+        self._apply(commit, (None,) * len(made), lsn, self._with(made))
         if request is not None and message is not None:
             self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
             self.passed(message.lane, message.offset)
         self._add_commit(commit, packed)
         self.closed = True
         return lsn
+
+    def _new_sequences(self, writes: tuple[CatalogWrite, ...]) -> list[Descriptor]:
+        return [
+            from_wire(write.body)
+            for write in writes
+            if isinstance(write, DescriptorWrite)
+            and is_sequence_id(write.table_id)
+            and not self._catalog.has(write.table_id)
+        ]
+
+    def _with(self, made: list[Descriptor]) -> Catalog:
+        if not made:
+            return self._catalog
+        ahead = CatalogAhead.of(self._catalog)
+        for table in made:
+            ahead.make(table)
+        return ahead
 
     def fill(self, chunk: Chunk, done: int, rows_max: int) -> int:
         """Decide rows `done`… of an accepted chunk, as many as fit, and at least one; → rows done
@@ -490,13 +514,23 @@ class Batch:
         rows = min(max(1, rows_max // cost), len(chunk.keys) - done)
         while rows > 0:
             part: FillSlice = slice_chunk(
-                chunk, done, rows, self._catalog, self._store, self._rules, self._moment()
+                chunk,
+                done,
+                rows,
+                self._catalog,
+                self._store,
+                self._rules,
+                self._moment(),
+                self.next_lsn,
             )
             commit = Commit(
                 request_id=b"",
                 attempt=1,
                 commit_us=self._next_commit_us(),
-                versions={chunk.table_id: chunk.version},
+                versions={
+                    chunk.table_id: chunk.version,
+                    **{c.table_id: c.version for c in part.changes if is_sequence_id(c.table_id)},
+                },
                 changes=part.changes,
                 rows_affected=part.applied,
                 fills=part.fills,
@@ -505,7 +539,7 @@ class Batch:
             packed = self._codec.pack_commit(commit)
             if self._fits(packed):
                 lsn = self.next_lsn
-                self._apply(commit, (None,) * len(part.changes), lsn, self._catalog)
+                self._apply(commit, part.before, lsn, self._catalog)
                 self._add_commit(commit, packed)
                 self.rows_filled += rows * cost
                 return done + rows

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from leasehold.model.errors import SequenceExhausted
 from leasehold.model.keys import Keys
-from leasehold.model.ports import RowSource
+from leasehold.model.ports import Row, RowSource
 from leasehold.model.records import (
     ChangeKind,
     Chunk,
@@ -17,9 +18,11 @@ from leasehold.model.records import (
     RowChange,
 )
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.defaults import Draw
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import ALL_ROWS, Moment
 from leasehold.schema.key_values import compose
+from leasehold.transaction.numbers import Drawing
 from leasehold.transaction.twins import key_in, new_genids, written
 from leasehold.transaction.verify import RULES, VerifyRules
 
@@ -43,9 +46,12 @@ def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
 
 
 class FillSlice(NamedTuple):
-    """Part of a chunk, decided: either `fills`, or `changes` that put rows of another table."""
+    """Part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside fills
+    `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under them.
+    """
 
     changes: tuple[RowChange, ...]
+    before: tuple[Row | None, ...]
     fills: tuple[Fill, ...]
     applied: int
     decided: ChunkDecided
@@ -59,6 +65,7 @@ def slice_chunk(
     store: RowSource,
     rules: VerifyRules = RULES,
     moment: Moment | None = None,
+    lsn: int = 0,
 ) -> FillSlice:
     """Rows [start, start + rows) of an accepted chunk.
 
@@ -67,25 +74,29 @@ def slice_chunk(
     operation like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of
     the log. Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level
     that verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
-    filled that has none of its own.
+    filled that has none of its own; `lsn`: of the commit that this is going to be.
     """
     descriptor = catalog.version(chunk.table_id, chunk.version)
     keys = chunk.keys[start : start + rows]
     if chunk.element_id == ALL_ROWS:
         twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
-        return FillSlice(twins, (), len(twins), decided)
+        return FillSlice(twins, (None,) * len(twins), (), len(twins), decided)
     column = _by_images(descriptor, chunk.element_id)
     if column is None:
         fill = Fill(chunk.table_id, chunk.version, chunk.element_id, keys)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, rows, False)
-        return FillSlice((), (fill,), rows, decided)
-    fill = _images(descriptor, column, keys, store, moment)
+        return FillSlice((), (), (fill,), rows, decided)
+    numbers = Drawing(catalog, store.row, lsn)
+    fill = _images(descriptor, column, keys, store, moment, numbers.next)
     put = len(fill.keys)
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, put, False)
+    moves = tuple(numbers.moved())
+    changes, before = tuple(m.change for m in moves), tuple(m.row for m in moves)
     if not rules.fill_leaves_genids:
-        return FillSlice(_written_anew(fill, descriptor), (), put, decided)
-    return FillSlice((), (fill,) if put else (), put, decided)
+        anew = _written_anew(fill, descriptor)
+        return FillSlice((*changes, *anew), (*before, *(None,) * put), (), put, decided)
+    return FillSlice(changes, before, (fill,) if put else (), put, decided)
 
 
 def _rows_of_twin(
@@ -115,14 +126,19 @@ def _images(
     keys: Keys,
     store: RowSource,
     moment: Moment | None,
+    draw: Draw,
 ) -> Fill:
-    """Of those rows that are there and lack a value that can be computed and is not NULL."""
+    """Of those rows that are there and lack a value that can be computed and is not NULL. ⚠ What
+    a sequence has no number left for stays without, and the verification names it."""
     found: list[tuple[Key, Image, Genids]] = []
     for key in dict.fromkeys(keys):
         row = store.row(descriptor, key)
         if row is None or row.values.get(column.element_id) is not None:
             continue
-        image = compose(descriptor, ChangeKind.FILL, row.values, {}, moment)
+        try:
+            image = compose(descriptor, ChangeKind.FILL, row.values, {}, moment, draw)
+        except SequenceExhausted:
+            continue
         if column.element_id in image:
             found.append((key, image, row.genids))
     filled, images, genids = zip(*found, strict=True) if found else ((), (), ())

@@ -17,7 +17,7 @@ from leasehold.schema.constraint_actions import ConstraintActions
 from leasehold.schema.descriptor import (
     Descriptor,
 )
-from leasehold.schema.draft import Draft
+from leasehold.schema.draft import Draft, DrawnBy
 from leasehold.schema.elements import Moment
 from leasehold.schema.lock_actions import LockActions
 from leasehold.schema.references import (
@@ -58,8 +58,9 @@ class Alteration:
         parents: Callable[[str], Descriptor],
         references: References = lambda: (),
         moment: Moment | None = None,
+        drawn_by: DrawnBy | None = None,
     ) -> None:
-        self._draft = Draft(table, taken, parents, references, moment)
+        self._draft = Draft(table, taken, parents, references, moment, drawn_by)
         self.constraints = ConstraintActions(self._draft)
         self._columns = ColumnActions(self._draft, self.constraints)
         self._locks = LockActions(self._draft)
@@ -86,6 +87,11 @@ class Alteration:
     def along(self) -> list[Referring]:
         """Foreign keys of other tables that go with what is dropped."""
         return self._draft.along
+
+    @property
+    def sequences(self) -> list[Descriptor]:
+        """Those that new columns bring."""
+        return self._draft.sequences
 
     def going(
         self, actions: Iterable[Action], gone: frozenset[tuple[int, int]] = frozenset()

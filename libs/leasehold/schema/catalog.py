@@ -7,7 +7,7 @@ catalog writes after the record that holds them was read back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -197,13 +197,17 @@ class Catalog:
 
     def next_table_id(self) -> int:
         """Above those of all tables, also of those that a job has yet to make."""
-        planned = (table for job in self.jobs.values() for table in job.tables)
-        known = (table for table in (*self._versions, *planned) if not is_sequence_id(table))
+        known = (table for table in self._known_ids() if not is_sequence_id(table))
         return max(max(known, default=0) + 1, self._ids_from)
 
     def next_sequence_id(self) -> int:
-        known = (table for table in self._versions if is_sequence_id(table))
+        known = (table for table in self._known_ids() if is_sequence_id(table))
         return max(max(known, default=0) + 1, self._ids_from | SEQUENCES_FROM)
+
+    def _known_ids(self) -> Iterator[int]:
+        yield from self._versions
+        for job in self.jobs.values():
+            yield from job.tables
 
     def has(self, table_id: int) -> bool:
         """Is a version of the table kept?"""

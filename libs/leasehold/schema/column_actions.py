@@ -28,7 +28,7 @@ from leasehold.schema.elements import (
     Constraint,
     Index,
 )
-from leasehold.schema.making import column_of, generated_column
+from leasehold.schema.making import column_of, drawing, generated_column
 from leasehold.schema.tracks import Track
 from leasehold.sql.conversion import check_default_fits, conversions, converted
 from leasehold.sql.default import Default, default_of_text
@@ -80,7 +80,11 @@ class ColumnActions:
                 " a statement of its own",
                 **named,
             )
-        valued = definition.default is not None or definition.default_expression
+        valued = (
+            definition.default is not None
+            or definition.default_expression
+            or definition.numbering is not None
+        )
         if not definition.nullable and not valued and definition.generated is None:
             raise NotNullViolation(
                 f"column {definition.name!r} is NOT NULL and old rows would lack the value:"
@@ -95,7 +99,9 @@ class ColumnActions:
         if definition.generated is not None:
             self._add_generated(column, definition.generated)
         else:
-            if column.default_expression:
+            if definition.numbering is not None:
+                column = drawing(column, self._draft.drawn_by(definition))
+            elif column.default_expression:
                 column = replace(column, moment=self._draft.moment)
             self._draft.columns[column.name] = column
             self._draft.take(way.add_column(column), f"column {column.name}")

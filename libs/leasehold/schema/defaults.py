@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column, Moment
 from leasehold.sql.default import compile_default, is_random
 
+Draw: TypeAlias = Callable[[Column], int]
+"""The next number of the sequence that a column draws from. Raises SequenceExhausted."""
 
-def default_of(descriptor: Descriptor, column: Column, image: Image, moment: Moment | None) -> Any:
+
+def default_of(
+    descriptor: Descriptor,
+    column: Column,
+    image: Image,
+    moment: Moment | None,
+    draw: Draw | None = None,
+) -> Any:
     """The storage value of a column's default in the row of `image`, as of `moment`; None where it
-    has none, or nobody has decided on a moment: a node that applies what was decided.
+    has none, or nobody has decided on a moment: a node that applies what was decided. `draw`: the
+    master's, in whose commit the sequence is moved.
 
     Raises what the expression raises.
     """
     if not column.default_expression:
         return column.default
+    if column.draws_from and draw is not None:
+        return draw(column)
     if moment is None:
         return None
-    if column.draws_from:
-        raise FeatureNotSupported(
-            f"column {column.name!r} can't be set to its default, which draws from a sequence",
-            column=column.name,
-        )
+    assert not column.draws_from, f"nobody gives column {column.name!r} a number here"
     compute = compile_default(column.default_expression, column.type)
     key = tuple(image.get(element_id) for element_id in descriptor.primary_key)
     return compute(moment, descriptor.table_id, column.element_id, key)
 
 
 def default_of_old_rows(column: Column) -> Any:
-    """What all rows from before the column show of its default; None where each has its own."""
+    """What all rows from before the column show of its default; None where each has its own, as
+    one that is drawn from a sequence, for which no moment is kept."""
     if not column.default_expression:
         return column.default
     if column.moment is None or is_random(column.default_expression):

@@ -198,6 +198,11 @@ class Descriptor:
         return tuple(c for c in self.defaulted if c.draws_from)
 
     @cached_property
+    def numbers_old_rows(self) -> bool:
+        """Is there a column that is being added, and whose old rows have to draw a number?"""
+        return any(c.state is State.WRITE_ONLY and not c.filled for c in self.numbered)
+
+    @cached_property
     def defaults_change(self) -> bool:
         """Is there a default that changes from call to call?"""
         return any(c.default_expression for c in self.defaulted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -27,8 +28,13 @@ from leasehold.schema.references import (
     Referring,
     implied_index,
 )
+from leasehold.schema.sequences import Drawn
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track
+from leasehold.sql.statements import ColumnDefinition
+
+DrawnBy: TypeAlias = Callable[[ColumnDefinition, set[str], int], Drawn]
+"""`sequences.drawn_by` of the table and the catalog."""
 
 
 class Draft:
@@ -40,7 +46,7 @@ class Draft:
     generated columns that lose their expression, as they were. `parents` finds a table by its
     name, `references` the foreign keys that refer to this one; `moment`: see `plan`. `gone`: what
     else the same request takes away, (table id, element id); `along`: foreign keys of other tables
-    that CASCADE takes.
+    that CASCADE takes; `sequences`: those that new columns bring.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class Draft:
         parents: Callable[[str], Descriptor],
         references: References,
         moment: Moment | None,
+        drawn_by: DrawnBy | None,
     ) -> None:
         self.table = table
         self.taken = set(taken)
@@ -71,6 +78,8 @@ class Draft:
         self.needs: set[int] = set()
         self.gone: frozenset[tuple[int, int]] = frozenset()
         self.along: list[Referring] = []
+        self.sequences: list[Descriptor] = []
+        self._drawn_by = drawn_by
 
     def take(self, track: Track, words: str) -> None:
         self.tracks.append(track)
@@ -79,6 +88,18 @@ class Draft:
     def new_id(self) -> int:
         self.next_id += 1
         return self.next_id - 1
+
+    def drawn_by(self, definition: ColumnDefinition) -> Drawn:
+        """Where a new column has its numbers from. Raises what `sequences.drawn_by` raises."""
+        assert self._drawn_by is not None, "columns of a table that is there"
+        drawn = self._drawn_by(definition, self.taken, len(self.sequences))
+        if drawn.made is None:
+            self.needs.add(drawn.numbering.sequence)
+        else:
+            self.sequences.append(drawn.made)
+            self.taken.add(drawn.made.name)
+            self.tracks.append(way.add_sequence(drawn.made))
+        return drawn
 
     def column(self, name: str, position: int = 1) -> Column:
         found = self.columns.get(name) or self.table.by_alias.get(name)

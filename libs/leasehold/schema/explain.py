@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from leasehold.model.ids import is_sequence_id
 from leasehold.schema.edits import Kind
 from leasehold.schema.elements import derived_from_wire
 from leasehold.schema.estimate import Pace
@@ -45,7 +46,8 @@ def explain(planned: Plan, rows: int = -1, pace: Pace | None = None) -> tuple[Ex
         case NothingToDo(notice):
             return (ExplainRow(0, 0, notice, "nothing", 0, False),)
         case CreateTablePlan(descriptor):
-            words = f"table {descriptor.name} → public"
+            kind = "table" if descriptor.sequence is None else "sequence"
+            words = f"{kind} {descriptor.name} → public"
             return (ExplainRow(1, 1, words, "nothing: nobody can have used it", 0, True),)
         case RestartPlan(sequence, start):
             words = f"sequence {sequence.name}: goes on from {start}"
@@ -83,7 +85,7 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     return ExplainRow(
         number + 1,
         version,
-        changes_of(step, twins=job.kind in (KEY_CHANGE, KEY_DROP)),
+        changes_of(step, job.table_id, twins=job.kind in (KEY_CHANGE, KEY_DROP)),
         "; ".join(waits),
         rows * passes if rows >= 0 else -min(passes, 1),
         number == job.point,
@@ -91,7 +93,7 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     )
 
 
-def changes_of(step: Step, *, twins: bool = False) -> str:
+def changes_of(step: Step, table_id: int = 0, *, twins: bool = False) -> str:
     """In words: `column a → write-only; index i → absent`. `twins`: the other table is the same one
     under its new key."""
     found = []
@@ -99,7 +101,9 @@ def changes_of(step: Step, *, twins: bool = False) -> str:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
         other = " with the other key" if twins and edit.kind is Kind.TABLE and edit.table_id else ""
         name = edit.name or "(hidden key)"
-        found.append(f"{edit.kind} {name}{other} → {fields or edit.state}")
+        table = edit.kind is Kind.TABLE
+        kind = "sequence" if table and is_sequence_id(edit.table_id or table_id) else edit.kind
+        found.append(f"{kind} {name}{other} → {fields or edit.state}")
     return "; ".join(found) or "nothing: validation only"
 
 

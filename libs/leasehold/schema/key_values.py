@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import ChangeKind, Image, Key
-from leasehold.schema.defaults import default_of
+from leasehold.schema.defaults import Draw, default_of
 from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
@@ -48,9 +48,11 @@ def compose(
     before: Image | None,
     changed: Image,
     moment: Moment | None = None,
+    draw: Draw | None = None,
 ) -> Image:
     """The after-image of an insert, update or fill under `descriptor` (T0), without NULL pairs.
-    `moment`: as of when a new row's defaults are computed; None where they are known.
+    `moment`: as of when a new row's defaults are computed; None where they are known. `draw`:
+    numbers for what draws them from a sequence and has none yet.
 
     Columns that the version can't see keep the pairs they have. ⚠ A write-only or public required
     column that has no pair yet gets its default, on any insert *and any update*: otherwise a row
@@ -75,7 +77,7 @@ def compose(
             # ⚠ A row from before the column has its default as of when it was added, whoever is
             # first to write it: the backfill or an update.
             at = moment if before is None else column.moment or moment
-            image[column.element_id] = default_of(descriptor, column, image, at)
+            image[column.element_id] = default_of(descriptor, column, image, at, draw)
     if descriptor.has_derived:  # from what the defaults have put, too
         derive(descriptor, before, image)
     if None in image.values():

@@ -25,6 +25,7 @@ from leasehold.schema.elements import (
     Derived,
     Index,
 )
+from leasehold.schema.sequences import Drawn
 from leasehold.schema.types import Type
 from leasehold.sql.expression import (
     EXPRESSION_BYTES_MAX,
@@ -56,6 +57,11 @@ def column_of(definition: ColumnDefinition, element_id: int) -> Column:
         definition.default,
         default_expression=definition.default_expression,
     )
+
+
+def drawing(column: Column, drawn: Drawn) -> Column:
+    """With numbers for its default. What an old row has is nobody's to foretell: no moment."""
+    return replace(column, numbering=drawn.numbering, default_expression=drawn.text)
 
 
 def generated_column(column: Column, definition: GeneratedDefinition, table: Descriptor) -> Column:

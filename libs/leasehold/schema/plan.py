@@ -32,7 +32,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import created, edited
 from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index, Moment
 from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.making import column_of, defined_index, generated_column
+from leasehold.schema.making import column_of, defined_index, drawing, generated_column
 from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
 from leasehold.schema.primary_key import (
     KeyChange,
@@ -47,10 +47,9 @@ from leasehold.schema.references import (
     referring,
     referring_to,
 )
-from leasehold.schema.sequence import Numbering, defined
-from leasehold.schema.sequences import derived_name as sequence_name
+from leasehold.schema.sequence import defined
 from leasehold.schema.sequences import (
-    nextval_text,
+    drawn_by,
     owned_by,
     refuse_sequence,
     refuse_used,
@@ -74,7 +73,6 @@ from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
 from leasehold.sql.statements import (
     AlterTable,
     Change,
-    ColumnDefinition,
     CreateIndex,
     CreateSequence,
     CreateTable,
@@ -137,10 +135,12 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """`job` is the first record of the job and the intent of its first step in one (D2)."""
+    """`job` is the first record of the job and the intent of its first step in one (D2). `made`:
+    sequences that it makes for new columns."""
 
     job: Job
     notices: tuple[str, ...] = ()
+    made: tuple[Descriptor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +173,7 @@ class Changes:
         self.notices: tuple[str, ...] = ()
         self.needs: tuple[int, ...] = ()
         self.joins: tuple[int, ...] = ()
+        self.made: tuple[Descriptor, ...] = ()
         self.versions = {table.table_id: table.version + 1}  # with those that move together
 
     def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:
@@ -227,7 +228,7 @@ def plan(
     job = _job(catalog, made)
     marks = ((0, Phase.PUBLISHING.value, moment.now_us),)
     job = replace(job, sql=sql, request_id=request_id, created_us=moment.now_us, marks=marks)
-    return JobPlan(job, made.notices)
+    return JobPlan(job, made.notices, made.made)
 
 
 def _job(catalog: Catalog, made: Changes) -> Job:
@@ -332,9 +333,12 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
         column = column_of(definition, element_id)
         if definition.numbering is not None:
             names = {name, *(s.name for s in sequences), *taken}
-            drawn, made_too = _drawn_from(name, definition, catalog, names, len(sequences))
-            sequences += made_too
-            column = replace(column, numbering=drawn[0], default_expression=drawn[1])
+            drawn = drawn_by(name, definition, catalog, names, len(sequences))
+            if drawn.made is None:
+                _free_table(catalog, catalog.newest(drawn.numbering.sequence))
+            else:
+                sequences.append(drawn.made)
+            column = drawing(column, drawn)
         columns.append(column)
     primary_key = tuple(ids[column] for column in statement.primary_key)
     if not primary_key:
@@ -364,29 +368,6 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
 
 def _parents(catalog: Catalog) -> Callable[[str], Descriptor]:
     return lambda name: refuse_sequence(catalog.resolve(name))
-
-
-def _drawn_from(
-    table: str,
-    definition: ColumnDefinition,
-    catalog: Catalog,
-    taken: set[str],
-    before: int,
-) -> tuple[tuple[Numbering, str], list[Descriptor]]:
-    """A column's numbering and the text of its default, with the sequence that it makes for itself;
-    `before`: those that the statement has made already. Raises UnknownTable, WrongObject,
-    DuplicateObject, InvalidArgument."""
-    said = definition.numbering
-    assert said is not None, "it draws"
-    if said.named:
-        found = sequence_named(catalog, said.named, said.position)
-        return (Numbering(found.table_id), nextval_text(found.name)), []
-    name = said.options.name or sequence_name(table, definition.name, taken)
-    if name in taken:
-        raise DuplicateObject(f"{name!r} exists already", table=name, position=said.position)
-    sequence = defined(said.options, definition.type.name)
-    made = relation_of(sequence, catalog.next_sequence_id() + before, name)
-    return (Numbering(made.table_id, True, said.identity), nextval_text(name)), [made]
 
 
 def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
@@ -541,6 +522,7 @@ def _alter_table(
         _parents(catalog),
         lambda: references_of(catalog, table.table_id),
         moment,
+        lambda column, taken, before: drawn_by(table.name, column, catalog, taken, before),
     )
     going = going.for_actions(statement)
     made.going(statement.actions, going.elements)
@@ -559,6 +541,9 @@ def _alter_table(
     gone = (drop_sequence(sequence, steps) for sequence in sequences)
     changes = Changes(table, made.kind, made.subject, (*made.tracks, *gone))
     changes.versions |= {s.table_id: s.version + 1 for s in sequences}
+    # What is made goes on from the table's numbers, step by step.
+    changes.versions |= {s.table_id: table.version + 1 for s in made.sequences}
+    changes.made = tuple(made.sequences)
     changes.take_along(made.along, catalog, going)
     for parent in made.needs:
         _free_table(catalog, catalog.newest(parent))

@@ -178,13 +178,17 @@ class Script:
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
                     self._drop_owned(sequence_id, sql, request_id, moment, rows_about)
-            case JobPlan(job) if job.table_id in self.made and len(job.tables) > 1:
+            case JobPlan(job) if job.table_id in self.made and _others(planned):
                 raise FeatureNotSupported(
                     f"table {job.table!r} is made by the same request: make it with that primary"
                     " key or without one, and without what goes again",
                     table=job.table,
                 )
             case JobPlan(job) if job.table_id in self.made:
+                for made in planned.made:
+                    assert made.sequence is not None, made
+                    self._make(made)
+                    self._begin(made.table_id, made.sequence.start)
                 self._make(_at_once(self.made[job.table_id], job))
                 answer = {"table": job.table_id}
             case JobPlan(job) if taken_away(job):
@@ -299,10 +303,15 @@ class Script:
                 raise UnknownTable(f"table {name!r} is dropped by this very request", table=name)
 
 
+def _others(planned: JobPlan) -> set[int]:
+    """Tables that a job changes beside its own, but for what it makes."""
+    return {*planned.job.tables[1:]} - {made.table_id for made in planned.made}
+
+
 def _at_once(table: Descriptor, job: Job) -> Descriptor:
     """All steps of a job on a table that nobody can have used and that has no rows."""
     for step in job.steps:
-        table = edited(table, step.edits)
+        table = edited(table, tuple(e for e in step.edits if e.table_id in (0, table.table_id)))
     # No row is older than its locks, so they have nothing to take over, nor than its columns.
     columns = tuple(replace(column, missing=None, moment=None) for column in table.columns)
     return replace(table, modified_us=0, lock_moves=(), columns=columns)

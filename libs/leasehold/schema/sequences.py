@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from leasehold.model.errors import DependentObjects, UnknownTable, WrongObject
+from leasehold.model.errors import (
+    DependentObjects,
+    DuplicateObject,
+    UnknownTable,
+    WrongObject,
+)
 from leasehold.model.records import Operation, OperationKind
 from leasehold.schema import sequence as numbers
 from leasehold.schema.catalog import Catalog
@@ -14,6 +19,7 @@ from leasehold.schema.elements import NEXTVAL, Column
 from leasehold.schema.sequence import BIGINT, ROW_KEY, Numbering, Sequence
 from leasehold.schema.types import Type
 from leasehold.sql.catalog_text import quoted
+from leasehold.sql.statements import ColumnDefinition
 
 SUFFIX: Final = "_seq"
 
@@ -85,6 +91,33 @@ def refuse_sequence(table: Descriptor, position: int = 1) -> Descriptor:
             f"{table.name!r} is not a table: it is a sequence", table=table.name, position=position
         )
     return table
+
+
+class Drawn(NamedTuple):
+    """What a column's definition says of its numbers: `text` is its default's; `made`: a sequence
+    of its own."""
+
+    numbering: Numbering
+    text: str
+    made: Descriptor | None = None
+
+
+def drawn_by(
+    table: str, definition: ColumnDefinition, catalog: Catalog, taken: set[str], before: int
+) -> Drawn:
+    """`before`: sequences that the statement has made already. Raises UnknownTable, WrongObject,
+    DuplicateObject, InvalidArgument."""
+    said = definition.numbering
+    assert said is not None, "it draws"
+    if said.named:
+        found = sequence_named(catalog, said.named, said.position)
+        return Drawn(Numbering(found.table_id), nextval_text(found.name))
+    name = said.options.name or derived_name(table, definition.name, taken)
+    if name in taken:
+        raise DuplicateObject(f"{name!r} exists already", table=name, position=said.position)
+    sequence = numbers.defined(said.options, definition.type.name)
+    made = relation_of(sequence, catalog.next_sequence_id() + before, name)
+    return Drawn(Numbering(made.table_id, True, said.identity), nextval_text(name), made)
 
 
 def owned_by(table: Descriptor) -> Iterator[int]:

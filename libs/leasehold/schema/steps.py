@@ -69,15 +69,25 @@ def _shown_first(tracks: tuple[Track, ...]) -> tuple[Track, ...]:
         return tracks
     over = [track for track in tracks if track.over & early]
     shown = max(*(len(new[e].rise) for e in early), *(track.enforced_at for track in over))
+    shows = {id(new[e]) for e in early} | {id(t) for t in _drawn_from(new, early, tracks)}
     made = []
     for track in tracks:
         if track in over:
             track = _delayed(track, track.enforced_at, shown)
-        elif track is new.get(track.name[1]) and track.name[1] in early:
+        elif id(track) in shows:
             risen = replace(track, rise=(*track.rise, *track.fall[:1]), fall=track.fall[1:])
             track = _delayed(risen, len(track.rise), shown)
         made.append(track)
     return tuple(made)
+
+
+def _drawn_from(
+    new: Mapping[int, Track], early: Iterable[int], tracks: Iterable[Track]
+) -> Iterable[Track]:
+    """Sequences that go public with the columns that draw from them."""
+    columns = (new[element_id].element for element_id in early)
+    drawn = {c.draws_from for c in columns if isinstance(c, Column)} - {0}
+    return (track for track in tracks if track.new and track.table_id in drawn)
 
 
 def _delayed(track: Track, stage: int, step: int) -> Track:

@@ -304,6 +304,12 @@ def drop_sequence(sequence: Descriptor, waits: int) -> Track:
     return Track(sequence, fall=fall, final=waits, table_id=sequence.table_id)
 
 
+def add_sequence(sequence: Descriptor) -> Track:
+    """Of a column that is added: drawn from by the master alone until both are public. Nobody can
+    have used one that was not there, and its row is the one of its first version's commit."""
+    return Track(sequence, True, (_WRITE_ONLY,), (_PUBLIC,), 0, sequence.table_id)
+
+
 def another_key(
     table: Descriptor, other: Descriptor, key: Index, not_null: Iterable[Column]
 ) -> list[Track]:

@@ -135,12 +135,6 @@ def _add(reader: Reader, table: str, position: int) -> Action:
     reader.take("column")
     exists = reader.take("if not exists")
     column, key = column_definition(reader, table)
-    if column.numbering is not None:
-        raise FeatureNotSupported(
-            f"column {column.name!r}: {NUMBERED_LATER}",
-            column=column.name,
-            position=column.numbering.position,
-        )
     if key is not None:
         raise FeatureNotSupported(
             f"column {column.name!r}: {_KEY_OF_NEW}", column=column.name, position=key.position

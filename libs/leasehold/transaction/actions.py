@@ -17,7 +17,7 @@ from leasehold.model.errors import Refused, RequestTooLarge
 from leasehold.model.ports import Row
 from leasehold.model.records import ChangeKind, Image, Key, RowChange
 from leasehold.schema.catalog import Catalog, Reference
-from leasehold.schema.defaults import default_of
+from leasehold.schema.defaults import Draw, default_of
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column, ForeignKey, Moment, OnChange
 from leasehold.schema.key_values import compose
@@ -61,6 +61,7 @@ class Actions:
         holders: HolderReader,
         rules: VerifyRules,
         moment: Moment | None,
+        draw: Draw | None = None,
     ) -> None:
         self._overlay = overlay
         self._losses = losses
@@ -68,6 +69,7 @@ class Actions:
         self._holders = holders
         self._rules = rules
         self._moment = moment
+        self._draw = draw
         self._held: dict[Identity, _Held] = {}
         self._room = ROWS_MAX
         self._found: dict[int, list[Reference]] = {}
@@ -134,7 +136,7 @@ class Actions:
         after: Image | None = None
         if loss.after is not None or action is not OnChange.CASCADE:
             changed = self._set(child, key, action, before, loss.after)
-            after = compose(child, ChangeKind.UPDATE, before, changed, self._moment)
+            after = compose(child, ChangeKind.UPDATE, before, changed, self._moment, self._draw)
         held.descriptor, held.image = child, after
         self._placed(row, before, after)
         if self._losses.is_referred_to(child.table_id):
@@ -155,7 +157,7 @@ class Actions:
             return dict.fromkeys(set_now)
         if action is OnChange.SET_DEFAULT:
             return {
-                column.element_id: default_of(child, column, before, self._moment)
+                column.element_id: default_of(child, column, before, self._moment, self._draw)
                 for column in columns
                 if column.element_id in set_now
             }

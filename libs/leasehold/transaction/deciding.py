@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from leasehold.model.errors import DuplicateKey, Refused, Uncommittable, VerifyError
+from leasehold.model.errors import (
+    DuplicateKey,
+    Refused,
+    SequenceExhausted,
+    Uncommittable,
+    VerifyError,
+)
 from leasehold.model.ids import hidden_key
 from leasehold.model.ports import Row
 from leasehold.model.records import (
@@ -18,6 +24,7 @@ from leasehold.model.records import (
     RowChange,
     RowImage,
 )
+from leasehold.schema.defaults import Draw
 from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
@@ -68,11 +75,13 @@ def decide(
     row: Row | None,
     rules: VerifyRules,
     moment: Moment | None,
+    draw: Draw | None = None,
     *,
     replays: bool = False,
 ) -> RowChange | None:
     """None when it affects no row. An insert where there is a row is an update that moves it: that
-    one goes (`deleted`), and comes like this. `replays`: who asks would run its statements again.
+    one goes (`deleted`), and comes like this. `draw`: numbers for columns that an old row has none
+    of yet. `replays`: who asks would run its statements again.
     """
     descriptor = bound.descriptor
     kind = operation.kind
@@ -81,7 +90,9 @@ def decide(
     if kind is _INSERT:
         return _insert(operation, bound, key, row, moment)
     try:
-        found = _composed(operation, kind, bound, key, row, rules, moment)
+        found = _composed(operation, kind, bound, key, row, rules, moment, draw)
+    except SequenceExhausted:
+        raise  # so it is for every replay
     except Refused as error:
         found_out = rules.uncomputable_runs_again and error.sqlstate[:2] in _UNCOMPUTABLE
         if not (replays and found_out and operation.expect == ANY_GENID):
@@ -114,6 +125,7 @@ def _composed(
     row: Row | None,
     rules: VerifyRules,
     moment: Moment | None,
+    draw: Draw | None,
 ) -> _Composed | None:
     """What an update or a delete makes of its row, whose genids are looked at. None: it is not
     there."""
@@ -136,7 +148,7 @@ def _composed(
     seen_row = row.values
     if not rules.master_composes:  # what a writer at this version could have seen
         seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
-    return _Composed(compose(descriptor, _UPDATED, seen_row, changed, moment), locks, moves)
+    return _Composed(compose(descriptor, _UPDATED, seen_row, changed, moment, draw), locks, moves)
 
 
 def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> VerifyError:

@@ -8,12 +8,12 @@ stands in the commit. Operations on a sequence are of two kinds, and no others a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import MalformedRequest, StoreCorrupted, VerifyError, WrongObject
 from leasehold.model.ports import Row
-from leasehold.model.records import ChangeKind, ChangeRequest, Operation, OperationKind, RowChange
+from leasehold.model.records import ChangeKind, Operation, OperationKind, RowChange
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.sequence import (
@@ -27,13 +27,14 @@ from leasehold.schema.sequence import (
 )
 from leasehold.schema.states import READABLE
 from leasehold.transaction.deciding import updated
-from leasehold.transaction.overlay import Overlay
+from leasehold.transaction.overlay import Overlay, RowReader
 from leasehold.transaction.rules import VerifyRules
 
 BLOCK_MAX: Final = 1_000_000
 TAKE: Final = "take"
 SET: Final = "set"
 _CREATES: Final = (OperationKind.INSERT, OperationKind.UPSERT)
+_CHANGES: Final = (OperationKind.UPDATE, OperationKind.UPSERT)
 
 
 def lacks_numbers(operation: Operation, descriptor: Descriptor) -> tuple[Column, ...]:
@@ -59,64 +60,117 @@ def place_of(column: Column) -> Any:
     return column.name if column.state in READABLE else column.element_id
 
 
+def draws(operation: Operation, descriptor: Descriptor) -> bool:
+    """May a number have to be drawn for it? ⚠ Also for a row of before a column that draws one,
+    whoever is first to write it: the backfill or an update (T0)."""
+    old = descriptor.numbers_old_rows and operation.kind in _CHANGES
+    return old or bool(lacks_numbers(operation, descriptor))
+
+
+def first_row(sequence: Descriptor, lsn: int) -> RowChange:
+    """Of a sequence that commit `lsn` makes: where it begins."""
+    assert sequence.sequence is not None, sequence
+    return _inserted(sequence, fresh(sequence.sequence, lsn))
+
+
+def _inserted(sequence: Descriptor, standing: Standing) -> RowChange:
+    table, version, locks = sequence.table_id, sequence.version, sequence.locks
+    return RowChange(ChangeKind.INSERT, table, version, ROW_KEY, image_of(standing), {}, locks)
+
+
+class Move(NamedTuple):
+    """A sequence's row, as a commit moves it."""
+
+    descriptor: Descriptor
+    row: Row | None
+    change: RowChange
+
+
+class Drawing:
+    """Numbers for the rows of one commit: each sequence is moved once, by as many as were drawn."""
+
+    def __init__(self, catalog: Catalog, rows: RowReader, lsn: int) -> None:
+        self._catalog = catalog
+        self._rows = rows
+        self._lsn = lsn
+        self._held: dict[int, tuple[Descriptor, Row | None, Standing]] = {}
+
+    def next(self, column: Column) -> int:
+        """Raises SequenceExhausted, MalformedRequest."""
+        sequence_id = column.draws_from
+        if not self._catalog.has(sequence_id):
+            raise MalformedRequest("the sequence of a default is gone: give a value")
+        if sequence_id not in self._held:
+            descriptor = self._catalog.newest(sequence_id)
+            self._held[sequence_id] = (descriptor, *self.standing(descriptor))
+        descriptor, row, standing = self._held[sequence_id]
+        assert descriptor.sequence is not None, descriptor
+        found = taken(descriptor.sequence, descriptor.name, standing, 1)
+        self._held[sequence_id] = (descriptor, row, found.after)
+        return found.first
+
+    def standing(self, descriptor: Descriptor) -> tuple[Row | None, Standing]:
+        """Its row, and where it stands, but for what is drawn here and not moved yet."""
+        assert descriptor.sequence is not None, descriptor
+        row = self._rows(descriptor, ROW_KEY)
+        if row is None:
+            return None, fresh(descriptor.sequence, self._lsn)
+        try:
+            return row, standing_of(row.values)
+        except KeyError as error:
+            raise StoreCorrupted(f"sequence {descriptor.name!r} has lost its row") from error
+
+    def moved(self) -> Iterator[Move]:
+        """What was drawn since the last time: to be put before anybody else looks."""
+        for descriptor, row, after in self._held.values():
+            yield Move(descriptor, row, moved_row(descriptor, row, after))
+        self._held.clear()
+
+
+def moved_row(descriptor: Descriptor, row: Row | None, after: Standing) -> RowChange:
+    if row is None:
+        return _inserted(descriptor, after)
+    return updated(descriptor, ROW_KEY, row, image_of(after), descriptor.locks)
+
+
 class Numbers:
     """Of one request. `answer`: the block that it has taken."""
 
     def __init__(
         self,
-        request: ChangeRequest,
         catalog: Catalog,
         overlay: Overlay,
         versions: dict[int, int],
         lsn: int,
         rules: VerifyRules,
     ) -> None:
-        self._request = request
-        self._catalog = catalog
         self._overlay = overlay
         self._versions = versions
         self._lsn = lsn
         self._rules = rules
-        self._left: dict[int, list[int]] = {}
+        self._drawing = Drawing(catalog, overlay.row, lsn)
         self.answer: Any = None
 
     # ------------------------------------------------------------ rows without a number
 
-    def given_to(self, operation: Operation, number: int, descriptor: Descriptor) -> Operation:
+    def given_to(self, operation: Operation, descriptor: Descriptor) -> Operation:
         """With a number in each column that draws one. Raises SequenceExhausted."""
         for column in lacks_numbers(operation, descriptor):
-            left = self._left.get(column.draws_from)
-            if not left:
-                wanted = self._wanted(column, number, operation)
-                left = self._left[column.draws_from] = self._drawn(column.draws_from, wanted)
-            values: dict[Any, Any] = {**operation.values, place_of(column): left.pop()}
+            values: dict[Any, Any] = {**operation.values, place_of(column): self.next(column)}
             key = operation.key
             if isinstance(key, Mapping) and key and column.element_id in descriptor.primary_key:
                 key = {**key, column.name: values.pop(column.name)}
             operation = operation._replace(key=key, values=values)
         return operation
 
-    def _wanted(self, column: Column, number: int, operation: Operation) -> int:
-        """As many as this and the operations behind it need, as far as that is seen at once."""
-        return sum(
-            1
-            for each in self._request.operations[number:]
-            if each.table == operation.table
-            and each.kind in _CREATES
-            and place_of(column) not in each.values
-        )
+    def next(self, column: Column) -> int:
+        """Raises SequenceExhausted, MalformedRequest."""
+        return self._drawing.next(column)
 
-    def _drawn(self, sequence_id: int, count: int) -> list[int]:
-        """The next of them last."""
-        if not self._catalog.has(sequence_id):
-            raise MalformedRequest("the sequence of a default is gone: give a value")
-        descriptor = self._catalog.newest(sequence_id)
-        assert descriptor.sequence is not None, descriptor
-        row, standing = self._standing(descriptor)
-        found = taken(descriptor.sequence, descriptor.name, standing, count)
-        self._put(descriptor, row, found.after)
-        step = descriptor.sequence.increment
-        return [found.first + step * n for n in reversed(range(found.got))]
+    def settle(self) -> None:
+        """The sequences go as far as was drawn."""
+        for descriptor, row, change in self._drawing.moved():
+            self._put(descriptor, row, change)
 
     # ------------------------------------------------------------ operations on a sequence
 
@@ -130,14 +184,15 @@ class Numbers:
                 f"{descriptor.name!r} is a sequence: its row can't be written",
                 table=descriptor.name,
             )
-        row, standing = self._standing(descriptor)
+        self.settle()
+        row, standing = self._drawing.standing(descriptor)
         if TAKE in values:
             count = _whole(values, TAKE, 1, BLOCK_MAX)
             found = taken(sequence, descriptor.name, standing, count)
             self.answer = {
                 "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch)
             }
-            self._put(descriptor, row, found.after)
+            self._put(descriptor, row, moved_row(descriptor, row, found.after))
             return
         if values.get("own") and standing.epoch != self._lsn:
             # ⚠ Its maker has seen another name for it than the one that this commit has found free.
@@ -147,28 +202,10 @@ class Numbers:
         after = moved_to(sequence, descriptor.name, last, called, self._lsn)
         if not self._rules.setting_begins_an_epoch:
             after = after._replace(epoch=standing.epoch)
-        self._put(descriptor, row, after)
+        self._put(descriptor, row, moved_row(descriptor, row, after))
 
-    # ------------------------------------------------------------ its row
-
-    def _standing(self, descriptor: Descriptor) -> tuple[Row | None, Standing]:
-        assert descriptor.sequence is not None, descriptor
-        row = self._overlay.row(descriptor, ROW_KEY)
-        if row is None:
-            return None, fresh(descriptor.sequence, self._lsn)
-        try:
-            return row, standing_of(row.values)
-        except KeyError as error:
-            raise StoreCorrupted(f"sequence {descriptor.name!r} has lost its row") from error
-
-    def _put(self, descriptor: Descriptor, row: Row | None, after: Standing) -> None:
+    def _put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
         self._versions.setdefault(descriptor.table_id, descriptor.version)
-        image, locks = image_of(after), descriptor.locks
-        if row is None:
-            table, version = descriptor.table_id, descriptor.version
-            change = RowChange(ChangeKind.INSERT, table, version, ROW_KEY, image, {}, locks)
-        else:
-            change = updated(descriptor, ROW_KEY, row, image, locks)
         self._overlay.put(descriptor, row, change)
 
 

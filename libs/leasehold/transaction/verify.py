@@ -23,6 +23,7 @@ from leasehold.model.records import (
     RowChange,
 )
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.defaults import Draw
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.transaction.actions import Actions
@@ -36,7 +37,7 @@ from leasehold.transaction.deciding import (
     with_key,
 )
 from leasehold.transaction.losses import Identity, Losses
-from leasehold.transaction.numbers import Numbers, lacks_numbers
+from leasehold.transaction.numbers import Numbers, draws, lacks_numbers
 from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
 from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.references import References
@@ -101,7 +102,7 @@ def verify(
             operation.table, operation.schema_version, fenced=rules.min_version_fences
         )
         alone = not looked_at_the_end(descriptor, catalog) and not descriptor.twin
-        if alone and descriptor.sequence is None and not lacks_numbers(operation, descriptor):
+        if alone and descriptor.sequence is None and not draws(operation, descriptor):
             versions[descriptor.table_id] = descriptor.version
             return _decide_one(request, descriptor, rows, rules, moment, versions)
     made = _Request(request, catalog, rows, lsn, rules, holders, moment)
@@ -199,6 +200,7 @@ class _Request:
         self._overlay = Overlay(catalog, rows, lsn)
         self._losses = Losses(catalog) if catalog.has_actions else None
         self._landing: dict[Name, _Landing] = {}
+        self._draw: Draw | None = None
 
     def decided(
         self,
@@ -207,9 +209,8 @@ class _Request:
         slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
     ) -> Generator[None, None, Decided]:
         affected = 0
-        numbers = Numbers(
-            self._request, self._catalog, self._overlay, versions, self._lsn, self._rules
-        )
+        numbers = Numbers(self._catalog, self._overlay, versions, self._lsn, self._rules)
+        self._draw = numbers.next
         for number, operation in enumerate(operations):
             if number % slice_operations == slice_operations - 1:
                 yield
@@ -226,10 +227,11 @@ class _Request:
                 numbers.operation(operation, descriptor)
                 continue
             if descriptor.numbered and not self._is_there(number, operation, descriptor):
-                operation = numbers.given_to(operation, number, descriptor)
+                operation = numbers.given_to(operation, descriptor)
             affected += self._operation(number, operation, descriptor)
         self._land()
         behind = self._check_end()
+        numbers.settle()
         changes, before = self._overlay.changes, self._overlay.before
         if (
             self._losses is not None and self._losses.found
@@ -269,7 +271,9 @@ class _Request:
             row = self._overlay.row(descriptor, key)
         try:
             moment = self._moment_of(number, descriptor)
-            change = decide(operation, bound, key, row, self._rules, moment, replays=self._replays)
+            change = decide(
+                operation, bound, key, row, self._rules, moment, self._draw, replays=self._replays
+            )
         except RowRefused as error:
             lsn = self._lsn
             stale = row is None or any(genid_lsn(row.genids.get(k, 0)) == lsn for k in error.locks)
@@ -336,7 +340,10 @@ class _Request:
         overlay, catalog, holders = self._overlay, self._catalog, self._holders
         if self._losses is not None and self._losses.found:
             assert holders is not None, "foreign keys need a reader of entries"
-            Actions(overlay, self._losses, catalog, holders, self._rules, self._moment).run()
+            acting = Actions(
+                overlay, self._losses, catalog, holders, self._rules, self._moment, self._draw
+            )
+            acting.run()
         if overlay.final:
             assert holders is not None, "unique indexes and foreign keys need a reader of entries"
             check_unique(overlay.final, holders)

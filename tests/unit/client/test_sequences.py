@@ -336,19 +336,79 @@ def test_numbers_go_on_while_their_columns_change(
         shown = "select count(*) > 0, count(*) = count(distinct id) from u"
         assert one.ask(shown) == [(1, 1)]
         one.ask("alter table u drop column id")
+        one.ask("alter table u add column o bigserial, add p int generated always as identity")
         one.ask("alter table u rename n to m")
         one.ask("alter table u drop constraint u_pkey, add primary key (m)")
     finally:
         ended.set()
         writer.join()
     assert not failed
-    assert one.ask("select count(distinct k) = count(*), count(distinct m) = count(*) from u") == [
-        (1, 1)
-    ]
+    same = ", ".join(f"count(distinct {column}) = count(*)" for column in "kmop")
+    assert one.ask(f"select {same} from u") == [(1, 1, 1, 1)]
     named = "select sequencename from pg_sequences where sequencename ~ '^u' order by 1"
-    assert one.ask(named) == [("u_k_seq",), ("u_n_seq",)]
+    assert one.ask(named) == [("u_k_seq",), ("u_n_seq",), ("u_o_seq",), ("u_p_seq",)]
     one.ask("drop table u")
     assert one.ask("select count(*) from pg_sequences where sequencename ~ '^u'") == [(0,)]
+
+
+def test_a_column_that_numbers_itself_comes_to_a_table_with_rows(
+    one: SqlClient, other: SqlClient
+) -> None:
+    one.ask("create table u (k int primary key, v text)")
+    one.ask("insert into u select n, 'old' from generate_series(1, 500) as g (n)")
+    one.ask("alter table u add id serial, add n smallint generated always as identity (start 11)")
+    counted = "select count(*), count(distinct {0}), min({0}), max({0}) from u"
+    assert one.ask(counted.format("id")) == [(500, 500, 1, 500)]
+    assert one.ask(counted.format("n")) == [(500, 500, 11, 510)]
+    assert one.ask("insert into u (k) values (501) returning id, n") == [(501, 511)]
+    (drawn,) = other.ask("insert into u (k) values (502) returning id, n")
+    assert drawn > (501, 511)
+    assert one.code("update u set n = 1 where k = 1") == "428C9"
+    assert one.ask("select pg_get_serial_sequence('u', 'id')") == [("public.u_id_seq",)]
+    assert one.ask("select last_value >= 501, is_called from u_id_seq") == [(1, 1)]
+    assert one.code("drop sequence u_id_seq") == "2BP01"
+    one.ask("alter table u drop id")
+    named = "select sequencename from pg_sequences where sequencename ~ '^u' order by 1"
+    assert one.ask(named) == [("u_n_seq",)]
+    one.ask("drop table u")
+    assert one.ask(named) == []
+
+
+def test_it_comes_to_an_empty_table_and_shows_where_it_begins(one: SqlClient) -> None:
+    one.ask("create table u (k int primary key); alter table u add id bigserial unique")
+    assert one.ask("select last_value, is_called from u_id_seq") == [(1, 0)]
+    assert one.ask("insert into u values (5) returning id") == [(1,)]
+
+
+def test_every_row_draws_from_the_sequence_that_a_new_column_names(one: SqlClient) -> None:
+    one.ask("create sequence s start 7; create table u (k int primary key)")
+    one.ask("insert into u values (1), (2), (3)")
+    one.ask("alter table u add n int default nextval('s')")
+    assert one.ask("select count(*), count(distinct n), min(n), max(n) from u") == [(3, 3, 7, 9)]
+    assert one.ask("update u set n = null where k = 1 returning n") == [(None,)]
+    assert one.ask("insert into u (k) values (4) returning n") == [(10,)]
+    assert one.code("drop sequence s") == "2BP01"
+
+
+def test_too_few_numbers_for_the_rows_there_are(database: DevDatabase, one: SqlClient) -> None:
+    one.ask("create table u (k int primary key)")
+    one.ask("insert into u select n from generate_series(1, 9) as g (n)")
+    assert one.code("alter table u add id int generated always as identity (maxvalue 5)") == "55000"
+    job = max(one.node.jobs().values(), key=lambda job: job.job_id)
+    assert "column id" in job.error or "'id'" in job.error, job.error
+    assert len(job.findings) == 4, job.findings
+    assert one.ask("select count(*) from pg_sequences where sequencename ~ '^u'") == [(0,)]
+    one.ask("alter table u add id int generated always as identity (maxvalue 9)")
+    assert one.ask("select min(id), max(id) from u") == [(1, 9)]
+    assert one.code("insert into u values (10)") == "2200H"
+
+
+def test_it_comes_to_a_table_of_the_same_block(one: SqlClient) -> None:
+    one.ask("begin; create table u (k int primary key); alter table u add id serial")
+    assert one.ask("insert into u values (7) returning id") == [(1,)]
+    one.ask("commit")
+    assert one.ask("insert into u values (8) returning id > 1") == [(1,)]
+    assert one.ask("select pg_get_serial_sequence('u', 'id')") == [("public.u_id_seq",)]
 
 
 # ------------------------------------------------------------------ the catalog

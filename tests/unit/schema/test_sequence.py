@@ -174,6 +174,18 @@ def test_a_table_comes_with_its_sequences_and_goes_with_them() -> None:
     ) == {"t", "n"}
 
 
+def test_a_column_that_is_added_in_the_same_request_brings_its_sequence() -> None:
+    made = script("create table t (b int); alter table t add a serial, add c smallserial")
+    assert names(made) == {"t", "t_a_seq", "t_c_seq"}
+    assert [o.table for o in made.opening] == ["t_a_seq", "t_c_seq"]
+    table = made.catalog.resolve("t")
+    drawn = [made.catalog.newest(c.draws_from).name for c in table.columns if c.draws_from]
+    assert drawn == ["t_a_seq", "t_c_seq"]
+    assert not made.jobs
+    gone = "create table t (b int); alter table t add a serial; drop table t"
+    assert names(script(gone)) == set()
+
+
 def test_a_name_that_is_taken_is_numbered() -> None:
     made = script("create sequence t_a_seq; create table t (a serial)")
     assert names(made) == {"t", "t_a_seq", "t_a_seq1"}
@@ -208,7 +220,11 @@ def test_restarts_open_the_request() -> None:
         ("alter sequence s restart", "42P01"),
         ("create table t (a int generated always as identity); alter table t alter a drop default",
          "42601"),
-        ("create table t (b int); alter table t add a serial", "0A000"),
+        ("create table t (b int); alter table t add a serial default 1", "42601"),
+        ("create table t (b int); alter table t add a text generated always as identity", "22023"),
+        ("create table t (b int); alter table t add a int default nextval('t')", "42809"),
+        ("create table t (b int); alter table t add a serial, add c serial; drop sequence t_c_seq",
+         "2BP01"),
     ],
 )  # fmt: skip
 def test_refused(text: str, code: str) -> None:
