@@ -27,7 +27,9 @@ from leasehold.sql.statements import (
     DropSequence,
     DropTable,
     Explain,
+    OwnSequence,
     RenameIndex,
+    RenameSequence,
     RestartSequence,
     SetNotNull,
     Truncate,
@@ -47,6 +49,8 @@ _TAGS: Final[dict[type, str]] = {
     CreateSequence: "CREATE SEQUENCE",
     DropSequence: "DROP SEQUENCE",
     RestartSequence: "ALTER SEQUENCE",
+    OwnSequence: "ALTER SEQUENCE",
+    RenameSequence: "ALTER SEQUENCE",
 }
 CANCELLED: Final = "57014"
 FAILED: Final = "55000"

@@ -27,6 +27,7 @@
     │   ├── TooComplex            54001    ├── QueryCanceled      57014
     │   ├── IndeterminateType     42P18    ├── WrongObject        42809
     │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
+    │   ├── WrongIdentity         55000
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -315,6 +316,12 @@ class WrongJobState(Refused):
 
 class NotGenerated(Refused):
     """The column has no expression that could be dropped."""
+
+    sqlstate = "55000"
+
+
+class WrongIdentity(Refused):
+    """The column is an identity column, or is none, or can't become one as it is."""
 
     sqlstate = "55000"
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from leasehold.model.errors import (
-    DuplicateObject,
-)
+from leasehold.model.errors import DuplicateObject, FeatureNotSupported
 from leasehold.schema import tracks as way
 from leasehold.schema.column_actions import ColumnActions
 from leasehold.schema.constraint_actions import ConstraintActions
@@ -18,7 +16,8 @@ from leasehold.schema.descriptor import (
     Descriptor,
 )
 from leasehold.schema.draft import Draft, DrawnBy
-from leasehold.schema.elements import Moment
+from leasehold.schema.elements import Column, Moment
+from leasehold.schema.identity_actions import IdentityActions
 from leasehold.schema.lock_actions import LockActions
 from leasehold.schema.references import (
     References,
@@ -30,6 +29,7 @@ from leasehold.sql.statements import (
     AddCheck,
     AddColumn,
     AddForeignKey,
+    AddIdentity,
     AddLock,
     AddPrimaryKey,
     AddUnique,
@@ -37,12 +37,15 @@ from leasehold.sql.statements import (
     DropColumn,
     DropConstraint,
     DropExpression,
+    DropIdentity,
     DropLock,
     DropNotNull,
     RenameColumn,
     RenameConstraint,
     RenameTable,
+    RestartIdentity,
     SetDefault,
+    SetIdentity,
     SetNotNull,
     ValidateConstraint,
 )
@@ -63,6 +66,7 @@ class Alteration:
         self._draft = Draft(table, taken, parents, references, moment, drawn_by)
         self.constraints = ConstraintActions(self._draft)
         self._columns = ColumnActions(self._draft, self.constraints)
+        self._identities = IdentityActions(self._draft)
         self._locks = LockActions(self._draft)
         self.kind = "alter table"
 
@@ -93,6 +97,11 @@ class Alteration:
         """Those that new columns bring."""
         return self._draft.sequences
 
+    @property
+    def unnumbered(self) -> list[Column]:
+        """Columns that lose their sequence, and stay."""
+        return self._draft.unnumbered
+
     def going(
         self, actions: Iterable[Action], gone: frozenset[tuple[int, int]] = frozenset()
     ) -> None:
@@ -117,6 +126,18 @@ class Alteration:
                 self._columns.set_default(action)
             case DropExpression():
                 self._columns.drop_expression(action)
+            case AddIdentity():
+                self._identities.add(action)
+            case SetIdentity():
+                self._identities.set(action)
+            case DropIdentity():
+                self._identities.drop(action)
+            case RestartIdentity():
+                raise FeatureNotSupported(
+                    "RESTART moves a sequence and changes no table: it stands alone in its"
+                    " ALTER TABLE",
+                    position=action.position,
+                )
             case AlterType():
                 self._columns.alter_type(action)
             case SetNotNull():
@@ -163,6 +184,10 @@ _KINDS: dict[type, str] = {
     RenameTable: "rename table",
     SetDefault: "set default",
     DropExpression: "drop expression",
+    AddIdentity: "add identity",
+    SetIdentity: "set identity",
+    RestartIdentity: "restart identity",
+    DropIdentity: "drop identity",
     AlterType: "alter type",
     SetNotNull: "set not null",
     DropNotNull: "drop not null",

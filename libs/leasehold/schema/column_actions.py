@@ -31,6 +31,7 @@ from leasehold.schema.elements import (
 from leasehold.schema.making import column_of, drawing, generated_column
 from leasehold.schema.tracks import Track
 from leasehold.sql.conversion import check_default_fits, conversions, converted
+from leasehold.sql.ddl_column import check_drawing, drawn_from
 from leasehold.sql.default import Default, default_of_text
 from leasehold.sql.expression import (
     compile_expression,
@@ -39,10 +40,12 @@ from leasehold.sql.expression import (
 from leasehold.sql.statements import (
     AddColumn,
     AlterType,
+    ColumnDefinition,
     DropColumn,
     DropExpression,
     DropNotNull,
     GeneratedDefinition,
+    NumberingDefinition,
     RenameColumn,
     SetDefault,
     SetNotNull,
@@ -268,6 +271,10 @@ class ColumnActions:
             )
         self._refuse_identity(column, action.position)
         made = Default()
+        name = None if action.value is None else drawn_from(action.value)
+        if name is not None:
+            self._set_drawn(column, name, action.position)
+            return
         if action.value is not None:
             made = default_of_text(action.value, column.type)
         if made == Default(column.default, column.default_expression):
@@ -277,6 +284,28 @@ class ColumnActions:
         self._draft.columns[column.name] = replace(
             column, default=made.value, default_expression=made.expression, moment=None
         )
+
+    def _set_drawn(self, column: Column, sequence: str, position: int) -> None:
+        """Old rows stay as they are. A sequence that the column has for its own stays so."""
+        check_drawing(column.type, position)
+        said = NumberingDefinition(named=sequence, position=position)
+        drawn = self._draft.drawn_by(ColumnDefinition(column.name, column.type, numbering=said))
+        own = column.numbering
+        if own is not None and own.owned:
+            if own.sequence != drawn.numbering.sequence:
+                raise FeatureNotSupported(
+                    f"column {column.name!r} has another sequence for its own, and a column has"
+                    " numbers of one: give that to nobody first (ALTER SEQUENCE … OWNED BY NONE)",
+                    column=column.name,
+                    position=position,
+                )
+            drawn = drawn._replace(numbering=own)
+        made = replace(drawing(column, drawn), default=None, moment=None)
+        if made == replace(column, moment=None):
+            self._draft.notices.append(f"column {column.name!r} has that default already")
+            return
+        self._draft.take(way.set_drawn(column, made), f"column {column.name}")
+        self._draft.columns[column.name] = made
 
     def _refuse_identity(self, column: Column, position: int) -> None:
         if column.identity:
@@ -362,6 +391,7 @@ class ColumnActions:
                 column=column.name,
                 position=action.position,
             )
+        self._refuse_identity(column, action.position)
         if column.nullable:
             self._draft.notices.append(f"column {column.name!r} is not NOT NULL")
             return

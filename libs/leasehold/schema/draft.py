@@ -46,7 +46,8 @@ class Draft:
     generated columns that lose their expression, as they were. `parents` finds a table by its
     name, `references` the foreign keys that refer to this one; `moment`: see `plan`. `gone`: what
     else the same request takes away, (table id, element id); `along`: foreign keys of other tables
-    that CASCADE takes; `sequences`: those that new columns bring.
+    that CASCADE takes; `sequences`: those that columns bring;
+    `unnumbered`: columns that lose theirs, as they were.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Draft:
         self.gone: frozenset[tuple[int, int]] = frozenset()
         self.along: list[Referring] = []
         self.sequences: list[Descriptor] = []
+        self.unnumbered: list[Column] = []
         self._drawn_by = drawn_by
 
     def take(self, track: Track, words: str) -> None:

@@ -126,6 +126,10 @@ def _fields(edit: Any) -> str:
         said.append("UNIQUE enforced" if after["unique_enforced"] else "UNIQUE dropped")
     if _default(before) != _default(after):
         said.append("default set" if _default(after)[0] else "default dropped")
+    if _owns(before) != _owns(after):
+        said.append("has its sequence for its own" if _owns(after) else "has none for its own")
+    if _identity(before) and _identity(after) and _identity(before) != _identity(after):
+        said.append("BY DEFAULT" if _identity(after) == "d" else "ALWAYS")
     if before.get("filled") != after.get("filled"):
         said.append("every row has its default")
     texts = ("expression", "expressions", "predicate")
@@ -150,6 +154,17 @@ def _default(body: Any) -> tuple[bool, Any, str]:
     """Whether there is one, and which; a record from before there were expressions has none."""
     value, expression = body.get("default"), body.get("default_expression", "")
     return value is not None or bool(expression), value, expression
+
+
+def _owns(body: Any) -> bool:
+    """A sequence."""
+    found = body.get("numbering")
+    return found is not None and bool(found[1])
+
+
+def _identity(body: Any) -> str:
+    found = body.get("numbering")
+    return "" if found is None else str(found[2])
 
 
 def _derived(before: Any, after: Any) -> str:

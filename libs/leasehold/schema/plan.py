@@ -19,6 +19,7 @@ from leasehold.model.errors import (
     TableBusy,
     UnknownObject,
     UnknownTable,
+    WrongIdentity,
 )
 from leasehold.schema.alteration import Alteration
 from leasehold.schema.catalog import Catalog
@@ -49,13 +50,16 @@ from leasehold.schema.references import (
 )
 from leasehold.schema.sequence import defined
 from leasehold.schema.sequences import (
+    drawing_from,
     drawn_by,
+    nextval_text,
+    owned_anew,
     owned_by,
     refuse_sequence,
-    refuse_used,
     refuse_used_elsewhere,
     relation_of,
     sequence_named,
+    users_of,
 )
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
@@ -63,10 +67,13 @@ from leasehold.schema.tracks import (
     Track,
     add_index,
     drop_index,
+    drop_numbering,
     drop_sequence,
     drop_table,
     hide_index,
     rename,
+    reword_drawn,
+    set_numbering,
     show_index,
 )
 from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
@@ -81,7 +88,10 @@ from leasehold.sql.statements import (
     DropIndex,
     DropSequence,
     DropTable,
+    OwnSequence,
     RenameIndex,
+    RenameSequence,
+    RestartIdentity,
     RestartSequence,
     Truncate,
 )
@@ -202,6 +212,7 @@ def plan(
     NotGenerated (55000), DependentObjects (2BP01), NotNullViolation (23502), TableBusy
     (55006), FeatureNotSupported, OutOfRange (limits), what expressions raise.
     """
+    made: Changes | RestartPlan | NothingToDo
     match statement:
         case CreateTable():
             return _create_table(statement, catalog)
@@ -213,6 +224,10 @@ def plan(
             return _restart_sequence(statement, catalog)
         case DropSequence():
             made = _drop_sequence(statement, catalog, going)
+        case OwnSequence():
+            made = _own_sequence(statement, catalog, going)
+        case RenameSequence():
+            made = _rename_sequence(statement, catalog)
         case CreateIndex():
             made = _create_index(statement, catalog)
         case DropTable():
@@ -223,7 +238,7 @@ def plan(
             made = _rename_index(statement, catalog)
         case AlterTable():
             made = _alter_table(statement, catalog, moment, going)
-    if isinstance(made, NothingToDo):
+    if isinstance(made, NothingToDo | RestartPlan):
         return made
     job = _job(catalog, made)
     marks = ((0, Phase.PUBLISHING.value, moment.now_us),)
@@ -385,7 +400,7 @@ def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTable
 
 
 def _sequence(
-    statement: DropSequence | RestartSequence, catalog: Catalog
+    statement: DropSequence | RestartSequence | OwnSequence | RenameSequence, catalog: Catalog
 ) -> Descriptor | NothingToDo:
     try:
         return sequence_named(catalog, statement.name, statement.position)
@@ -412,6 +427,21 @@ def _restart_sequence(statement: RestartSequence, catalog: Catalog) -> RestartPl
     return RestartPlan(found, start)
 
 
+def _restart_identity(
+    table: Descriptor, action: RestartIdentity, catalog: Catalog
+) -> RestartPlan | NothingToDo:
+    column = table.column(action.column)
+    if not column.identity:
+        raise WrongIdentity(
+            f"column {column.name!r} of relation {table.name!r} is not an identity column",
+            column=column.name,
+            position=action.position,
+        )
+    name = catalog.newest(column.draws_from).name
+    restart = RestartSequence(name, action.start, position=action.position)
+    return _restart_sequence(restart, catalog)
+
+
 def _drop_sequence(
     statement: DropSequence, catalog: Catalog, going: Going
 ) -> Changes | NothingToDo:
@@ -419,9 +449,70 @@ def _drop_sequence(
     if isinstance(found, NothingToDo):
         return found
     _free_table(catalog, found, going)
-    if not statement.owned:
-        refuse_used(catalog, found, statement.position)
-    return Changes(found, "drop sequence", f"sequence {found.name}", [drop_table(found)])
+    name = f"sequence {found.name}"
+    users = [] if statement.owned else drawing_from(catalog, found, statement.position)
+    if not users:
+        return Changes(found, "drop sequence", name, [drop_table(found)])
+    if not statement.cascade:
+        doomed = Doomed(name, name, position=statement.position)
+        raise doomed.refused((user.words for user in users), sequence=found.name)
+    # Nobody draws any more in the version in which it goes.
+    first, *others = {user.table.table_id: user.table for user in users}.values()
+    for table in (first, *others):
+        _free_table(catalog, table)
+    gone = (
+        replace(drop_numbering(column), table_id=0 if table is first else table.table_id)
+        for table, column in users
+    )
+    made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
+    made.versions |= {table.table_id: table.version + 1 for table in (*others, found)}
+    made.joins = tuple(sorted(table.table_id for table in (*others, found)))
+    made.notices = tuple(cascades_to(user.words) for user in users)
+    return made
+
+
+def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    if statement.to in relation_names(catalog):
+        raise DuplicateObject(
+            f"relation {statement.to!r} exists already, or is being made or dropped",
+            table=statement.to,
+            position=statement.position,
+        )
+    users = [(t, c) for t, c, _ in users_of(catalog, found.table_id) if c.draws_from]
+    tables = {table.table_id: table for table, _ in users}
+    for table in (found, *tables.values()):
+        _free_table(catalog, table)
+    text = nextval_text(statement.to)
+    shown = (replace(reword_drawn(c, text), table_id=t.table_id) for t, c in users)
+    tracks = (rename(found, statement.to), *shown)
+    made = Changes(found, "rename sequence", f"sequence {found.name}", tracks)
+    made.versions |= {table.table_id: table.version + 1 for table in tables.values()}
+    made.joins = tuple(sorted(tables))
+    return made
+
+
+def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    changed = owned_anew(catalog, found, statement.owner)
+    if not changed:
+        return NothingToDo(f"sequence {found.name!r} is owned like that already")
+    first, *others = {each.table.table_id: each.table for each in changed}.values()
+    for table in (found, first, *others):
+        _free_table(catalog, table, going)
+    tracks = (
+        replace(set_numbering(column, numbering), table_id=0 if table is first else table.table_id)
+        for table, column, numbering in changed
+    )
+    made = Changes(first, "own sequence", f"sequence {found.name}", tracks)
+    made.versions |= {table.table_id: table.version + 1 for table in others}
+    made.joins = tuple(sorted(table.table_id for table in others))
+    made.needs = (found.table_id,)
+    return made
 
 
 def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
@@ -505,7 +596,7 @@ def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
 
 def _alter_table(
     statement: AlterTable, catalog: Catalog, moment: Moment, going: Going
-) -> Changes | NothingToDo:
+) -> Changes | RestartPlan | NothingToDo:
     try:
         table = catalog.resolve(statement.table)
     except UnknownTable:
@@ -513,6 +604,9 @@ def _alter_table(
             return NothingToDo(f"table {statement.table!r} does not exist, nothing was done")
         raise
     refuse_sequence(table, statement.position)
+    match statement.actions:
+        case (RestartIdentity() as restarted,):
+            return _restart_identity(table, restarted, catalog)
     key = asked_key(table, statement.actions)
     if key is not None:
         return _another_key(table, key, catalog)
@@ -533,6 +627,7 @@ def _alter_table(
     _free_table(catalog, table, going)
     names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
     dropped = [column for column in table.by_name.values() if column.name in names]
+    dropped += made.unnumbered
     refuse_used_elsewhere(catalog, table, dropped, ())
     sequences = _left_by(dropped, catalog)
     for sequence in sequences:

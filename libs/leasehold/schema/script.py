@@ -50,7 +50,13 @@ from leasehold.schema.taking_away import (
     with_new,
     without,
 )
-from leasehold.sql.statements import Change, DropSequence, DropTable
+from leasehold.sql.statements import (
+    Change,
+    CreateSequence,
+    DropSequence,
+    DropTable,
+    OwnSequence,
+)
 
 Answer = dict[str, Any]
 _BEGINNINGS: Final = count(1)
@@ -140,6 +146,12 @@ class Script:
         rows_about: Callable[[int], int],
     ) -> Answer:
         """Add what a statement asks for; → what is answered of it. Raises what `plan` raises."""
+        if isinstance(change, CreateSequence) and change.options.owner is not None:
+            plain, owning = _owned_apart(change)
+            answered = self.take(plain, sql, request_id, moment, rows_about)
+            if owning is None or "table" not in answered:
+                return answered  # nobody is to own it, or it was there
+            return {**answered, **self.take(owning, sql, request_id, moment, rows_about)}
         try:
             planned = plan(
                 change,
@@ -173,7 +185,7 @@ class Script:
                     t.table_id for t in tables if t.table_id not in self.made
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
-            case JobPlan(job) if isinstance(change, DropTable | DropSequence):
+            case JobPlan(job) if isinstance(change, DropTable | DropSequence) and taken_away(job):
                 own = tuple(owned_by(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
@@ -301,6 +313,15 @@ class Script:
         for name, version in {(o.table, o.schema_version) for o in operations if dropped}:
             if name in dropped and (version is not None or name not in made):
                 raise UnknownTable(f"table {name!r} is dropped by this very request", table=name)
+
+
+def _owned_apart(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:
+    """What makes a sequence, and what says who owns it."""
+    owner = change.options.owner
+    made = replace(change, options=change.options._replace(owner=None))
+    if owner is None or not owner.table:
+        return made, None
+    return made, OwnSequence(change.name, owner, position=change.position)
 
 
 def _others(planned: JobPlan) -> set[int]:

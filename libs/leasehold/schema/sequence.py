@@ -51,6 +51,14 @@ class Taken(NamedTuple):
     after: Standing
 
 
+class Owner(NamedTuple):
+    """Of a sequence: a column with which it goes. OWNED BY NONE: no column."""
+
+    table: str = ""
+    column: str = ""
+    position: int = 1
+
+
 class Options(NamedTuple):
     """As CREATE SEQUENCE says them; None: not at all."""
 
@@ -63,6 +71,7 @@ class Options(NamedTuple):
     cycles: bool | None = None
     name: str | None = None  # of an identity column's sequence
     position: int = 1
+    owner: Owner | None = None
 
 
 def limits_of(kind: str) -> tuple[int, int]:

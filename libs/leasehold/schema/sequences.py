@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateObject,
+    FeatureNotSupported,
+    UnknownColumn,
     UnknownTable,
     WrongObject,
 )
@@ -16,7 +18,7 @@ from leasehold.schema import sequence as numbers
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import NAME_BYTES_MAX, Descriptor
 from leasehold.schema.elements import NEXTVAL, Column
-from leasehold.schema.sequence import BIGINT, ROW_KEY, Numbering, Sequence
+from leasehold.schema.sequence import BIGINT, ROW_KEY, Numbering, Owner, Sequence
 from leasehold.schema.types import Type
 from leasehold.sql.catalog_text import quoted
 from leasehold.sql.statements import ColumnDefinition
@@ -93,6 +95,79 @@ def refuse_sequence(table: Descriptor, position: int = 1) -> Descriptor:
     return table
 
 
+class DrawnDefault(NamedTuple):
+    table: Descriptor
+    column: Column
+
+    @property
+    def words(self) -> str:
+        return f"default value for column {self.column.name} of table {self.table.name}"
+
+
+class Owning(NamedTuple):
+    """A column, and what it will have of sequences."""
+
+    table: Descriptor
+    column: Column
+    numbering: Numbering | None
+
+
+def owned_anew(catalog: Catalog, sequence: Descriptor, owner: Owner) -> list[Owning]:
+    """The columns to change, that which gets it first. Raises UnknownTable, UnknownColumn,
+    WrongObject, FeatureNotSupported."""
+    found: list[Owning] = []
+    target: tuple[int, int] | None = None
+    if owner.table:
+        table = refuse_sequence(_resolved(catalog, owner), owner.position)
+        column = _column_at(table, owner)
+        target = table.table_id, column.element_id
+        if not (column.numbering and column.numbering == (sequence.table_id, True, "")):
+            found.append(Owning(table, column, _taking(table, column, sequence, owner.position)))
+    for table, column, numbering in [*users_of(catalog, sequence.table_id)]:
+        if numbering.identity:
+            raise FeatureNotSupported(
+                "cannot change ownership of identity sequence",
+                detail=f'Sequence "{sequence.name}" is linked to table "{table.name}".',
+                position=owner.position,
+            )
+        if numbering.owned and (table.table_id, column.element_id) != target:
+            kept = numbering._replace(owned=False) if column.draws_from else None
+            found.append(Owning(table, column, kept))
+    return found
+
+
+def _resolved(catalog: Catalog, owner: Owner) -> Descriptor:
+    try:
+        return catalog.resolve(owner.table)
+    except UnknownTable:
+        raise UnknownTable(
+            f"relation {owner.table!r} does not exist", table=owner.table, position=owner.position
+        ) from None
+
+
+def _column_at(table: Descriptor, owner: Owner) -> Column:
+    try:
+        return table.column(owner.column)
+    except UnknownColumn as error:
+        error.detail = {**error.detail, "position": owner.position}
+        raise
+
+
+def _taking(table: Descriptor, column: Column, sequence: Descriptor, position: int) -> Numbering:
+    """Of a column that gets `sequence` for its own."""
+    other = column.numbering
+    uses = other is not None and (other.owned or bool(column.draws_from))
+    if other is not None and uses and other.sequence != sequence.table_id:
+        raise FeatureNotSupported(
+            f"column {column.name!r} of table {table.name!r} has numbers of another sequence, and a"
+            " column has one: drop that default first, or give that one to nobody (OWNED BY NONE)",
+            table=table.name,
+            column=column.name,
+            position=position,
+        )
+    return Numbering(sequence.table_id, True)
+
+
 class Drawn(NamedTuple):
     """What a column's definition says of its numbers: `text` is its default's; `made`: a sequence
     of its own."""
@@ -138,19 +213,22 @@ def users_of(catalog: Catalog, sequence_id: int) -> Iterator[tuple[Descriptor, C
                 yield table, column, found
 
 
-def refuse_used(catalog: Catalog, sequence: Descriptor, position: int) -> None:
-    """Before it is dropped by itself. Raises DependentObjects."""
+def drawing_from(catalog: Catalog, sequence: Descriptor, position: int) -> list[DrawnDefault]:
+    """Defaults that draw from it, before it is dropped by itself. Raises DependentObjects for an
+    identity column, of which it is a part."""
+    found = []
     for table, column, numbering in users_of(catalog, sequence.table_id):
-        if not numbering.identity and not column.draws_from:
-            continue  # a table that has it for its own, and draws from it no longer
-        words = f"default value for column {column.name} of table {table.name} depends on it"
+        words = f"column {column.name} of table {table.name}"
         if numbering.identity:
-            words = f"column {column.name} of table {table.name} requires it"
-        raise DependentObjects(
-            f"cannot drop sequence {sequence.name}: {words}",
-            sequence=sequence.name,
-            position=position,
-        )
+            raise DependentObjects(
+                f"cannot drop sequence {sequence.name} because {words} requires it",
+                hint=f"You can drop {words} instead.",
+                sequence=sequence.name,
+                position=position,
+            )
+        if column.draws_from:  # else it has it for its own, and draws from it no longer
+            found.append(DrawnDefault(table, column))
+    return found
 
 
 def refuse_used_elsewhere(

@@ -32,6 +32,7 @@ from leasehold.schema.elements import (
     Lock,
     Missing,
 )
+from leasehold.schema.sequence import Numbering
 from leasehold.schema.states import State
 
 NEVER = 1 << 30
@@ -274,6 +275,33 @@ def set_default(column: Column, default: Any, expression: str = "") -> Track:
     return Track(column, fall=(Stage(said),))
 
 
+def drop_numbering(column: Column) -> Track:
+    """It draws no more, as with DROP DEFAULT, and has nothing for its own."""
+    said = {"default_expression": "", "numbering": None}
+    return Track(column, fall=(Stage(said),))
+
+
+def set_drawn(column: Column, made: Column) -> Track:
+    """Its default is the next number of a sequence from here on."""
+    said = {
+        "default": None,
+        "default_expression": made.default_expression,
+        "moment": None,
+        "numbering": made.numbering,
+    }
+    return Track(column, fall=(Stage(said),))
+
+
+def reword_drawn(column: Column, text: str) -> Track:
+    """What it draws from is called otherwise; which one that is its id says."""
+    return Track(column, fall=(Stage({"default_expression": text}),), final=NEVER)
+
+
+def set_numbering(column: Column, numbering: Numbering | None) -> Track:
+    """Which sequence goes with it; what it draws from stays."""
+    return Track(column, fall=(Stage({"numbering": numbering}),))
+
+
 def rename(element: Column | Index | Constraint | Descriptor, name: str) -> Track:
     """Both names resolve while two versions live. A check or a foreign key is named in DDL alone,
     which goes by the newest version: it needs no alias."""
@@ -298,8 +326,8 @@ def drop_table(table: Descriptor) -> Track:
 
 
 def drop_sequence(sequence: Descriptor, waits: int) -> Track:
-    """⚠ Of a column that is dropped: it is drawn from as long as a version writes the column, so it
-    goes when the column has gone."""
+    """⚠ It is drawn from as long as a version writes a column that has its numbers from it: so it
+    goes when the column has gone, or the default."""
     fall = (*(UNCHANGED,) * waits, _DELETE_ONLY, _at(State.ABSENT))
     return Track(sequence, fall=fall, final=waits, table_id=sequence.table_id)
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxInvalid
-from leasehold.schema.sequence import Options
+from leasehold.schema.sequence import Options, Owner
 from leasehold.sql.reader import Kind, Reader
-from leasehold.sql.statements import CreateSequence, DropSequence, RestartSequence
+from leasehold.sql.statements import (
+    CreateSequence,
+    DropSequence,
+    OwnSequence,
+    RenameSequence,
+    RestartSequence,
+)
 from leasehold.sql.whole import whole
 
 _TYPES: Final = {
@@ -15,10 +21,7 @@ _TYPES: Final = {
     **dict.fromkeys(("integer", "int", "int4"), "integer"),
     **dict.fromkeys(("bigint", "int8"), "bigint"),
 }
-_CASCADE: Final = "CASCADE is not supported: drop what depends on it first"
-_OWNED: Final = (
-    "OWNED BY is not supported: a column declared SERIAL or AS IDENTITY owns its sequence"
-)
+_OWNED: Final = "the sequence of an identity column is owned by that column"
 
 
 def create_sequence(reader: Reader) -> CreateSequence:
@@ -31,26 +34,29 @@ def create_sequence(reader: Reader) -> CreateSequence:
 
 
 def drop_sequence(reader: Reader) -> DropSequence:
-    """DROP SEQUENCE [IF EXISTS] s [RESTRICT]"""
+    """DROP SEQUENCE [IF EXISTS] s [CASCADE | RESTRICT]"""
     reader.expect("drop sequence")
     exists = reader.take("if exists")
     position = reader.position
     name = reader.qualified_name("the sequence's name")
-    reader.refuse({",": "one DROP names one sequence: send several", "cascade": _CASCADE})
-    reader.take("restrict")
-    return DropSequence(name, exists, position)
+    reader.refuse({",": "one DROP names one sequence: send several"})
+    return DropSequence(name, exists, position, cascade=reader.cascades())
 
 
-def alter_sequence(reader: Reader) -> RestartSequence:
-    """ALTER SEQUENCE [IF EXISTS] s RESTART [[WITH] n]"""
+def alter_sequence(reader: Reader) -> RestartSequence | OwnSequence | RenameSequence:
+    """ALTER SEQUENCE [IF EXISTS] s {RESTART [[WITH] n] | OWNED BY {t.c | NONE} | RENAME TO r}"""
     reader.expect("alter sequence")
     exists = reader.take("if exists")
     position = reader.position
     name = reader.qualified_name("the sequence's name")
+    if reader.at("owned by"):
+        return OwnSequence(name, owner(reader), exists, position)
+    if reader.take("rename to"):
+        return RenameSequence(name, reader.name("the sequence's new name"), exists, position)
     if not reader.take("restart"):
         raise FeatureNotSupported(
-            "ALTER SEQUENCE … RESTART is supported, and nothing else of it: drop it and make"
-            " another one",
+            "RESTART, OWNED BY and RENAME TO are supported of ALTER SEQUENCE, each by itself, and"
+            " nothing else of it: drop it and make another one",
             position=reader.position,
         )
     return RestartSequence(name, restart_at(reader), exists, position)
@@ -100,17 +106,34 @@ def sequence_options(reader: Reader, *, named: bool = False) -> Options:
         elif named and reader.take("sequence name"):
             once("name", reader.qualified_name("the sequence's name"))
         elif reader.at("owned by"):
-            _not_owned(reader)
+            reader.refuse({"owned by": _OWNED} if named else {})
+            once("owner", owner(reader))
         else:
             break
     return Options(**found, position=position)
 
 
-def _not_owned(reader: Reader) -> None:
-    position = reader.position
+def owner(reader: Reader) -> Owner:
+    """OWNED BY {[public.]t.c | NONE}"""
     reader.expect("owned by")
-    if not reader.take("none"):
-        raise FeatureNotSupported(_OWNED, position=position)
+    position = reader.position
+    if reader.take("none"):
+        return Owner(position=position)
+    names = [reader.name("a table's name")]
+    while reader.take("."):
+        names.append(reader.name("a column's name"))
+    if len(names) == 1:
+        raise SyntaxInvalid(
+            "invalid OWNED BY option",
+            hint="Specify OWNED BY table.column or OWNED BY NONE.",
+            position=position,
+        )
+    if len(names) > 3 or (len(names) == 3 and names[0] != "public"):
+        raise FeatureNotSupported(
+            f"schema {names[0]!r} does not exist: a database has the schema public only",
+            position=position,
+        )
+    return Owner(names[-2], names[-1], position)
 
 
 def _type(reader: Reader) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from leasehold.schema.elements import OnChange
-from leasehold.schema.sequence import Options
+from leasehold.schema.sequence import Options, Owner
 from leasehold.schema.types import Type
 
 # ------------------------------------------------------------------ parts
@@ -249,6 +249,42 @@ class DropExpression:
 
 
 @dataclass(frozen=True, slots=True)
+class AddIdentity:
+    """ALTER COLUMN c ADD GENERATED … AS IDENTITY."""
+
+    column: str
+    numbering: NumberingDefinition
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SetIdentity:
+    """ALTER COLUMN c SET GENERATED …; `identity`: "a" for ALWAYS, "d" for BY DEFAULT."""
+
+    column: str
+    identity: str
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RestartIdentity:
+    """ALTER COLUMN c RESTART [WITH n]; `start` None: where it began."""
+
+    column: str
+    start: int | None = None
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropIdentity:
+    """ALTER COLUMN c DROP IDENTITY: a plain column, without a default; its sequence goes."""
+
+    column: str
+    if_exists: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class AlterType:
     """ALTER COLUMN c TYPE type [USING expression]; without USING the value is cast."""
 
@@ -335,6 +371,10 @@ Action: TypeAlias = (
     | RenameTable
     | SetDefault
     | DropExpression
+    | AddIdentity
+    | SetIdentity
+    | RestartIdentity
+    | DropIdentity
     | AlterType
     | SetNotNull
     | DropNotNull
@@ -372,12 +412,14 @@ class CreateSequence:
 
 @dataclass(frozen=True, slots=True)
 class DropSequence:
-    """`owned`: with the table that has it for its own."""
+    """`owned`: with the table that has it for its own. `cascade`: with the defaults that draw from
+    it."""
 
     name: str
     if_exists: bool = False
     position: int = 1
     owned: bool = False
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +428,26 @@ class RestartSequence:
 
     name: str
     start: int | None = None
+    if_exists: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSequence:
+    """ALTER SEQUENCE s OWNED BY …, also what CREATE SEQUENCE … OWNED BY says beside making it."""
+
+    name: str
+    owner: Owner
+    if_exists: bool = False
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RenameSequence:
+    """ALTER SEQUENCE name RENAME TO to."""
+
+    name: str
+    to: str
     if_exists: bool = False
     position: int = 1
 
@@ -403,6 +465,8 @@ Change: TypeAlias = (
     | CreateSequence
     | DropSequence
     | RestartSequence
+    | OwnSequence
+    | RenameSequence
 )
 
 

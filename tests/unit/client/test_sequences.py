@@ -449,3 +449,161 @@ def test_the_catalog_shows_sequences(one: SqlClient) -> None:
                    " where attrelid = 'u'::regclass") == [("a", "a", 0), ("b", "", 0)]  # fmt: skip
     tables = one.ask("select table_name from information_schema.tables where table_schema='public'")
     assert sorted(tables) == [("t",), ("u",)]
+
+
+# ------------------------------------------------------------------ owners
+
+
+def test_a_sequence_goes_with_the_defaults_that_draw_from_it(one: SqlClient) -> None:
+    one.ask("create sequence s; create table u (k int default nextval('s'), l serial, v text)")
+    one.ask("alter table t add w bigint default nextval('s')")
+    one.ask("insert into u (v) values ('a'); insert into t (v) values ('b')")
+    assert one.code("drop sequence s") == one.code("drop sequence s restrict") == "2BP01"
+    one.ask("drop sequence s cascade")
+    assert one.ask("insert into u (v) values ('c') returning k, l") == [(None, 2)]
+    assert one.ask("insert into t (v) values ('c') returning w") == [(None,)]
+    assert one.ask("select count(k) from u") == [(1,)]
+    assert one.code("select nextval('s')") == "42P01"
+    # Of a column's own: it is NOT NULL as before, and has no default.
+    one.ask("drop sequence u_l_seq cascade")
+    assert one.code("insert into u (v) values ('d')") == "23502"
+    assert one.ask("select pg_get_serial_sequence('u', 'l')") == [(None,)]
+    one.ask("create sequence u_l_seq; drop table u; drop sequence u_l_seq")
+    one.ask("create table u (k int generated always as identity)")
+    assert one.code("drop sequence u_k_seq cascade") == "2BP01"
+
+
+def test_who_owns_a_sequence(one: SqlClient) -> None:
+    """As pg_dump says what was a serial column."""
+    one.ask("create table u (k int not null, v text); create sequence s as integer")
+    one.ask("alter sequence s owned by u.k")
+    assert one.ask("select pg_get_serial_sequence('u', 'k')") == [("public.s",)]
+    one.ask("alter table only u alter column k set default nextval('public.s'::regclass)")
+    assert one.ask("insert into u (v) values ('a'), ('b') returning k") == [(1,), (2,)]
+    assert one.ask("select pg_get_serial_sequence('u', 'k')") == [("public.s",)]
+    assert one.code("drop sequence s") == "2BP01"
+    one.ask("alter sequence s owned by t.v")
+    assert one.ask("select pg_get_serial_sequence('t', 'v')") == [("public.s",)]
+    assert one.ask("select pg_get_serial_sequence('u', 'k')") == [(None,)]
+    assert one.code("alter table t drop v") == "2BP01", "u draws from it"
+    one.ask("alter sequence s owned by none; drop table u; select nextval('s')")
+    one.ask("create table u (k int); alter sequence s owned by u.k; drop table u")
+    assert one.code("select nextval('s')") == "42P01", "it went with its owner"
+    one.ask("create table u (k int); create sequence s start 5 owned by u.k")
+    one.ask("alter table u drop k, add l int")
+    assert one.code("select nextval('s')") == "42P01"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("alter sequence s owned by no.k", "42P01"),
+        ("alter sequence s owned by t.no", "42703"),
+        ("alter sequence s owned by s.last_value", "42809"),
+        ("alter sequence s owned by t", "42601"),
+        ("alter sequence no owned by t.v", "42P01"),
+        ("alter sequence if exists no owned by t.v", "00000"),
+        ("alter sequence s owned by none", "00000"),
+        ("alter sequence u_k_seq owned by t.v", "0A000"),
+        ("alter sequence u_k_seq owned by none", "0A000"),
+        ("create sequence x owned by t.no", "42703"),
+        ("alter table t alter v set default nextval('s')", "0A000"),
+        ("alter table t alter id set default nextval('no')", "42P01"),
+        ("alter table t alter id set default nextval('t')", "42809"),
+        ("alter table u alter k set default nextval('s')", "42601"),
+        # A column has numbers of one sequence.
+        ("alter table t alter id set default nextval('s')", "0A000"),
+        ("alter sequence s owned by t.id", "0A000"),
+    ],
+)
+def test_owners_that_there_are_not(one: SqlClient, text: str, code: str) -> None:
+    one.ask("create sequence s; create table u (k int generated always as identity)")
+    assert one.code(text) == code
+    assert one.code("select nextval('x')") == "42P01"
+
+
+def test_a_table_and_the_owner_of_a_sequence_in_one_block(one: SqlClient) -> None:
+    one.ask("begin; create table u (k int); create sequence s owned by u.k")
+    one.ask("alter table u alter k set default nextval('s')")
+    assert one.ask("insert into u default values returning k") == [(1,)]
+    one.ask("commit; drop table u")
+    assert one.code("select nextval('s')") == "42P01"
+
+
+def test_a_sequence_gets_another_name(one: SqlClient, other: SqlClient) -> None:
+    one.ask("create table u (k int default nextval('t_id_seq'))")
+    one.ask("insert into u default values; alter sequence t_id_seq rename to numbers")
+    shown = (
+        "select distinct column_default from information_schema.columns"
+        " where column_default ~ 'nextval'"
+    )
+    assert one.ask(shown) == [("nextval('numbers'::regclass)",)]
+    assert one.ask("select pg_get_serial_sequence('t', 'id')") == [("public.numbers",)]
+    (mine,) = one.ask("insert into t (v) values ('a') returning id")[0]
+    (theirs,) = other.ask("insert into u default values returning k")[0]
+    assert len({1, mine, theirs}) == 3
+    assert one.code("select nextval('t_id_seq')") == "42P01"
+    assert one.code("alter sequence numbers rename to t") == "42P07"
+    assert one.code("alter sequence no rename to x") == "42P01"
+    assert one.code("alter sequence if exists no rename to x") == "00000"
+    assert one.code("alter sequence t rename to x") == "42809"
+    one.ask("create sequence t_id_seq; drop sequence t_id_seq; drop table u")
+    one.ask("begin; create sequence s; alter sequence s rename to r; select nextval('r'); commit")
+    assert one.ask("select nextval('r') > 1; drop sequence r") == []
+
+
+# ------------------------------------------------------------------ identity, later
+
+
+def test_a_column_becomes_an_identity_column_and_stops_being_one(
+    one: SqlClient, other: SqlClient
+) -> None:
+    one.ask("create table u (k int not null, v text); insert into u values (1, 'a'), (2, 'b')")
+    one.ask("alter table u alter k add generated always as identity (start 3)")
+    assert one.ask("insert into u (v) values ('c') returning k") == [(3,)]
+    assert one.code("insert into u (k) values (9)") == "428C9"
+    assert one.ask("select pg_get_serial_sequence('u', 'k')") == [("public.u_k_seq",)]
+    other.ask("alter table u alter k set generated by default")
+    assert one.ask("insert into u (k) values (9) returning k") == [(9,)]
+    one.ask("alter table u alter k restart with 20")
+    assert one.ask("insert into u (v) values ('d') returning k") == [(20,)]
+    assert one.code("alter table u alter k restart with 0") == "22023"
+    one.ask("alter table u alter k restart")
+    assert one.ask("insert into u (v) values ('e') returning k") == [(3,)]
+    one.ask("alter table u alter k drop identity")
+    assert one.code("insert into u (v) values ('f')") == "23502"
+    assert one.code("select nextval('u_k_seq')") == "42P01"
+    one.ask("alter table u alter column k drop identity if exists")
+    one.ask("alter table u alter k add generated by default as identity, add n int")
+    assert one.ask("insert into u (v) values ('g') returning k") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("alter id add generated always as identity", "55000"),
+        ("alter v add generated always as identity", "22023"),
+        ("alter n add generated always as identity", "55000"),
+        ("alter no add generated always as identity", "42703"),
+        ("alter id set generated always", "55000"),
+        ("alter id restart", "55000"),
+        ("alter id drop identity", "55000"),
+        ("alter id drop identity if exists", "00000"),
+        ("alter k add generated always as identity", "55000"),
+        ("alter k set generated always", "00000"),
+        ("alter k set start 5", "0A000"),
+        ("alter k restart, alter k drop not null", "0A000"),
+        ("alter k add int", "42601"),
+        ("alter k drop not null", "42601"),
+    ],
+)
+def test_identities_that_there_are_not(one: SqlClient, action: str, code: str) -> None:
+    one.ask("create table u (id serial, n int, v text, k int generated always as identity)")
+    assert one.code(f"alter table u {action}") == code
+
+
+def test_an_identity_whose_sequence_others_draw_from_stays(one: SqlClient) -> None:
+    one.ask("create table u (k int generated always as identity)")
+    one.ask("alter table t add w int default nextval('u_k_seq')")
+    assert one.code("alter table u alter k drop identity") == "2BP01"
+    one.ask("alter table t drop w; alter table u alter k drop identity")
