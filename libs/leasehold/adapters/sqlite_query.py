@@ -163,7 +163,7 @@ def run(
     )
     if prepared.visits is None:
         return rows
-    seen = prepared.visits.shown(visit)
+    seen = prepared.visits.shown(visit, whole=prepared.located is not None)
     if prepared.visited is None:
         rows.shown = seen
     elif visit is not None:
@@ -456,7 +456,8 @@ def explained(
     read."""
     if prepared.tells_reads:
         tables = prepared.tables.values()
-        return [(line,) for line in told(prepared.reads, tables, parameters)]
+        values = (*parameters, *[None] * (prepared.slots - len(parameters)))
+        return [(line,) for line in told(prepared.reads, tables, values)]
     names = {}
     for chosen in prepared.chosen:
         names[f"r{chosen.relation}"] = (chosen.table, "")

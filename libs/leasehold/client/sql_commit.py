@@ -143,6 +143,8 @@ def _again(
 
 def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> None:
     """Raises Contradicted, NotCoherent."""
+    if any(step.asked is not None and step.asked.on is not None for step in steps):
+        running.follows_rows()
     wanted = {step.back for step in steps}
     marks: dict[int, Savepoint] = {}
     sent: list[Answer] = []
@@ -174,6 +176,8 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
             return Step(asked)
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if plan.write is not None and not plan.explain:
+                if plan.write.bound.cursor is not None and asked.on is None:
+                    return Step(asked, sqlstate=step.sqlstate)  # its cursor stood on no row
                 return Step.wrote(asked, running.write(plan, snapshot, asked, limits))
             rows = running.read(plan, snapshot, asked.values, limits)
             try:

@@ -9,11 +9,13 @@ from typing import Any, Final
 from leasehold.adapters.clock import unix_us
 from leasehold.adapters.row_spool import SPOOL_BATCH_ROWS, SpoolRoom
 from leasehold.client.rows_aside import RowsAside
-from leasehold.client.sql_steps import Asked, Shown
-from leasehold.model.errors import RequestTooLarge
+from leasehold.client.sql_steps import Asked, OnRow, Shown
+from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.pgwire.session import Column, NoPortals, OpenPortals
 from leasehold.pgwire.wire_errors import DuplicatePortal, UnknownPortal
+from leasehold.schema.descriptor import Descriptor
 from leasehold.sql.cursor_walk import CursorWalk
+from leasehold.sql.query_located import InvalidCursorState, Located, key_in, not_simple
 from leasehold.sql.session_statements import DeclareCursor
 
 CURSORS_MAX: Final = 100
@@ -39,6 +41,8 @@ class SqlCursor:
         self.sequence = 0
         self.held = False
         self.failed = False
+        self.located: Located | None = None  # of rows that tell which they are
+        self.place = 0
 
     def reach(self, number: int | None) -> int:
         rows = self.rows
@@ -56,7 +60,25 @@ class SqlCursor:
         assert self.shown is not None
         while self.shown.count < number:
             wanted = min(number - self.shown.count, SPOOL_BATCH_ROWS)
-            self.shown.add(self.rows.fetch(self.shown.count, wanted))
+            self.shown.add(self.fetch(self.shown.count, wanted))
+
+    def fetch(self, first: int, count: int) -> list[tuple[Any, ...]]:
+        """As clients get them. Raises DiskFull."""
+        rows = self.rows.fetch(first, count)
+        return rows if self.located is None else [row[: self.located.width] for row in rows]
+
+    def stands_on(self, table: Descriptor) -> OnRow:
+        """The row for WHERE CURRENT OF. Raises InvalidCursorState, DiskFull."""
+        name, walk = self.said.name, self.walk
+        if self.held or self.failed:
+            raise InvalidCursorState(f'cursor "{name}" is held from a previous transaction')
+        if self.located is None:
+            raise not_simple(name, table)
+        at = self.located.key_at(table, name)
+        if walk.at == 0 or walk.ended:
+            raise InvalidCursorState(f'cursor "{name}" is not positioned on a row')
+        (row,) = self.rows.fetch(walk.at - 1, 1)
+        return OnRow(key_in(row, at, table), self.place)
 
 
 class SqlCursors:
@@ -73,6 +95,14 @@ class SqlCursors:
         if found is None:
             raise UnknownPortal(f'cursor "{name}" does not exist')
         return found
+
+    def stands_on(self, name: str, table: Descriptor) -> OnRow:
+        """The row that WHERE CURRENT OF means. Raises UnknownPortal, InvalidCursorState."""
+        if name not in self._open and self.portals.find(name) is not None:
+            raise FeatureNotSupported(
+                f'WHERE CURRENT OF "{name}", which was not made by DECLARE, is not supported'
+            )
+        return self.find(name).stands_on(table)
 
     def columns(self, name: str) -> Sequence[Column] | None:
         """None: there is no such cursor."""

@@ -118,8 +118,9 @@ class CursorStatements:
         try:
             transaction = session.transaction()
             transaction.says(statement.text)
-            with transaction.prepared(text, query.types) as (snapshot, plan):
+            with transaction.prepared(text, query.types, located=True) as (snapshot, plan):
                 check_same(query, plan)
+                cursor.located = plan.located
                 if plan.visits is not None and said.scrolls is None:
                     cursor.walk.scrolls = False
 
@@ -127,6 +128,7 @@ class CursorStatements:
                     cursor.rows.take(rows)
 
                 transaction.read_into(plan, snapshot, values, session.limits(), take)
+            cursor.place = transaction.follows_rows()
             cursor.shown = transaction.answers_with(asked, plan)
         except LeaseholdError as error:
             session.failed_with(asked, error)
@@ -304,7 +306,7 @@ def _rows(cursor: SqlCursor, numbers: range) -> list[tuple[Any, ...]]:
     if not numbers:
         return []
     if numbers.step > 0:
-        return cursor.rows.fetch(numbers[0] - 1, len(numbers))
-    found = cursor.rows.fetch(numbers[-1] - 1, len(numbers))
+        return cursor.fetch(numbers[0] - 1, len(numbers))
+    found = cursor.fetch(numbers[-1] - 1, len(numbers))
     found.reverse()
     return found

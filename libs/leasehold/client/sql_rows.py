@@ -17,12 +17,14 @@ from leasehold.client.sql_portals import (
     check_same,
     columns_of,
 )
-from leasehold.client.sql_steps import Asked, Step, Types
+from leasehold.client.sql_steps import Asked, OnRow, Step, Types
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.pgwire.session import CopySource, Portal
 from leasehold.pgwire.wire_errors import UnknownParameter
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.types import Type
 from leasehold.sql.query_plan import Prepared
+from leasehold.sql.query_write import BoundWrite
 from leasehold.sql.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
 
 T = TypeVar("T")
@@ -37,6 +39,10 @@ class RunsRows(RunsOne, Protocol):
 
     def updates_at_once(self, prepared: PreparedStatement, values: Sequence[Any]) -> bool:
         """Has it changed one row, as a transaction by itself, in a hurry?"""
+        ...
+
+    def stands_on(self, cursor: str, table: Descriptor) -> OnRow:
+        """The row that WHERE CURRENT OF means. Raises UnknownPortal, InvalidCursorState."""
         ...
 
     def check_may_write(self) -> None:
@@ -73,12 +79,22 @@ class RowStatements:
         def work() -> Answer:
             if self._session.updates_at_once(prepared, values):
                 return ONE_UPDATED
-            asked = Asked(prepared.statement.text, prepared.types, tuple(values))
-            return self._session.run(
-                prepared.statement, lambda: self._write(prepared, asked), asked
-            )
+            session, statement = self._session, prepared.statement
+            asked = Asked(statement.text, prepared.types, tuple(values))
+            assert prepared.plan is not None, "by which it writes"
+            assert prepared.plan.write is not None, "by which it writes"
+            bound = prepared.plan.write.bound
+            if bound.cursor is not None:
+                on = session.run(statement, lambda: self._stands_on(bound), asked)
+                asked = asked._replace(on=on)
+            return session.run(statement, lambda: self._write(prepared, asked), asked)
 
         return CommandPortal(work)
+
+    def _stands_on(self, bound: BoundWrite) -> OnRow:
+        self._session.check_may_write()
+        assert bound.cursor is not None
+        return self._session.stands_on(bound.cursor, bound.descriptor)
 
     def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
         self._session.check_may_write()

@@ -32,7 +32,7 @@ from leasehold.client.sql_sessions import Activity
 from leasehold.client.sql_set import AS_OF, MODES, TEXT, SettingCommands
 from leasehold.client.sql_single import SingleReads
 from leasehold.client.sql_single_update import SingleUpdates
-from leasehold.client.sql_steps import Asked, Step, Types
+from leasehold.client.sql_steps import Asked, OnRow, Step, Types
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled, Refused
 from leasehold.pgwire.session import (
@@ -48,6 +48,7 @@ from leasehold.pgwire.session import (
 )
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownPortal
 from leasehold.pgwire.wire_types import WireType
+from leasehold.schema.descriptor import Descriptor
 from leasehold.sql.catalog_text import quoted
 from leasehold.sql.cursor_walk import ALL, Direction, Movement
 from leasehold.sql.long_names import CODE, with_short_names
@@ -364,6 +365,9 @@ class SqlSession:
             return self._block.single_update(self._updates, prepared, values)
         except Refused as error:
             raise shifted(error, prepared.statement.offset) from error
+
+    def stands_on(self, cursor: str, table: Descriptor) -> OnRow:
+        return self._cursors.stands_on(cursor, table)
 
     def check_may_write(self) -> None:
         self._block.check_may_write()

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from leasehold.adapters.sqlite_write import Written
+from leasehold.model.records import Key
 from leasehold.schema.elements import Moment
 from leasehold.schema.plan import NO_MOMENT
 from leasehold.schema.types import Type
@@ -18,10 +19,19 @@ Types = tuple[Type | None, ...]
 _DIGEST_BYTES = 16
 
 
+class OnRow(NamedTuple):
+    """The row that WHERE CURRENT OF means: its key (None: what the cursor stands on is no row of
+    the table) after the statement at place `since` of its transaction."""
+
+    key: Key | None
+    since: int
+
+
 class Asked(NamedTuple):
     """A statement as it was run. `many`: it was run for each of these values in turn (COPY).
     `emptied`: the tables of a TRUNCATE, which `restarts` their sequences and `cascades` to those
-    that refer to them; `changes`: it is a schema change; no statements of the plan's."""
+    that refer to them; `changes`: it is a schema change; no statements of the plan's. `on`: of
+    WHERE CURRENT OF; None where that stood on none."""
 
     text: str
     types: Types
@@ -31,6 +41,7 @@ class Asked(NamedTuple):
     changes: bool = False
     restarts: bool = False
     cascades: bool = False
+    on: OnRow | None = None
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from leasehold.client.drawn_numbers import DrawnNumbers
 from leasehold.client.numbers import last_value
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_reads import Preparing, Seen, gather, gather_sought, planned
-from leasehold.client.sql_steps import Asked, Shown, Step, Types
-from leasehold.client.sql_writes import apply, tables_read
+from leasehold.client.sql_steps import Asked, OnRow, Shown, Step, Types
+from leasehold.client.sql_writes import apply, fates_of, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.ports import StoreSnapshot
@@ -47,6 +47,7 @@ from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned import check_pinned
 from leasehold.transaction.read_set import PRIMARY
 from leasehold.transaction.replayed import Told
+from leasehold.transaction.row_fates import RowFates
 
 if TYPE_CHECKING:
     from leasehold.client.sql_single_update import SingleUpdate
@@ -60,10 +61,11 @@ OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
 
 
 class Savepoint(NamedTuple):
-    """How far a transaction was: its writes, and its steps."""
+    """How far a transaction was: its writes, its steps, and its statements."""
 
     writes: Mark
     step: int
+    place: int
 
 
 class SqlTransaction:
@@ -98,6 +100,7 @@ class SqlTransaction:
         self._wait_coherent = wait_coherent
         self._lsn = reads.moment
         self._place = 0
+        self._fates: RowFates | None = None  # of no use before a cursor is declared
 
     def becomes_block(self, reads: Reads) -> None:
         """BEGIN came behind its first statements. `reads`: as of a block that begins."""
@@ -127,9 +130,12 @@ class SqlTransaction:
             return plan
 
     @contextmanager
-    def prepared(self, text: str, types: Types) -> Iterator[tuple[Seen, Prepared]]:
-        """For a statement that runs to its end in here; `planned` for one that goes on."""
-        snapshot, plan = self.planned(text, types)
+    def prepared(
+        self, text: str, types: Types, *, located: bool = False
+    ) -> Iterator[tuple[Seen, Prepared]]:
+        """For a statement that runs to its end in here; `planned` for one that goes on. `located`:
+        of a cursor."""
+        snapshot, plan = self.planned(text, types, located=located)
         try:
             yield snapshot, plan
         finally:
@@ -147,14 +153,16 @@ class SqlTransaction:
 
         return self._coherently(newest)
 
-    def planned(self, text: str, types: Types) -> tuple[Seen, Prepared]:
+    def planned(self, text: str, types: Types, *, located: bool = False) -> tuple[Seen, Prepared]:
         """The snapshot is the caller's to close. Of a block versions are pinned; whether what is
         newest is too new for them `read` finds out."""
         own = self._own_tables()
         pin = self._reads.pin if self._block else None
         zone = zone_at(self.moment)
         return self._coherently(
-            lambda: planned(self._plan_of, text, types, own, self._reads, pin, zone)
+            lambda: planned(
+                self._plan_of, text, types, own, self._reads, pin, zone, located=located
+            )
         )
 
     def _coherently(self, take: Callable[[], T]) -> T:
@@ -302,19 +310,22 @@ class SqlTransaction:
                 " again",
                 table=descriptor.name,
             )
-        computed = plan.write.computed
+        computed, many = plan.write.computed, asked.many
+        given = asked.values
+        if plan.write.bound.key_slots:
+            given += self._stands_on(descriptor, asked.on)
         if computed is None:
-            self._rests_on(plan, asked.many or (asked.values,))
+            self._rests_on(plan, many or (given,))
         moment = self._next_moment(plan, snapshot)
         connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
         with own_rows(connection, self._own_of(plan), self._writes.emptied):
 
             def found() -> Written:
-                writing = Writing(connection, plan, asked.values, moment, limits, keys, lsn)
-                return writing.run_each(asked.many) if asked.many else writing.run()
+                writing = Writing(connection, plan, given, moment, limits, keys, lsn)
+                return writing.run_each(many) if many else writing.run()
 
             written = self._drawing(found) if plan.counts else found()
-            for values in asked.many or (asked.values,) if self.isolation.verifies_reads else ():
+            for values in many or (given,) if self.isolation.verifies_reads else ():
                 reads = places_read(connection, plan, values, moment, limits, lsn)
                 gather(self._writes.so_far, plan, reads)
         if self.isolation.verifies_reads:
@@ -333,7 +344,22 @@ class SqlTransaction:
             raise
         if computed is not None and written.writes:
             self._computed_at_commit(descriptor, written, computed.values(asked.values))
+        if self._fates is not None:
+            self._fates.became(self._place, descriptor.table_id, fates_of(descriptor, written))
         return written
+
+    def follows_rows(self) -> int:
+        """From here on it knows what becomes of rows; the place of its last statement."""
+        if self._fates is None and self.isolation.own_writes:
+            self._fates = RowFates()
+        return self._place
+
+    def _stands_on(self, table: Descriptor, on: OnRow | None) -> Key:
+        """The key for a statement of WHERE CURRENT OF: that which the row has now."""
+        key = None if on is None else on.key
+        if on is not None and key is not None and self._fates is not None:
+            key = self._fates.now(table.table_id, key, on.since)
+        return (None,) * len(table.primary_key) if key is None else key
 
     def _computed_at_commit(
         self, descriptor: Descriptor, written: Written, values: Mapping[str, Expression]
@@ -387,6 +413,9 @@ class SqlTransaction:
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
         refuse_referred(tables, known)
         self._writes.empty(tables)
+        self._place += 1
+        if self._fates is not None:
+            self._fates.emptied(self._place, [table.table_id for table in tables])
         own = {s for table in tables for s in owned_by(table) if asked.restarts}
         restarted = [table for table in known if table.table_id in own]
         self._writes.restart(restarted)
@@ -420,11 +449,13 @@ class SqlTransaction:
         return self._writes.has_written
 
     def savepoint(self) -> Savepoint:
-        return Savepoint(self._writes.mark(), len(self.steps))
+        return Savepoint(self._writes.mark(), len(self.steps), self._place)
 
     def roll_back_to(self, savepoint: Savepoint) -> None:
         """What was read since stays verified: the client knows it."""
         self._writes.back_to(savepoint.writes)
+        if self._fates is not None:
+            self._fates.back_to(savepoint.place)
         self.did(Step(None, back=savepoint.step))
 
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:

@@ -17,6 +17,7 @@ from leasehold.sql.query_tree import (
     Conflict,
     Constant,
     Cte,
+    CurrentOf,
     Delete,
     Explain,
     Insert,
@@ -586,12 +587,13 @@ class _Grammar:
         where = self._where()
         return Delete(at, table, source, where, self._returning(), ctes)
 
-    def _where(self) -> Node | None:
+    def _where(self) -> Node | CurrentOf | None:
         words = self.words
         if not words.take("where"):
             return None
-        if words.at("current", "of"):
-            words.refuse("WHERE CURRENT OF")
+        at = words.position
+        if words.take("current", "of"):
+            return CurrentOf(at, words.name())
         return self.expressions.expression()
 
 

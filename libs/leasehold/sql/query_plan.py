@@ -23,6 +23,7 @@ from leasehold.sql.query_computed import Computed, computed_in
 from leasehold.sql.query_emit import NOTHING, Beside, Emitted, emit
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_index import Chosen, Indexes
+from leasehold.sql.query_located import Located, located_in
 from leasehold.sql.query_reads import Reads, reads_of
 from leasehold.sql.query_visits import Visits, visited_in
 from leasehold.sql.query_write import BoundWrite, WriteBinder, rows_in_the_way
@@ -78,7 +79,8 @@ class Prepared:
     `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`:
     it has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
-    its constants were read, None where that makes no difference."""
+    its constants were read, None where that makes no difference. `located`: which rows of tables
+    its rows are stands behind them."""
 
     text: str
     tag: str
@@ -99,6 +101,13 @@ class Prepared:
     zone: ZoneInfo | None = None
     counts: bool = False
     visited: Emitted | None = None
+    located: Located | None = None
+
+    @property
+    def slots(self) -> int:
+        """Values that it is run with: its parameters, and the key of a row behind them."""
+        keys = 0 if self.write is None else self.write.bound.key_slots
+        return len(self.parameters) + keys
 
     def serves_in(self, zone: ZoneInfo) -> bool:
         return self.zone is None or self.zone is zone
@@ -111,11 +120,13 @@ def prepare(
     own: frozenset[int] = frozenset(),
     has_changed: HasChanged | None = None,
     zone: ZoneInfo = UTC,
+    *,
+    located: bool = False,
 ) -> Prepared:
     """`types`: of the first parameters, None where open. `own`: ids of tables that the transaction
     has own rows of. `has_changed`: of a table, where an earlier LSN is read; None: what is newest
-    is. `zone`: the session's. Raises every Refused that a text can meet before it runs, with its
-    position."""
+    is. `zone`: the session's. `located`: a query's rows are to tell which rows of tables they are.
+    Raises every Refused that a text can meet before it runs, with its position."""
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
     tells_reads = isinstance(statement, tree.Explain) and statement.reads
@@ -125,16 +136,20 @@ def prepare(
     binder = Binder(lookup, known, zone)
     numbered = max(numbered, len(types))
     visits: Visits | None = None
+    where: Located | None = None
     try:
         if isinstance(statement, tree.Query):
             bound: BoundWrite | None = None
             query = binder.shown(binder.bind_query(statement, None), statement.at)
             if statement.visits is not None:
                 query, visits = visited_in(query, statement.visits)
+            if located:
+                query, where = located_in(query, visits)
         else:
             assert not isinstance(statement, tree.Explain)
             bound = WriteBinder(binder, numbered).bind(statement)
             query = bound.find
+        slots = numbered + (0 if bound is None else bound.key_slots)
         used = {descriptor.table_id for descriptor in binder.used.values()}
         changed = () if has_changed is None else filter(has_changed, used)
         beside = Beside(own & used, frozenset(changed))
@@ -146,14 +161,14 @@ def prepare(
         if bound is not None:
             tag = bound.kind
             columns = None if bound.returning is None else bound.returning.columns
-        emitted = emit(query, numbered, beside)
+        emitted = emit(query, slots, beside)
         visited = None
         if visits is not None and visits.apart is not None:
             visited = emit(indexes.used_in(visits.apart), numbered, beside)
         later = () if bound is None else _later(bound)
-        reads = reads_of(query, *later, parameters=numbered)
-        write = None if bound is None else _write(bound, indexes, numbered, beside)
-        if bound is not None and write is not None and not explain:
+        reads = reads_of(query, *later, parameters=slots)
+        write = None if bound is None else _write(bound, indexes, slots, beside)
+        if bound is not None and write is not None and not (explain or bound.key_slots):
             write = replace(write, computed=computed_in(bound, reads))
         return Prepared(
             text,
@@ -175,6 +190,7 @@ def prepare(
             zone if binder.typing.asked_zone else None,
             emitted.counts or (write is not None and write.counts),
             visited,
+            where,
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error
@@ -213,7 +229,9 @@ class Plans:
 
     def __init__(self, kept_max: int = PLANS_KEPT_MAX) -> None:
         self._kept_max = kept_max
-        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[Prepared]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...], bool], list[Prepared]] = (
+            OrderedDict()
+        )
 
     def get(
         self,
@@ -224,11 +242,12 @@ class Plans:
         has_changed: HasChanged | None = None,
         zone: ZoneInfo = UTC,
         *,
+        located: bool = False,
         before_making: Callable[[], None] | None = None,
     ) -> Prepared:
         """As `prepare`. `before_making` is called where nothing that is kept serves; what it raises
         ends the call."""
-        name = (text, types)
+        name = (text, types, located)
         for found in self._kept.get(name, ()):
             if _serves(found, lookup, own, has_changed, zone):
                 with suppress(KeyError):  # another thread may have made room meanwhile
@@ -237,7 +256,7 @@ class Plans:
         if before_making is not None:
             before_making()
         kept = self._kept.get(name)
-        made = prepare(text, lookup, types, own, has_changed, zone)
+        made = prepare(text, lookup, types, own, has_changed, zone, located=located)
         self._kept[name] = [made, *(kept or ())][:VARIANTS_MAX]
         while len(self._kept) > self._kept_max:
             with suppress(KeyError):

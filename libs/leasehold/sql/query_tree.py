@@ -438,12 +438,20 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentOf:
+    """WHERE CURRENT OF: the row on which that cursor stands."""
+
+    at: int
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     at: int
     table: TableName
     assignments: tuple[Assignment, ...]
     source: Source | None
-    where: Node | None
+    where: Node | CurrentOf | None
     returning: tuple[Target, ...] = ()
     ctes: With | None = None
 
@@ -453,7 +461,7 @@ class Delete:
     at: int
     table: TableName
     source: Source | None
-    where: Node | None
+    where: Node | CurrentOf | None
     returning: tuple[Target, ...] = ()
     ctes: With | None = None
 
