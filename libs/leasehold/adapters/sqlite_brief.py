@@ -11,6 +11,7 @@ import apsw
 
 from leasehold.adapters.sqlite_query import install, query_plan, said
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
+from leasehold.model.errors import LeaseholdError
 from leasehold.schema.types import Type
 from leasehold.sql.function import Function
 from leasehold.sql.query_emit import OWN_ROWS, Emitted
@@ -58,17 +59,24 @@ def brief_rows(
     snapshot: SqliteSnapshot, prepared: Prepared, parameters: Sequence[Any], rows_max: int
 ) -> list[tuple[Any, ...]] | None:
     """All rows of a brief query that `needs_nothing`; None: they are more, or it took longer than
-    such a query does. Raises what functions raise."""
+    such a query does, or it fails behind some of them. Raises what functions raise."""
     emitted, reader = prepared.emitted, snapshot.reader
     install(reader.connection, emitted)
     reader.watch.looks_left = LOOKS_MAX
+    rows: list[Any] = []
     try:
         bindings = (*parameters, *emitted.constants)[: emitted.highest]
-        rows: list[Any] = reader.execute(emitted.text, bindings).fetchall()
+        rows.extend(reader.execute(emitted.text, bindings))  # those before an error are in it then
     except apsw.InterruptError:
         return None
     except apsw.Error as error:
+        if rows:
+            return None
         raise said(error) from error
+    except LeaseholdError:
+        if rows:
+            return None
+        raise
     finally:
         reader.watch.looks_left = None
     return rows if len(rows) <= rows_max else None

@@ -232,11 +232,13 @@ class Rows:
         ready: list[tuple[Any, ...]] | None = None,
         *,
         later: bool = False,
+        ends_with: Exception | None = None,
     ) -> None:
-        """`ready`: rows that are there already; nothing is run then. `later`: not before the first
-        fetch."""
+        """`ready`: rows that are there already, behind which comes `ends_with`; nothing is run
+        then. `later`: not before the first fetch."""
         self._connection = connection
         self._ready = ready
+        self._ends_with = ends_with
         self.shown: Callable[[list[tuple[Any, ...]]], list[tuple[Any, ...]]] | None = None
         self._limits = limits
         self._rows = self._bytes = 0
@@ -286,7 +288,7 @@ class Rows:
         """The next rows, and what comes in the place of the one behind them."""
         if self._ready is not None:
             found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
-            return found, None
+            return found, self._ends_with if len(found) < rows_max else None
         if self._cursor is None:
             return [], None
         rows: list[tuple[Any, ...]] = []
@@ -327,6 +329,19 @@ class Rows:
 
     def all(self) -> list[tuple[Any, ...]]:
         return list(self)
+
+    def whole(self) -> Rows:
+        """The same, computed now. Raises QueryCanceled, RequestTooLarge."""
+        rows: list[tuple[Any, ...]] = []
+        error: Exception | None = None
+        more = True
+        while more:
+            part, error = self.partly()
+            rows += part
+            more = error is None and len(part) == BATCH_ROWS
+        if isinstance(error, QueryCanceled | RequestTooLarge):
+            raise error
+        return Rows(self._connection, "", (), ready=rows, ends_with=error)
 
     def close(self) -> None:
         """May be called twice."""

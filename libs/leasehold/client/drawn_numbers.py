@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from leasehold.client.numbers import TRIES_MAX, Found, NodeNumbers, Wanted, gave_up
-from leasehold.model.errors import NoNumberYet, NotCoherent, QueryCanceled, RequestTooLarge
+from leasehold.model.errors import (
+    NoNumberYet,
+    NotCoherent,
+    QueryCanceled,
+    RequestTooLarge,
+)
 from leasehold.model.records import Operation
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.sequence import Standing, moved_to, taken
@@ -72,10 +77,17 @@ class SessionNumbers:
             )
         return found
 
-    def last(self) -> int:
-        if self._last is None:
+    def last(self, is_there: Callable[[int], bool]) -> int:
+        """`is_there`: of a sequence's id."""
+        if self._last is None or not is_there(self._last):
             raise NoNumberYet("lastval is not yet defined in this session")
         return self._current[self._last]
+
+    def forget(self, gone: Callable[[int], bool]) -> None:
+        """Sequences of which this is true will never be there again."""
+        self._current = {k: v for k, v in self._current.items() if not gone(k)}
+        if self._last is not None and gone(self._last):
+            self._last = None
 
     def discard(self) -> None:
         self._current, self._last = {}, None
@@ -182,7 +194,15 @@ class DrawnNumbers:
         return self._session.current(sequence)
 
     def last(self) -> int:
-        return self._session.last()
+        return self._session.last(self._is_there)
+
+    def _is_there(self, sequence_id: int) -> bool:
+        if sequence_id in self._local:
+            return True
+        try:
+            return self._node.is_there(sequence_id)
+        except NotCoherent:
+            raise Wanted(self._wait_coherent) from None
 
     def set(self, sequence: Descriptor, value: int, *, called: bool) -> None:
         own = self._local.get(sequence.table_id)
@@ -198,7 +218,7 @@ class DrawnNumbers:
             self._session.set(sequence.table_id, value)
 
     def _set(self, sequence: Descriptor, value: int, *, called: bool) -> None:
-        self._node.set(sequence, value, called=called)
+        self._node.set(sequence, value, called=called, stopped=self._stopped)
         self._tell(SET, value)
 
     # ------------------------------------------------------------ sequences of its own

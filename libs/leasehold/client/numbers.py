@@ -18,9 +18,11 @@ from leasehold.adapters.clock import new_request_id
 from leasehold.client.pending import waited_for
 from leasehold.client.replica_reads import Reads
 from leasehold.model.errors import (
+    CanceledUnderWay,
     GaveUp,
     NoMaster,
     OutcomeUnknown,
+    QueryCanceled,
     StaleVersion,
     UnknownTable,
     refused,
@@ -30,6 +32,7 @@ from leasehold.model.records import ChangeRequest, OnConflict, Operation, Operat
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.sequence import EPOCH, ROW_KEY, standing_of
 from leasehold.schema.sequences import setting
+from leasehold.schema.states import State
 from leasehold.transaction.numbers import BLOCK_MAX, TAKE
 
 BLOCK_NUMBERS: Final = 32
@@ -96,6 +99,12 @@ class NodeNumbers:
             epoch = 0 if row is None else row.values.get(EPOCH, 0)
             return Found(versions[-1], epoch)
 
+    def is_there(self, sequence_id: int) -> bool:
+        """Raises NotCoherent."""
+        with self._reads().snapshot() as snapshot:
+            versions = snapshot.versions(sequence_id)
+            return bool(versions) and versions[-1].state is not State.ABSENT
+
     def draw(self, found: Found) -> int | None:
         """The next number; None: `fill` has to take some first."""
         sequence = found.descriptor.sequence
@@ -161,10 +170,19 @@ class NodeNumbers:
         block.size = size
         return min(max(size, wanted, descriptor.sequence.cache), BLOCK_MAX)
 
-    def set(self, descriptor: Descriptor, value: int, *, called: bool) -> None:
+    def set(
+        self, descriptor: Descriptor, value: int, *, called: bool, stopped: Stopped | None = None
+    ) -> None:
         """Returns when it is so on every coherent node. Raises OutOfRange, OutcomeUnknown,
-        BusUnavailable."""
-        self._asked(descriptor, setting(descriptor, value, called=called).values)
+        BusUnavailable; CanceledUnderWay once `stopped`."""
+        try:
+            self._asked(descriptor, setting(descriptor, value, called=called).values, stopped)
+        except QueryCanceled as error:
+            raise CanceledUnderWay(
+                error.message,
+                detail=f'setval of sequence "{descriptor.name}" was sent to the master already: it'
+                " may be done all the same.",
+            ) from None
 
     def _asked(self, descriptor: Descriptor, values: Any, stopped: Stopped | None = None) -> Any:
         operation = Operation(OperationKind.UPDATE, descriptor.name, ROW_KEY, values)

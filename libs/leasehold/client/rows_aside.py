@@ -72,13 +72,11 @@ class RowsAsideInTurn:
         self._rows = rows
         self._next = 0
 
-    def fetch(self, rows_max: int) -> list[tuple[Any, ...]]:
-        """Raises what the query has ended with."""
+    def partly(self, rows_max: int) -> tuple[list[tuple[Any, ...]], LeaseholdError | None]:
+        """With what the query has ended with, behind them."""
         found = self._rows.fetch(self._next, rows_max)
         self._next += len(found)
-        if len(found) < rows_max and self._rows.error is not None:
-            raise self._rows.error
-        return found
+        return found, self._rows.error if len(found) < rows_max else None
 
     def close(self) -> None:
         self._rows.close()

@@ -5,7 +5,7 @@ Where the client stands is decided by `transaction/block.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction
 from leasehold.model.errors import LeaseholdError, NotCoherent, UnknownTable
 from leasehold.model.records import Outcome
+from leasehold.schema.descriptor import PROVISIONAL_FROM
 from leasehold.schema.elements import Moment
 from leasehold.schema.moments import AsOf
 from leasehold.sql.as_of import as_of_text
@@ -258,6 +259,7 @@ class SessionBlock:
             except BaseException:
                 self._settings.end(committed=False)
                 self._cursors.end(committed=False)
+                self._forget_made()
                 raise
             finally:
                 self._sent = None
@@ -267,6 +269,7 @@ class SessionBlock:
         self._cursors.end(committed=committed)
         if outcome is not None and transaction is not None:
             self._know_made(transaction)
+        self._forget_made()
         if outcome is not None and self._settings.values.on("leasehold.wait_for_jobs"):
             for words in ends_unlike(self._node, outcome, self._running.stopped):
                 self._settings.warn("01000", f"the transaction is committed; {words}")
@@ -281,6 +284,10 @@ class SessionBlock:
             for name, provisional in drawn.items():
                 with suppress(UnknownTable):  # somebody has dropped it since
                     self.numbers.becomes(provisional, snapshot.newest(name).table_id)
+
+    def _forget_made(self, kept: Collection[int] = ()) -> None:
+        """Sequences that this transaction alone had; their ids are given to others again."""
+        self.numbers.forget(lambda number: number >= PROVISIONAL_FROM and number not in kept)
 
     def _check_cursors(self) -> None:
         """Those that are to outlive the transaction have to be whole, or it fails."""
@@ -437,7 +444,9 @@ class SessionBlock:
 
     def _roll_back_to(self, said: RollbackTo) -> Answer:
         savepoint, cursors = self._block.roll_back_to(said.name)
-        self.transaction().roll_back_to(savepoint)
+        transaction = self.transaction()
+        transaction.roll_back_to(savepoint)
+        self._forget_made(transaction.made_sequences.values())
         self._cursors.back_to(cursors)
         return Answer("ROLLBACK")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,12 +16,21 @@ from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_single_update import SingleUpdate
 from leasehold.client.sql_steps import Shown, Step
 from leasehold.client.sql_transaction import Savepoint, SqlTransaction
-from leasehold.model.errors import GaveUp, LeaseholdError, NotCoherent, StaleVersion, refused
+from leasehold.model.errors import (
+    GaveUp,
+    LeaseholdError,
+    NotCoherent,
+    QueryCanceled,
+    StaleVersion,
+    refused,
+)
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Waits
 from leasehold.transaction.replayed import Answer, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
+ENDED: Final = frozenset({"57014", "57P01"})
+"""Somebody has asked for the end of what runs, or its time is over."""
 
 
 class Contradicted(GaveUp):
@@ -112,6 +122,12 @@ def commit(
     except Contradicted:
         _give_up(node, request)
         raise
+    except LeaseholdError as error:
+        if error.sqlstate in ENDED:
+            # It was refused so far, and what has come of giving it up makes no difference to that.
+            with suppress(LeaseholdError):
+                _give_up(node, request, limits.stop)
+        raise
     finally:
         if running is not transaction:
             running.close()
@@ -142,7 +158,7 @@ def _again(
 
 
 def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> None:
-    """Raises Contradicted, NotCoherent."""
+    """Raises Contradicted, NotCoherent, and why it was ended."""
     if any(step.asked is not None and step.asked.on is not None for step in steps):
         running.follows_rows()
     wanted = {step.back for step in steps}
@@ -150,6 +166,8 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
     sent: list[Answer] = []
     again: list[Answer] = []
     for number, step in enumerate(steps):
+        if limits.stop is not None and limits.stop():
+            raise QueryCanceled("a transaction that runs again was ended")
         if number in wanted:
             marks[number] = running.savepoint()
         if step.asked is None:
@@ -187,6 +205,8 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     except (NotCoherent, StaleVersion):
         raise
     except LeaseholdError as error:
+        if error.sqlstate in ENDED:
+            raise  # no answer of the statement's
         running.told_an_error()
         return Step(asked, sqlstate=error.sqlstate)
 
@@ -209,6 +229,6 @@ def _shown_again(before: Shown | None, rows: Rows) -> Shown | None:
     return shown
 
 
-def _give_up(node: SqlNode, last: ChangeRequest) -> None:
+def _give_up(node: SqlNode, last: ChangeRequest, stopped: Callable[[], bool] | None = None) -> None:
     """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
-    node.submit(last.giving_up(), COMMIT_TIMEOUT_S)
+    node.submit(last.giving_up(), COMMIT_TIMEOUT_S, stopped)

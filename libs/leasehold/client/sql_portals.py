@@ -15,6 +15,7 @@ from leasehold.client.sql_reads import Seen
 from leasehold.client.sql_running import Running
 from leasehold.client.sql_steps import Asked, Shown, Types
 from leasehold.client.sql_transaction import SqlTransaction
+from leasehold.model.errors import QueryCanceled, RequestTooLarge
 from leasehold.pgwire.session import Column, CopySource, CopyTarget, Fetched, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.pgwire.wire_types import WireType
@@ -24,6 +25,8 @@ from leasehold.sql.query_plan import Prepared as Plan
 from leasehold.sql.session_statements import SessionStatement
 
 T = TypeVar("T")
+Part = tuple[list[tuple[Any, ...]], Exception | None]
+"""Rows, and what comes in the place of the one behind them."""
 
 
 class Answer(NamedTuple):
@@ -173,6 +176,7 @@ class QueryPortal:
         self._snapshot: Seen | None = None
         self._shown: Shown | None = None
         self._rows: Rows | RowsAsideInTurn | None = None
+        self._error: Exception | None = None  # that comes behind the rows that were given
         self._tag = "SELECT"
 
     @cached_property
@@ -180,7 +184,7 @@ class QueryPortal:
         return Asked(self._prepared.statement.text, self._prepared.types, self._values)
 
     def fetch(self, rows_max: int) -> Fetched:
-        if self._rows is None:
+        if self._rows is None and self._error is None:
             found = self._session.at_once(self._prepared, self._values)
             if found is not None:
                 if len(found) >= rows_max:  # there may be more fetches, of the same snapshot
@@ -191,32 +195,45 @@ class QueryPortal:
 
     def _fetch(self, rows_max: int) -> Fetched:
         running = self._session.running
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
         if self._rows is not None or self._prepared.takes_long:
             running.may_wait()
-        rows = self._first(rows_max) if self._rows is None else self._rows.fetch(rows_max)
-        ended = len(rows) < rows_max
+        if self._rows is None:
+            rows, error = self._first(rows_max)
+        else:
+            rows, error = self._rows.partly(rows_max)
+        ended = len(rows) < rows_max and error is None
         if self._shown is not None:
             self._shown.add(rows)
             self._shown.ended = ended
+        if error is not None:
+            self.close()
+            if not rows:
+                raise error
+            self._error = error
         if not ended:
             return Fetched(rows, None)
         self.close()
         return Fetched(rows, self._tag)
 
-    def _first(self, rows_max: int) -> list[tuple[Any, ...]]:
+    def _first(self, rows_max: int) -> Part:
         """In a hurry all of them, or none: nothing was given yet that could not be given again."""
         try:
-            rows, plan = self._begin(rows_max)
-            if len(rows) == rows_max:
+            part, plan = self._begin(rows_max)
+            rows, error = part
+            if len(rows) == rows_max or (rows and error is not None):
                 self._session.running.may_wait()
         except Waits:
             self._prepared.takes_long = self._snapshot is not None
             self.close()
             raise
-        self._shown = self._session.transaction().answers_with(self._asked, plan)
-        return rows
+        if rows or error is None:
+            self._shown = self._session.transaction().answers_with(self._asked, plan)
+        return part
 
-    def _begin(self, rows_max: int) -> tuple[list[tuple[Any, ...]], Plan]:
+    def _begin(self, rows_max: int) -> tuple[Part, Plan]:
         transaction, asked = self._session.transaction(), self._asked
         transaction.says(asked.text)
         snapshot, plan = transaction.planned(asked.text, asked.types)
@@ -225,9 +242,13 @@ class QueryPortal:
         self._tag = plan.tag
         session = self._session
 
-        def found() -> list[tuple[Any, ...]]:
-            self._rows = transaction.read(plan, snapshot, asked.values, session.limits())
-            return self._rows.fetch(rows_max)
+        def found() -> Part:
+            rows = transaction.read(plan, snapshot, asked.values, session.limits())
+            self._rows = rows
+            part = rows.partly(rows_max)
+            if isinstance(part[1], QueryCanceled | RequestTooLarge):
+                raise part[1]  # in a hurry it is not what the client is told
+            return part
 
         return session.running.in_time(snapshot, plan, found), plan
 

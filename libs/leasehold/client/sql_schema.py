@@ -7,7 +7,7 @@ from typing import Final
 
 from leasehold.adapters.clock import new_request_id
 from leasehold.client.serving_node import SqlNode
-from leasehold.model.errors import refused
+from leasehold.model.errors import CanceledUnderWay, QueryCanceled, refused
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.schema.edits import Kind
@@ -68,10 +68,22 @@ def tag_of(statement: SchemaStatement) -> str:
     return "EXPLAIN" if statement.explains else _TAGS[type(statement.change)]
 
 
-def submit_change(node: SqlNode, statement: SessionStatement) -> Outcome:
-    """Raises what the master refused with, OutcomeUnknown."""
+def submit_change(
+    node: SqlNode, statement: SessionStatement, stopped: Callable[[], bool]
+) -> Outcome:
+    """Raises what the master refused with, OutcomeUnknown; CanceledUnderWay once `stopped`."""
     request = ChangeRequest(new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL)
-    outcome = node.submit(request, ANSWER_TIMEOUT_S)
+    try:
+        outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)
+    except QueryCanceled as error:
+        meaning = statement.meaning
+        if isinstance(meaning, SchemaStatement) and meaning.explains:
+            raise
+        raise CanceledUnderWay(
+            error.message,
+            detail="The schema change was sent to the master already: it may be made all the same.",
+            hint="`leasehold jobs` and the catalog show it.",
+        ) from None
     if not outcome.lsn:
         raise refused(outcome.code, outcome.message, outcome.detail)
     return outcome

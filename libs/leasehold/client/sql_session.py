@@ -34,7 +34,13 @@ from leasehold.client.sql_single import SingleReads
 from leasehold.client.sql_single_update import SingleUpdates
 from leasehold.client.sql_steps import Asked, OnRow, Step, Types
 from leasehold.client.sql_transaction import SqlTransaction, plan_types
-from leasehold.model.errors import FeatureNotSupported, LeaseholdError, QueryCanceled, Refused
+from leasehold.model.errors import (
+    CanceledUnderWay,
+    FeatureNotSupported,
+    LeaseholdError,
+    QueryCanceled,
+    Refused,
+)
 from leasehold.pgwire.session import (
     Column,
     Deallocated,
@@ -300,7 +306,7 @@ class SqlSession:
             return work()
         except QueryCanceled as error:
             self._remember_failure(asked, error)
-            raise self._running.why_stopped() or error from None
+            raise _as_told(error, self._running.why_stopped()) from None
         except LeaseholdError as error:
             self._remember_failure(asked, error)
             if not isinstance(error, Refused):
@@ -398,10 +404,11 @@ class SqlSession:
         meaning = statement.meaning
         assert isinstance(meaning, SchemaStatement)
         if meaning.explains:
-            return Answer("EXPLAIN", plan_lines(submit_change(self._node, statement)))
+            outcome = submit_change(self._node, statement, self._running.stopped)
+            return Answer("EXPLAIN", plan_lines(outcome))
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._block.end_batch()
-        outcome = submit_change(self._node, statement)
+        outcome = submit_change(self._node, statement, self._running.stopped)
         self._settings.reports += notices_of(outcome)
         if self._settings.values.on("leasehold.wait_for_jobs") and not follow_jobs(
             self._node, outcome, meaning, self._running.stopped
@@ -486,3 +493,10 @@ class SqlSession:
         elif not found:
             raise UnknownPortal(f'cursor "{said.name}" does not exist')
         return Answer("CLOSE CURSOR ALL" if said.name is None else "CLOSE CURSOR")
+
+
+def _as_told(error: QueryCanceled, why: Exception | None) -> Exception:
+    """In the words of whoever has ended the statement, and what else is to be said of it."""
+    if isinstance(error, CanceledUnderWay) and isinstance(why, Canceled):
+        return CanceledUnderWay(why.message, **error.detail)
+    return why or error

@@ -185,7 +185,7 @@ class SqlTransaction:
     def read(self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits) -> Rows:
         """Rows of a query as they are wanted; where own rows are among them, all at once."""
         with self._found(plan, snapshot, values, limits, later=False) as (rows, own):
-            return Rows(snapshot.connection, "", (), ready=rows.all()) if own else rows
+            return rows.whole() if own else rows
 
     def read_into(
         self,

@@ -25,6 +25,7 @@
     │   ├── TooManyRows           21000    ├── InvalidFrame       22013
     │   ├── InvalidLimit          2201W    ├── InvalidOffset      2201X
     │   ├── TooComplex            54001    ├── QueryCanceled      57014
+    │   │                                  │   └── CanceledUnderWay: indefinite, it was sent already
     │   ├── IndeterminateType     42P18    ├── WrongObject        42809
     │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
     │   ├── WrongIdentity         55000
@@ -423,6 +424,12 @@ class QueryCanceled(Refused):
     """A statement took longer than its limit, or somebody has asked for its end."""
 
     sqlstate = "57014"
+
+
+class CanceledUnderWay(QueryCanceled):
+    """Likewise, of who has waited for the answer to what was sent: it may be done all the same."""
+
+    definite = False
 
 
 class VerifyError(Refused):

@@ -124,9 +124,11 @@ class NamedPortal:
         return self.statement.prepared.columns
 
     def take(self, rows_max: int) -> Sequence[Sequence[Any]]:
-        if self.tag is not None:
-            return ()
-        rows, self.tag = self.fetch(rows_max)
+        """Fewer at its end; those before an error are not given."""
+        rows: list[Sequence[Any]] = []
+        while self.tag is None and len(rows) < rows_max:
+            part, self.tag = self.fetch(rows_max - len(rows))
+            rows += part
         return rows
 
     def fetch(self, rows_max: int) -> Fetched:

@@ -663,12 +663,16 @@ def _joined(word: str, parts: tuple[Bound, ...]) -> Bound:
 def _as_member(
     test: Bound, fields: list[Bound], query: BoundQuery, node: tree.Quantified
 ) -> Bound | None:
-    """IN or NOT IN, where the query's columns are compared as they are."""
+    """IN or NOT IN, where the query's columns are compared as they are: SQLite computes what is
+    looked for once then."""
     if (node.sign, node.every) not in (("=", False), ("<>", True)) or len(fields) > 1:
         return None
-    if isinstance(test, Native) and test.word == node.sign and test.arguments[1] == fields[0]:
-        return Member((test.arguments[0],), query, node.every, BOOLEAN)
-    return None
+    if not isinstance(test, Native) or test.word != node.sign:
+        return None
+    (sought, compared) = test.arguments
+    if isinstance(compared, Native) and compared.word == "same":  # of another type, stored alike
+        (compared,) = compared.arguments
+    return Member((sought,), query, node.every, BOOLEAN) if compared == fields[0] else None
 
 
 def _gives_one_row(query: BoundQuery) -> bool:

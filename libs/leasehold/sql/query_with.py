@@ -14,7 +14,9 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.sql import query_tree as tree
+from leasehold.sql.function import TEXT
 from leasehold.sql.query_bound import (
+    OPEN,
     Aggregate,
     BoundCte,
     BoundQuery,
@@ -82,7 +84,9 @@ class Ctes:
                 " non-recursive term",
                 position=body.left.at,
             )
-        left = _renamed(self._binder.bind_query(body.left, scope), cte.columns, cte.name, at)
+        opened = self._binder.bind_open(body.left, scope)
+        left = self._binder.settled(opened, body.left.at)
+        left = _renamed(left, cte.columns, cte.name, at)
         inner = Scope(scope.parent, ctes=dict(scope.ctes))
         columns = tuple(replace(c, origin=None, nullable=True) for c in left.columns)
         inner.ctes[cte.name] = KnownCte(number, columns)
@@ -92,8 +96,13 @@ class Ctes:
             raise SyntaxInvalid(
                 "each UNION query must have the same number of columns", position=body.right.at
             )
-        for n, (a, b) in enumerate(zip(left.columns, right.columns, strict=True), 1):
-            overall = common_type([a.kind, b.kind], body.right.at, "UNION")
+        if not isinstance(opened.body, BoundSelect):
+            opened = left  # only a SELECT's own constants are open here
+        pairs = list(zip(opened.columns, right.columns, strict=True))
+        kinds = [common_type([a.kind, b.kind], body.right.at, "UNION") for a, b in pairs]
+        overalls = [TEXT if kind == OPEN else kind for kind in kinds]
+        self._binder.as_kinds(opened, overalls, body.left.at)  # open ones are read as that first
+        for n, (a, overall) in enumerate(zip(left.columns, overalls, strict=True), 1):
             if overall != a.kind:  # in length and precision too, which would cut what comes
                 raise WrongType(
                     f"recursive query {cte.name!r} column {n} has type {a.kind} in non-recursive"

@@ -586,5 +586,86 @@ _TOLD: Final = """\
     T(nullif,nullif,nullif,nullif,nullif) D(NULL,2,NULL,a,NULL) C(SELECT 1) Z(I)
   drop sequence s
     C(DROP SEQUENCE) Z(I)
+# rows before an error are told
+  select 20 / (id - 3) as d from t order by id
+    T(d) D(-10) D(-20) E(22012) Z(I)
+  begin; insert into t values (0, 0); select 6 / (id - 2) as d from t; select 1
+    C(BEGIN) C(INSERT 0 1) T(d) D(-6) E(22012) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+  | parse() select 20 / (id - 3) from t order by id | bind() | execute()
+    1 2 D(-10) D(-20) E(22012) Z(I)
+  | parse() select 20 / (id - 3) from t order by id | bind() | execute(, 2) | execute(, 2)
+    1 2 D(-10) D(-20) s E(22012) Z(I)
+  | parse() select 20 / (id - 3) from t order by id | bind() | execute(, 9)
+    1 2 D(-10) D(-20) E(22012) Z(I)
+  select 20 / (id - 1) as d from t order by id
+    T(d) E(22012) Z(I)
+# a recursive query that begins with a constant of no type
+  with recursive r(x) as (select 'a' union all select relname::varchar from r, pg_class \
+  where x = '') select * from r
+    E(42804) Z(I)
+  with recursive r(x) as (select 'z' union all select id from t, r) select * from r
+    E(22P02) Z(I)
+  with recursive r(x) as (select null union all select id from t, r) select * from r
+    E(42804) Z(I)
+  with recursive r(x) as (values ('z') union all select 'y'::varchar from r where x = 'z') \
+  select * from r
+    T(x) D(z) D(y) C(SELECT 2) Z(I)
+  with recursive r(x) as (select 'z' union all select 'y' from r where x = 'z') select * from r
+    T(x) D(z) D(y) C(SELECT 2) Z(I)
+# IN computes what is looked for once
+  create sequence s; select nextval('s') in (select id from t), nextval('s') not in (select id \
+  from t where id > 2)
+    C(CREATE SEQUENCE) T(?column?,?column?) D(t,t) C(SELECT 1) Z(I)
+  select currval('s'), nextval('s') = any (select null::int)
+    T(currval,?column?) D(2,NULL) C(SELECT 1) Z(I)
+  select id, nextval('s') in (select id::smallint + 4 from t) as i from t order by id
+    T(id,i) D(1,f) D(2,t) D(3,t) C(SELECT 3) Z(I)
+  select currval('s'); drop sequence s
+    T(currval) D(6) C(SELECT 1) C(DROP SEQUENCE) Z(I)
+# lastval of a sequence that is gone
+  drop sequence if exists s; begin; create sequence s; select nextval('s')
+    N(00000) C(DROP SEQUENCE) C(BEGIN) C(CREATE SEQUENCE) T(nextval) D(1) C(SELECT 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+  select lastval()
+    T(lastval) E(55000) Z(I)
+  create sequence s
+    C(CREATE SEQUENCE) Z(I)
+  select nextval('s'), lastval(); begin; create sequence s2; select nextval('s2'), lastval()
+    T(nextval,lastval) D(1,1) C(SELECT 1) C(BEGIN) C(CREATE SEQUENCE) T(nextval,lastval) D(1,1) \
+    C(SELECT 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+  select currval('s')
+    T(currval) D(1) C(SELECT 1) Z(I)
+  select lastval()
+    T(lastval) E(55000) Z(I)
+  begin; create sequence s3; savepoint a; create sequence s4; select nextval('s4'); rollback to a
+    C(BEGIN) C(CREATE SEQUENCE) C(SAVEPOINT) C(CREATE SEQUENCE) T(nextval) D(1) C(SELECT 1) \
+    C(ROLLBACK) Z(T)
+  create sequence s5; savepoint a; select currval('s5')
+    C(CREATE SEQUENCE) C(SAVEPOINT) T(currval) E(55000) Z(E)
+  rollback to a
+    C(ROLLBACK) Z(T)
+  select lastval()
+    T(lastval) E(55000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+  select nextval('s'); drop sequence s
+    T(nextval) D(2) C(SELECT 1) C(DROP SEQUENCE) Z(I)
+  select lastval()
+    T(lastval) E(55000) Z(I)
+# the row on which a cursor stands
+  begin; declare c cursor for select a from t order by id for update; fetch 2 c; \
+  update t set a = 0 where current of c returning *
+    C(BEGIN) C(DECLARE CURSOR) T(a) D(10) D(20) C(FETCH 2) T(id,a) D(2,0) C(UPDATE 1) Z(T)
+  | parse() delete from t where current of c | describe() | bind() | execute()
+    1 t() n 2 C(DELETE 1) Z(T)
+  delete from t where current of c; delete from t where current of d
+    C(DELETE 0) E(34000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
 """
 STORIES: Final = (*stories(),)
