@@ -113,5 +113,14 @@ FUNCTIONS: Final = (
     ),
 )
 SET_NAMES: Final = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
+WITHOUT_ROWS: Final[dict[str, tuple[Type, tuple[tuple[str, Type], ...]]]] = {
+    "pg_partition_tree": (
+        REGCLASS,
+        (("relid", REGCLASS), ("parentrelid", REGCLASS), ("isleaf", BOOLEAN), ("level", INTEGER)),
+    ),
+    "pg_options_to_table": (TEXTS, (("option_name", TEXT), ("option_value", TEXT))),
+}
+"""Functions of the catalog in FROM that have nothing to tell here: their argument, their columns.
+No table is a part of another one, and nothing has options of such a form."""
 COLUMN_NAMES: Final = {"jsonb_array_elements": "value", "jsonb_array_elements_text": "value"}
 """Of those whose one column has a name of its own."""

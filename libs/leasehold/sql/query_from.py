@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from leasehold.model.errors import (
@@ -22,8 +23,8 @@ from leasehold.sql import query_tree as tree
 from leasehold.sql.catalog_oids import RELATIONS, table_oid
 from leasehold.sql.catalog_shape import PG_CATALOG, Relation
 from leasehold.sql.catalogue import SET_NAMES
-from leasehold.sql.function import BIGINT, INTEGER
-from leasehold.sql.functions_set import COLUMN_NAMES, SERIES
+from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER
+from leasehold.sql.functions_set import COLUMN_NAMES, SERIES, WITHOUT_ROWS
 from leasehold.sql.parse import placed
 from leasehold.sql.query_bind import Expressions
 from leasehold.sql.query_bound import (
@@ -31,6 +32,7 @@ from leasehold.sql.query_bound import (
     Apply,
     Bound,
     BoundQuery,
+    BoundSelect,
     BoundSource,
     BoundValues,
     Column,
@@ -40,6 +42,7 @@ from leasehold.sql.query_bound import (
     JoinSource,
     Native,
     Origin,
+    Scalar,
     SeriesSource,
     SubSource,
     SystemSource,
@@ -155,16 +158,45 @@ class Sources:
                 )
             columns.append((target.label or label_of(target.node), part))
         scope.correlated = scope.correlated or inner.correlated
+        return self._one_row(source, columns)
+
+    def _one_row(
+        self, source: tree.QuerySource, columns: list[tuple[str, Bound]]
+    ) -> tuple[BoundSource, Names]:
+        """`columns` are written where they are named."""
         named = _with_names(columns, source.columns, source.alias, source.at)
         one = BoundValues(((Value(INTEGER, 1),),))
         relation = self._binder.new_relation()
         row = SubSource(relation, BoundQuery((Column("column1", INTEGER),), one))
         return row, Names([(source.alias, named)], named)
 
+    def _aggregated(
+        self, source: tree.Source, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names] | None:
+        """LATERAL (SELECT aggregates FROM …): one row as well, of which each column is a query for
+        a value. None: it is no such one."""
+        assert isinstance(source, tree.QuerySource)
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        query = self._binder.bind_query(source.query, inner)
+        body = query.body
+        if not isinstance(body, BoundSelect) or not body.aggregated or body.group:
+            return None
+        called = [node for node in walk(query) if isinstance(node, Apply)]
+        if body.having is not None or any(n.function.volatility == "volatile" for n in called):
+            return None
+        columns: list[tuple[str, Bound]] = []
+        for column, output in zip(query.columns, body.outputs, strict=True):
+            value = replace(query, columns=(column,), body=replace(body, outputs=(output,)))
+            columns.append((column.name, Scalar(value, column.kind, True)))
+        scope.correlated = scope.correlated or inner.correlated or query.correlated
+        return self._one_row(source, columns)
+
     def _call_source(
         self, source: tree.CallSource, scope: Scope, before: Names
     ) -> tuple[BoundSource, Names]:
         call = source.call
+        if call.name in WITHOUT_ROWS and not source.ordinality:
+            return self._without_rows(source, scope, before)
         if call.name not in SET_NAMES:
             raise FeatureNotSupported(f"{call.name}() in FROM is not supported", position=source.at)
         if call.star or call.distinct or call.order or call.filter or call.over:
@@ -185,6 +217,27 @@ class Sources:
             columns.append(("ordinality", Field(relation, "ordinality", BIGINT, False)))
         named = _with_names(columns, source.columns, alias, source.at)
         return made, Names([(alias, named)], named)
+
+    def _without_rows(
+        self, source: tree.CallSource, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        call = source.call
+        argument, columns = WITHOUT_ROWS[call.name]
+        if len(call.arguments) != 1 or call.star or call.distinct or call.order or call.filter:
+            raise UnknownFunction(
+                f"function {call.name} of these arguments does not exist", position=call.at
+            )
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        part = Expressions(self._binder, inner).bind(call.arguments[0])
+        self._binder.typing.brought(part, argument, call.at)  # it is to be such a one
+        scope.correlated = scope.correlated or inner.correlated
+        empty = tuple(Value(kind, None) for _, kind in columns)
+        body = BoundSelect(empty, None, Value(BOOLEAN, 0), (), False, None, None)
+        query = BoundQuery(tuple(Column(name, kind) for name, kind in columns), body)
+        relation = self._binder.new_relation()
+        alias = source.alias or call.name
+        named = _with_names(_fields(relation, query.columns), source.columns, alias, source.at)
+        return SubSource(relation, query), Names([(alias, named)], named)
 
     def _elements(
         self, call: tree.Call, parts: list[Bound], relation: int, alias: str, scope: Scope
@@ -226,10 +279,12 @@ class Sources:
     def _join(self, source: tree.Join, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
         left, mine = self.bind(source.left, scope, before)
         visible = before.beside(mine, source.at)
+        found: tuple[BoundSource, Names] | None = None
         if _only_computes(source):
-            right, theirs = self._computed(source.right, scope, visible)
-        else:
-            right, theirs = self.bind(source.right, scope, visible)
+            found = self._computed(source.right, scope, visible)
+        elif _may_aggregate(source):
+            found = self._aggregated(source.right, scope, visible)
+        right, theirs = found or self.bind(source.right, scope, visible)
         both = mine.beside(theirs, source.at)
         if source.kind in ("right", "full") and _depends(right, left):
             raise FeatureNotSupported(
@@ -348,16 +403,28 @@ def _with_names(
 
 def _only_computes(join: tree.Join) -> bool:
     """Is on its right a LATERAL query of expressions alone, which gives one row?"""
+    body = _lateral(join)
+    return body is not None and body.source is None and body.where is None
+
+
+def _may_aggregate(join: tree.Join) -> bool:
+    """Is it one that gives one row if it aggregates?"""
+    body = _lateral(join)
+    return body is not None and body.source is not None
+
+
+def _lateral(join: tree.Join) -> tree.Select | None:
+    """The LATERAL query on its right, where that is plain."""
     right = join.right
     if not isinstance(right, tree.QuerySource) or not right.lateral:
-        return False
+        return None
     query, body = right.query, right.query.body
     if not isinstance(body, tree.Select) or join.kind not in ("inner", "cross"):
-        return False
-    rest = (body.source, body.where, body.having, body.distinct, query.limit, query.offset)
+        return None
+    rest = (body.having, body.distinct, query.limit, query.offset)
     stars = any(isinstance(target.node, tree.Star) for target in body.targets)
     plain = not (body.grouped or body.windows or query.order or query.ctes or stars)
-    return plain and bool(body.targets) and all(part is None for part in rest)
+    return body if plain and body.targets and all(part is None for part in rest) else None
 
 
 def _depends(source: BoundSource, other: BoundSource) -> bool:

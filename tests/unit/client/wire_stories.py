@@ -657,6 +657,25 @@ _TOLD: Final = """\
     T(nextval) D(2) C(SELECT 1) C(DROP SEQUENCE) Z(I)
   select lastval()
     T(lastval) E(55000) Z(I)
+# LATERAL queries that aggregate
+  select t.id, s.* from t, lateral (select count(*) as n, sum(u.a) from t u where u.id < t.id) s \
+  order by 1
+    T(id,n,sum) D(1,0,NULL) D(2,1,10) D(3,2,30) C(SELECT 3) Z(I)
+  select t.id, s.x from t cross join lateral (select sum(u.a) + t.id from t u where u.id <= t.id) \
+  as s(x) where x > 20 order by x desc
+    T(id,x) D(3,63) D(2,32) C(SELECT 2) Z(I)
+  select s.n, count(*) from t, lateral (select count(*) / 2 as n from t u where u.id < t.id) s \
+  group by s.n order by 1
+    T(n,count) D(0,2) D(1,1) C(SELECT 2) Z(I)
+  select t.id, r.d from t, lateral (select count(*) c from t u where u.id < t.id) s, \
+  lateral (select s.c + count(*) d from t w where w.id <> s.c) r order by 1
+    T(id,d) D(1,3) D(2,3) D(3,4) C(SELECT 3) Z(I)
+  select count(*) from t, lateral (select count(*), u.id from t u) s
+    E(42803) Z(I)
+  select count(*) from pg_partition_tree('t'::regclass) as p where p.isleaf
+    T(count) D(0) C(SELECT 1) Z(I)
+  select option_name from pg_options_to_table(null)
+    T(option_name) C(SELECT 0) Z(I)
 # the row on which a cursor stands
   begin; declare c cursor for select a from t order by id for update; fetch 2 c; \
   update t set a = 0 where current of c returning *
