@@ -84,8 +84,7 @@ def brief_rows(
 
 def _parts(prepared: Prepared) -> Iterator[Emitted]:
     yield prepared.emitted
-    if prepared.visited is not None:
-        yield prepared.visited
+    yield from prepared.visited
     write = prepared.write
     if write is not None:
         yield from (each for each in (write.returning, write.update) if each is not None)

@@ -163,24 +163,21 @@ def run(
     )
     if prepared.visits is None:
         return rows
-    seen = prepared.visits.shown(visit, whole=prepared.located is not None)
-    if prepared.visited is None:
-        rows.shown = seen
-    elif visit is not None:
-        try:
+    apart = prepared.visits.apart
+    if apart is None:
+        rows.shown = prepared.visits.shown(visit, whole=prepared.located is not None)
+        return rows
+    try:
+        for emitted, each in zip(prepared.visited, apart, strict=True) if visit else ():
+            seen = each.visits.shown(visit)
             found = emitted_rows(
-                connection,
-                prepared.visited,
-                parameters,
-                moment=moment,
-                limits=limits,
-                as_of=as_of,
+                connection, emitted, parameters, moment=moment, limits=limits, as_of=as_of
             )
             while batch := found.fetch():
                 seen(batch)
-        except BaseException:
-            rows.close()
-            raise
+    except BaseException:
+        rows.close()
+        raise
     return rows
 
 

@@ -80,6 +80,7 @@ class _Grammar:
     def __init__(self, words: Words) -> None:
         self.words = words
         self.expressions = Expressions(words, self.query)
+        self._verified = False
 
     def statement(self) -> Statement:
         words = self.words
@@ -118,11 +119,10 @@ class _Grammar:
         return True
 
     def _selectv(self, at: int, ctes: With | None) -> Query:
-        words = self.words
-        words.advance()
-        query = self._query_after(at, ctes, self._select(at))
-        if words.said() in ("union", "except", "intersect"):
-            words.refuse(f"SELECTV with {words.said().upper()}")
+        """Of all that stands beside it with UNION and its like, which may say the word, too."""
+        self._verified = True
+        query = self._query_after(at, ctes)
+        self._verified = False
         return replace(query, visits=Visits(at, SELECTV))
 
     def _visits(self, query: Query) -> Query:
@@ -151,13 +151,15 @@ class _Grammar:
 
     def query(self) -> Query:
         at = self.words.position
+        verified, self._verified = self._verified, False
         found = self._query_after(at, self._with() if self.words.at("with") else None)
         if self.words.at("for"):
             self.words.refuse("FOR UPDATE or SHARE in a query inside another one")
+        self._verified = verified
         return found
 
-    def _query_after(self, at: int, ctes: With | None, first: Select | None = None) -> Query:
-        body = first or self._set_operation(0)
+    def _query_after(self, at: int, ctes: With | None) -> Query:
+        body = self._set_operation(0)
         expressions, words = self.expressions, self.words
         order = expressions.order_by()
         limit: Node | None = None
@@ -276,7 +278,8 @@ class _Grammar:
             return Values(at, tuple(rows))
         if words.take("table"):
             return Select(at, (Target(Star(at)),), self._table())
-        words.expect("select")
+        if not (self._verified and words.take("selectv")):
+            words.expect("select")
         return self._select(at)
 
     def _row(self) -> tuple[Node, ...]:

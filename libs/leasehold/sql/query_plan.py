@@ -100,7 +100,7 @@ class Prepared:
     tells_reads: bool = False
     zone: ZoneInfo | None = None
     counts: bool = False
-    visited: Emitted | None = None
+    visited: tuple[Emitted, ...] = ()
     located: Located | None = None
 
     @property
@@ -162,9 +162,8 @@ def prepare(
             tag = bound.kind
             columns = None if bound.returning is None else bound.returning.columns
         emitted = emit(query, slots, beside)
-        visited = None
-        if visits is not None and visits.apart is not None:
-            visited = emit(indexes.used_in(visits.apart), numbered, beside)
+        apart = () if visits is None else visits.apart or ()
+        visited = tuple(emit(indexes.used_in(each.query), numbered, beside) for each in apart)
         later = () if bound is None else _later(bound)
         reads = reads_of(query, *later, parameters=slots)
         write = None if bound is None else _write(bound, indexes, slots, beside)

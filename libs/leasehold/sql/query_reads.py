@@ -232,8 +232,9 @@ def _go_through(
 
 def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:
     """Of `operands IN (query)`, where it is a whole condition: the query's rows that are equal to
-    them are asked for, no others."""
-    if not isinstance(condition, Member) or condition.negated:
+    them are asked for, no others. ⚠ Of NOT IN as well, but only where there is no NULL on either
+    side: one among the query's rows, or the query's having any row, would change the answer."""
+    if not isinstance(condition, Member):
         return None
     query, body = condition.query, condition.query.body
     if not isinstance(body, BoundSelect) or not isinstance(body.source, TableSource | JoinSource):
@@ -242,10 +243,20 @@ def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:
         return None
     if any(map(has_window, body.outputs)) or not all(map(_known, condition.operands)):
         return None
+    if condition.negated and not all(map(_never_null, (*condition.operands, *body.outputs))):
+        return None
     return tuple(
         Native("=", (output, operand), BOOLEAN)
         for output, operand in zip(body.outputs, condition.operands, strict=False)
     )
+
+
+def _never_null(part: Bound) -> bool:
+    if isinstance(part, Native) and part.word == "same":
+        return all(map(_never_null, part.arguments))
+    if isinstance(part, Field):
+        return not part.nullable
+    return isinstance(part, Value) and part.value is not None
 
 
 class _Select:

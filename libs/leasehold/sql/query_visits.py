@@ -17,6 +17,7 @@ from leasehold.sql.query_bound import (
     Bound,
     BoundQuery,
     BoundSelect,
+    BoundSet,
     BoundSource,
     Column,
     CteSource,
@@ -36,12 +37,12 @@ Visit = Callable[[Descriptor, Key, Genids], None]
 @dataclass(frozen=True, slots=True)
 class Visits:
     """`width`: columns of the client's; behind them a key and genids for each of `tables`. `apart`:
-    where a row of the result is made of many, those that FROM and WHERE leave are a query by
-    itself, of keys and genids alone (`width` 0)."""
+    where a row of the result is made of many, or of one of several queries, those that FROM and
+    WHERE leave are queries by themselves."""
 
     width: int
     tables: tuple[Descriptor, ...]
-    apart: BoundQuery | None = None
+    apart: tuple[Apart, ...] | None = None
 
     def shown(self, visit: Visit | None, *, whole: bool = False) -> Callable[[Rows], Rows]:
         """Rows as they are found → as clients get them (`whole`: as they are found), with `visit`
@@ -65,10 +66,20 @@ class Visits:
         return cut
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A query of keys and genids alone (`width` 0)."""
+
+    query: BoundQuery
+    visits: Visits
+
+
 def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
     """The query that shows them. Raises FeatureNotSupported, UnknownTable for a name after OF."""
     body = query.body
     own = asked.words == SELECTV
+    if own and not isinstance(body, BoundSelect):
+        return query, Visits(0, (), tuple(_each_apart(query, asked)))
     many = isinstance(body, BoundSelect) and (body.aggregated or body.distinct is not None)
     if not isinstance(body, BoundSelect) or (many and not own):
         _refuse(asked, "UNION, GROUP BY, DISTINCT, VALUES or aggregates: its rows are of no table")
@@ -77,8 +88,11 @@ def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
         if not own:
             _refuse(asked, "window functions")
         many = True
+    leaves = list(_leaves(body.source))
+    if own and (many or any(isinstance(leaf, SubSource) for leaf in leaves)):
+        return query, Visits(0, (), tuple(_each_apart(query, asked)))
     found: list[TableSource] = []
-    for source in _leaves(body.source):
+    for source in leaves:
         if isinstance(source, TableSource) and (not asked.of or source.alias in asked.of):
             found.append(source)
         elif isinstance(source, SubSource | CteSource) and not asked.of:
@@ -91,6 +105,38 @@ def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
             position=asked.at,
             table=name,
         )
+    more, tables = _marks(found)
+    visits = Visits(len(body.outputs), tables)
+    return replace(query, body=replace(body, outputs=(*body.outputs, *more))), visits
+
+
+def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
+    """Of each SELECT that it is made of by UNION and its like, and by queries in FROM, the rows
+    that its FROM and WHERE leave."""
+    body = query.body
+    if isinstance(body, BoundSet):
+        for side in (body.left, body.right):
+            yield from _each_apart(replace(side, ctes=(*query.ctes, *side.ctes)), asked)
+    if not isinstance(body, BoundSelect):
+        return
+    found: list[TableSource] = []
+    for source in _leaves(body.source):
+        if isinstance(source, TableSource):
+            found.append(source)
+        elif isinstance(source, CteSource):
+            _refuse(asked, "a query of WITH: name its tables themselves")
+        elif isinstance(source, SubSource):
+            inner = source.query
+            yield from _each_apart(replace(inner, ctes=(*query.ctes, *inner.ctes)), asked)
+    if found:
+        more, tables = _marks(found)
+        columns = tuple(Column(f"v{n}", part.kind) for n, part in enumerate(more))
+        rows = BoundSelect(tuple(more), body.source, body.where, (), False, None, None)
+        yield Apart(BoundQuery(columns, rows, ctes=query.ctes), Visits(0, tables))
+
+
+def _marks(found: list[TableSource]) -> tuple[list[Bound], tuple[Descriptor, ...]]:
+    """Keys and genids of these tables' rows."""
     more: list[Bound] = []
     for source in found:
         descriptor = source.descriptor
@@ -99,13 +145,7 @@ def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
             for e in descriptor.primary_key
         )
         more += (Field(source.relation, lock_name(lock), BIGINT) for lock in descriptor.locks)
-    tables = tuple(source.descriptor for source in found)
-    if many:
-        columns = tuple(Column(f"v{n}", part.kind) for n, part in enumerate(more))
-        rows = BoundSelect(tuple(more), body.source, body.where, (), False, None, None)
-        return query, Visits(0, tables, BoundQuery(columns, rows, ctes=query.ctes))
-    visits = Visits(len(body.outputs), tables)
-    return replace(query, body=replace(body, outputs=(*body.outputs, *more))), visits
+    return more, tuple(source.descriptor for source in found)
 
 
 def _leaves(source: BoundSource | None) -> Iterator[BoundSource]:

@@ -35,6 +35,7 @@ def two(database: DevDatabase) -> Iterator[tuple[SqlClient, SqlClient]]:
 
 
 SUMS = "selectv g, sum(a) from t where id < 7 group by g having sum(a) > 0 order by g limit 1"
+BOTH = "selectv id from t where id < 3 union select t from u"
 ASKED = [
     (SUMS, "update t set a = 0 where id = 2", "40001"),
     (SUMS, "update t set a = 0 where id = 8", "00000"),
@@ -43,6 +44,30 @@ ASKED = [
     ("selectv count(*) from t where g = 1", "delete from t where id = 5", "00000"),
     ("selectv distinct g from t where id < 3", "update t set a = 9 where id = 1", "40001"),
     ("selectv rank() over (order by a) from t where id < 3", "delete from t where id = 2", "40001"),
+    (BOTH.replace("union select", "union selectv"), "delete from t where id = 2", "40001"),
+    (BOTH, "delete from u where id = 2", "40001"),
+    (BOTH, "delete from t where id = 4", "00000"),
+    (
+        "selectv g from t where id = 1 union all (select id from u order by id limit 1)",
+        "update u set t = 7 where id = 2",
+        "40001",
+    ),
+    ("selectv t from u except values (1) order by 1", "update u set t = 7 where id = 2", "40001"),
+    (
+        "selectv count(*) from (select * from t where id < 3 union all select 1, 2, 3) as s",
+        "update t set a = 0 where id = 2",
+        "40001",
+    ),
+    (
+        "selectv s.id, u.id from (select id from t where id < 3) as s, u where u.t = s.id",
+        "update u set t = 7 where id = 1",
+        "40001",
+    ),
+    (
+        "selectv s.id from (select id from t where id < 3) as s where s.id = 1",
+        "delete from t where id = 3",
+        "00000",
+    ),
     (
         "selectv max(u.id) from t left join u on u.t = t.id where t.id < 5",
         "update u set t = 7 where id = 2",
@@ -83,7 +108,10 @@ def test_own_rows_are_verified_by_themselves(two: tuple[SqlClient, SqlClient]) -
 
 def test_what_is_refused(two: tuple[SqlClient, SqlClient]) -> None:
     one, _ = two
-    assert one.code("selectv 1 union select 2") == "0A000"
+    assert one.code("select id from t union select id from u for update") == "0A000"
+    assert one.code("select id from t union selectv id from u") == "42601"
+    assert one.code("selectv id from t where id in (selectv id from u)") == "42601"
+    assert one.code("with s as (select 1) selectv * from s union select 1") == "0A000"
     assert one.code("select count(*) from t for update") == "0A000"
     assert one.code("select distinct g from t for share") == "0A000"
-    assert one.code("selectv count(*) from (select * from t) as s") == "0A000"
+    assert one.code("select s.* from (select * from t) as s for update") == "0A000"

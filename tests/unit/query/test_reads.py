@@ -414,6 +414,18 @@ TOLD: Final = [
         ["Reads a by primary key: = (1)", "Reads b whole"],
     ),
     (
+        "select * from a where id = 1 and id not in (select k from b)",
+        ["Reads a by primary key: = (1)", "Reads b by primary key: the keys that rows of a say"],
+    ),
+    (
+        "select * from a where id = 3 and 5 not in (select k from b)",
+        ["Reads a by primary key: = (3)", "Reads b by primary key: = (5)"],
+    ),
+    (
+        "select * from b where k = 1 and j not in (select x from a)",
+        ["Reads a whole", "Reads b by primary key: = (1)"],
+    ),
+    (
         "select * from a where id = 1 and x in (select k from b limit 1)",
         ["Reads a by primary key: = (1)", "Reads b whole"],
     ),
