@@ -63,7 +63,7 @@ def pack_fields(fields: Mapping[str, Any]) -> tuple[str, bytes]:
     return MESSAGE_PACK_ZLIB, zipped
 
 
-def read_fields(content_type: str, data: bytes) -> dict[str, Any]:
+def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
     """`content_type` is the record's header, "" = none (then JSON).
 
     Raises MalformedRequest, RequestTooLarge."""
@@ -143,7 +143,7 @@ def _from_json(data: bytes) -> Any:
         raise MalformedRequest(f"the {len(data)} bytes are no JSON: {str(error)[:200]}") from error
 
 
-def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         twice = next(

@@ -109,7 +109,7 @@ def shown(name: Any) -> str:
     return ascii(name)[1:-1][:80] if type(name) is str else repr(name)[:80]
 
 
-def refuse_unknown(fields: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+def refuse_unknown(fields: Mapping[Any, Any], known: frozenset[str], where: str) -> None:
     for name in fields:
         if name in known:
             continue

@@ -70,7 +70,7 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
     Raises MalformedRequest or RequestTooLarge; both carry `field` in their detail where one field
     is at fault, and `request_id` and `reply_to` where the bytes still show who asked.
     """
-    fields: dict[str, Any] = {}
+    fields: dict[Any, Any] = {}
     try:
         fields = read_fields(content_type, data)
         return _request(fields)
@@ -79,7 +79,7 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
         raise
 
 
-def _asker(fields: dict[str, Any]) -> dict[str, Any]:
+def _asker(fields: dict[Any, Any]) -> dict[str, Any]:
     """The id of a request that is malformed otherwise, and where its sender listens (-1: that can't
     be found); {} without an id."""
     try:
@@ -93,7 +93,7 @@ def _asker(fields: dict[str, Any]) -> dict[str, Any]:
     return {"request_id": request_id, "reply_to": reply_to}
 
 
-def _request(fields: dict[str, Any]) -> ChangeRequest:
+def _request(fields: dict[Any, Any]) -> ChangeRequest:
     # One row is by far the commonest form.
     form = "table" if "table" in fields else next((f for f in _FIELDS if f in fields), None)
     if form is None:
@@ -179,7 +179,7 @@ def _check_count(count: int) -> None:
     raise kind(words, field="transaction")
 
 
-def _many(fields: dict[str, Any], where: str) -> Iterator[Operation]:
+def _many(fields: dict[Any, Any], where: str) -> Iterator[Operation]:
     """Inserts into one table that give the same columns: `rows` of values in the order of
     `columns`; `keys`, if the key is not among them, in key order."""
     if not fields.keys() <= _MANY_FIELDS:
@@ -209,7 +209,7 @@ def _many(fields: dict[str, Any], where: str) -> Iterator[Operation]:
         yield Operation(OperationKind.INSERT, table, key, values, None, version)
 
 
-def _operation(fields: dict[str, Any], where: str) -> Operation:
+def _operation(fields: dict[Any, Any], where: str) -> Operation:
     get = fields.get
     table = a_name(get("table"), where, "table")
     word = get("op")
@@ -264,7 +264,7 @@ def _key(value: Any, where: str, kind: OperationKind) -> Any:
     )
 
 
-def _values(values: dict[str, Any], where: str) -> Mapping[str, Any]:
+def _values(values: dict[Any, Any], where: str) -> Mapping[str, Any]:
     computed: dict[str, Expression] | None = None
     for name, value in values.items():
         a_name(name, where, "values")
@@ -276,7 +276,7 @@ def _values(values: dict[str, Any], where: str) -> Mapping[str, Any]:
     return values if computed is None else {**values, **computed}
 
 
-def _expression(fields: dict[str, Any], where: str) -> Expression:
+def _expression(fields: dict[Any, Any], where: str) -> Expression:
     if fields.keys() not in _EXPRESSION_FIELDS or type(fields["expr"]) is not str:
         raise MalformedRequest(
             f"'{where}': expected a plain value, or an object with \"expr\" holding text, alone or"
@@ -295,7 +295,7 @@ def _expression(fields: dict[str, Any], where: str) -> Expression:
     return Expression(text, tuple(args), names)
 
 
-def _control(fields: dict[str, Any]) -> JobControl:
+def _control(fields: dict[Any, Any]) -> JobControl:
     action = fields.get("action")
     if type(action) is not str or action not in _ACTIONS:
         raise expected("action", f"one of {', '.join(_ACTIONS)}", action)

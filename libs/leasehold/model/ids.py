@@ -62,7 +62,8 @@ def hidden_key(request: bytes, ordinal: int) -> str:
 
 def hidden_keys(request: bytes) -> Iterator[str]:
     """Those of one request, one after the other."""
-    return (hidden_key(request, ordinal) for ordinal in count())
+    for ordinal in count():
+        yield hidden_key(request, ordinal)
 
 
 def request_time_ms(value: bytes) -> int:

@@ -6,7 +6,7 @@ does the same with an in-memory bus under a virtual clock.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import Acknowledgement, Lane, LogRecord
@@ -108,10 +108,10 @@ class Append(NamedTuple):
 
 
 class Topic:
-    RESULTS = "results"
-    CONFLICTS = "conflicts"
-    ACKS = "acks"
-    NOTICES = "notices"
+    RESULTS: Final = "results"
+    CONFLICTS: Final = "conflicts"
+    ACKS: Final = "acks"
+    NOTICES: Final = "notices"
 
 
 class Send(NamedTuple):

@@ -320,7 +320,8 @@ class Node:
             assert not isinstance(at.record, Barrier), "barriers are outside the chain"
             at = first.pop(at.record.previous, None)
         self._reread.clear()
-        for read in reversed(counting):
+        counting.reverse()
+        for read in counting:
             self._remember_answers(read.record, read.offset)
 
     def _commit_open(self, position: LogPosition, now: Now) -> list[Effect]:

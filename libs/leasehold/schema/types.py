@@ -131,7 +131,7 @@ def parse_type(text: str) -> Type:
     takes = name == "float"
     name = name if found and takes else SYNONYMS.get(name, name)
     takes = takes or name in ("varchar", "char", "numeric")
-    if name not in (*KNOWN, "float") or (found and not takes):
+    if (name not in KNOWN and name != "float") or (found and not takes):
         raise FeatureNotSupported(f"type {text!r} is not known; known are: {', '.join(KNOWN)}")
     if found is None:
         return Type(name, 1) if name == "char" else Type(name)
@@ -273,23 +273,24 @@ def _is_whole(value: float | Decimal) -> bool:
 def _text(kind: Type) -> Converter:
     length = kind.length
 
-    def convert(value: str) -> str:
+    def convert(value: Any) -> str:
         if type(value) is not str:
             raise _wrong(value, str(kind))
-        if length is not None and len(value) > length:
-            if value[length:].strip(" "):
-                raise TooLong(f"{len(value)} characters are too long for {kind}")
-            value = value[:length]  # blanks that are too many go, as in PostgreSQL
-        if len(value) > TEXT_BYTES_MAX:
-            raise TooLong(f"{len(value)} characters; at most {TEXT_BYTES_MAX} are stored")
-        if "\x00" in value:
+        text: str = value
+        if length is not None and len(text) > length:
+            if text[length:].strip(" "):
+                raise TooLong(f"{len(text)} characters are too long for {kind}")
+            text = text[:length]  # blanks that are too many go, as in PostgreSQL
+        if len(text) > TEXT_BYTES_MAX:
+            raise TooLong(f"{len(text)} characters; at most {TEXT_BYTES_MAX} are stored")
+        if "\x00" in text:
             raise InvalidText("text must not contain the character U+0000")
-        if not value.isascii():
+        if not text.isascii():
             try:
-                value.encode()
+                text.encode()
             except UnicodeEncodeError as error:
                 raise InvalidText("text holds a surrogate that UTF-8 has no form for") from error
-        return value
+        return text
 
     return convert
 

@@ -130,10 +130,12 @@ class Binding:
             raise _named(column, error) from error
 
     def values(
-        self, given: Mapping[str, Any], row: Image | None, *, keys: bool = False
+        self, given: Mapping[Any, Any], row: Image | None, *, keys: bool = False
     ) -> dict[int, Any]:
-        """Changed columns by element id; expressions are computed over `row` (its image). `keys`:
-        those of the primary key may be among them, as in an update, which moves the row then.
+        """Changed columns by element id. `given`: by name, or by the element id of a column that
+        has none for readers (`numbers.place_of`). Expressions are computed over `row` (its image).
+        `keys`: those of the primary key may be among them, as in an update, which moves the row
+        then.
 
         Raises UnknownColumn for names that aren't public columns, MalformedRequest for a key
         column, GeneratedAlways for a generated one, and what types and expressions raise.

@@ -32,6 +32,7 @@ from leasehold.schema.key_values import compose
 from leasehold.schema.types import words_of
 from leasehold.transaction.binding import Binding
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
+from leasehold.transaction.row_refused import RowRefused
 from leasehold.transaction.rules import VerifyRules
 
 # Looked up once: a member of an enum costs as much as a call, and each request asks for several.
@@ -40,17 +41,6 @@ _DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
 _UPDATED: Final = ChangeKind.UPDATE
 _UNCOMPUTABLE: Final = frozenset({"22", "54"})
 """Classes of what an expression may fail with on one row and not on another."""
-
-
-class RowRefused(VerifyError):
-    """A verify error together with the row that refused the request, and the locks concerned."""
-
-    def __init__(
-        self, message: str, image: RowImage | None, locks: tuple[int, ...], **detail: object
-    ) -> None:
-        super().__init__(message, **detail)
-        self.image = image
-        self.locks = locks
 
 
 def with_key(

@@ -29,7 +29,6 @@ from leasehold.schema.elements import Moment
 from leasehold.transaction.actions import Actions
 from leasehold.transaction.binding import binding
 from leasehold.transaction.deciding import (
-    RowRefused,
     decide,
     deleted,
     key_exists,
@@ -41,6 +40,7 @@ from leasehold.transaction.numbers import Numbers, draws, lacks_numbers
 from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
 from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.references import References
+from leasehold.transaction.row_refused import RowRefused
 from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.twins import Followed, followed
 from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique

@@ -25,7 +25,7 @@ from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
 from leasehold.schema.elements import Derived
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
-from leasehold.transaction.deciding import RowRefused
+from leasehold.transaction.row_refused import RowRefused
 from leasehold.transaction.rules import RULES
 from tests.models.summary import AddLine, ModelLine
 from tests.unit.transaction.written_table import (
