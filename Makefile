@@ -25,13 +25,16 @@ UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(NO_SUITE
 PYTEST := $(PYTHON) -m pytest
 WORKERS ?= 2
 
-.PHONY: help setup demo test check format unit sim models matrix integration up down status bench lock compose clean
+.PHONY: help setup tools demo test check format unit sim models matrix integration up down status bench lock compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## install what is missing: system packages (as root), .venv, jars; quick when done
+setup: ## install what is missing: system packages (as root), .venv, jars, compiled code; quick when done
 	@infra/setup.sh
+
+tools: # the same for what starts no service: nothing is compiled
+	@infra/setup.sh --without-build
 
 demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes)
 	@$(PYTHON) -m infra.demo
@@ -44,29 +47,29 @@ test: setup ## everything: lint, types, unit, simulation, models, matrix, integr
 	@$(MAKE) matrix
 	@$(MAKE) integration
 
-check: setup ## lint, format and strict types
+check: tools ## lint, format and strict types
 	@echo "== lint, format, types"
 	@$(PYTHON) -m ruff check $(CODE)
 	@$(PYTHON) -m ruff format --check $(CODE)
 	@$(PYTHON) -m mypy
 
-format: setup ## let the formatter and the linter's safe fixes change the code
+format: tools ## let the formatter and the linter's safe fixes change the code
 	@$(PYTHON) -m ruff check --fix $(CODE)
 	@$(PYTHON) -m ruff format $(CODE)
 
-unit: setup ## unit tests, in process (ARGS="-k name" narrows)
+unit: tools ## unit tests, in process (ARGS="-k name" narrows)
 	@echo "== $(UNIT)"
 	@$(PYTEST) -n $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
 
-sim: setup ## the whole system in one process under a seeded clock (SEED=n replays one run)
+sim: tools ## the whole system in one process under a seeded clock (SEED=n replays one run)
 	@echo "== $(or $(SIMULATION),tests/simulation: no such folder)"
 	@$(if $(SIMULATION),$(if $(SEED),LEASEHOLD_SEED=$(SEED) )$(PYTEST) $(if $(SEED),,-n $(WORKERS)) $(SIMULATION) $(ARGS),true)
 
-models: setup ## the explicit-state models over the real pure code, to their stated bounds
+models: tools ## the explicit-state models over the real pure code, to their stated bounds
 	@echo "== $(MODELS)"
 	@$(PYTEST) -n $(WORKERS) --dist loadfile $(MODELS) $(ARGS)
 
-matrix: setup ## each schema change, at each step: rows, people, crashes (all of it: python -m tests.matrix)
+matrix: tools ## each schema change, at each step: rows, people, crashes (all of it: python -m tests.matrix)
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
@@ -90,7 +93,7 @@ bench: setup ## print "metric value unit" lines, measured on real parts (ONLY=co
 lock: ## write requirements.lock anew from pyproject.toml
 	@infra/lock.sh
 
-compose: setup ## write docker-compose.yml anew from infra/deployment.py
+compose: tools ## write docker-compose.yml anew from infra/deployment.py
 	@$(PYTHON) -m infra.compose
 
 clean: down ## end the local cluster and delete its data and all caches (.venv and jars stay)

@@ -29,6 +29,8 @@ class Service:
     """A node: it hands its store to others that begin, and takes theirs."""
     sql: int | None = None
     """Its place among those that PostgreSQL clients reach, from 0."""
+    compiled: bool = True
+    """It runs what mypyc has made, where that is there. Spark's workers are not known to gain."""
     environment: Mapping[str, str] = field(default_factory=dict)
     ready_deadline_s: float = 60.0
 
@@ -64,6 +66,7 @@ SPARK = Service(
     "spark_streaming.driver",
     "Spark driver",
     image="spark",
+    compiled=False,
     ready_deadline_s=120.0,
 )
 DASHBOARD = Service(

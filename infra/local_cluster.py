@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
+from infra.compiled import Builds, NotCompiled
 from infra.deployment import (
     KAFKA,
     KAFKA_READY_DEADLINE_S,
@@ -146,6 +147,8 @@ class LocalCluster:
         }
         service = self.services.get(name)
         own = dict(service.environment) if service else {}
+        if service is None or service.compiled:
+            own |= self._compiled()
         if service is not None and service.sql is not None:
             own["LEASEHOLD_SQL_PORT"] = str(self.ports.sql[service.sql])
         return {
@@ -160,6 +163,12 @@ class LocalCluster:
             "LEASEHOLD_READY_FILE": str(self._ready_file(name)),
             **own,
         }
+
+    def _compiled(self) -> dict[str, str]:
+        try:
+            return Builds().environment(self._environ)
+        except NotCompiled as error:
+            raise ProcessFailure(str(error)) from None
 
     def start_kafka(self) -> None:
         """Start the broker, unless it runs, and wait until it serves transactions."""
@@ -206,6 +215,7 @@ class LocalCluster:
         started = [name for name in names if self.processes.find(name) is None]
         if not started and all(self.is_ready(name) for name in names):
             return []
+        progress(f"services run {'compiled' if self._compiled() else 'interpreted'}")
         progress(f"starting Kafka (port {self.ports.kafka}) and Redis (port {self.ports.redis})")
         self.start_servers()
         report = self.create_topics()

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sets up everything that the demo, the tests and the local cluster need, inside this folder:
 # system packages (by apt-get, as root only), a venv in .venv, Kafka's and Spark's jars in
-# .leasehold/jars. Each part is done once per version of what it is made from, so a second run
-# takes a moment. Prints what it does; on failure says what to do and exits 1.
+# .leasehold/jars, the services' hot path, compiled, in .leasehold/compiled. Each part is done once
+# per version of what it is made from, so a second run takes a moment. Prints what it does; on
+# failure says what to do and exits 1.
 set -euo pipefail
 cd -P "$(dirname "$0")/.."
 
@@ -141,9 +142,18 @@ jars() { # jars NAME POM
   mark_done "jars-$name" "$pom"
 }
 
+# The hot path compiled by mypyc: nothing needs it, so whatever is in the way, services run interpreted
+# then, and a sentence says so. Only LEASEHOLD_COMPILED=always makes that a failure.
+compiled() {
+  [ "${LEASEHOLD_COMPILED:-}" = never ] || infra/compiler.sh
+  .venv/bin/python -m infra.compiled build || fail "LEASEHOLD_COMPILED stands in the way; see above."
+}
+
 system_packages
 infra/postgresql.sh
 python_packages
 jars kafka infra/kafka/pom.xml
 jars spark infra/spark/pom.xml
+# What starts no service has no use for it, and would wait for it after each change of the sources.
+[ "${1:-}" = --without-build ] || compiled
 say "ready"

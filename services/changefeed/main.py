@@ -11,6 +11,7 @@ import threading
 from types import FrameType
 from typing import Final
 
+from leasehold.adapters.compiled import version_line
 from leasehold.adapters.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -46,6 +47,7 @@ def main() -> int:
     logging.basicConfig(
         level=cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    LOG.info("%s", version_line())
     for group in (kafka, cluster, settings):
         for name, value in describe(group).items():
             LOG.info("%s=%s", name, value)

@@ -17,6 +17,7 @@ from threading import Thread
 from typing import Final, Protocol
 
 from leasehold.adapters.bootstrap import bootstrap
+from leasehold.adapters.compiled import version_line
 from leasehold.adapters.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -61,6 +62,7 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
+    LOG.info("%s", version_line())
     try:
         cluster = from_environment(ClusterSettings, os.environ)
         kafka = from_environment(KafkaSettings, os.environ)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from leasehold import __version__
+from leasehold.adapters.compiled import version_line
 from leasehold.cli import (
     check,
     ddl,
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    root.add_argument("--version", action="version", version=f"leasehold {__version__}")
+    root.add_argument("--version", action="version", version=version_line())
     subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (
         status,

@@ -189,3 +189,46 @@ def test_postgresql_needs_root_and_is_left_alone_where_it_is(
     ended = run(project, "postgresql.sh", **debian)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
     assert not (project.parent / "asked").exists()
+
+
+# ---------------------------------------------------------------- a C compiler, which nobody needs
+
+
+@pytest.mark.parametrize(
+    ("headers", "packages"),
+    [
+        ("/usr/include/python3.11", ["gcc", "libc6-dev", "python3.11-dev"]),
+        ("/opt/python/include", ["gcc", "libc6-dev"]),  # such a Python brings its own headers
+    ],
+)
+def test_a_compiler_is_asked_for_once_by_root(
+    project: Path, debian: dict[str, str], headers: str, packages: list[str]
+) -> None:
+    programs = project.parent / "bin"
+    folder = project / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    program(folder / "python", f"echo {headers}")
+    program(programs / "id", "echo 1000")
+    asked = project.parent / "asked"
+    ended = run(project, "compiler.sh", **debian)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert not asked.exists()
+    program(programs / "id", "echo 0")
+    ended = run(project, "compiler.sh", **debian)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = [line.split()[:-2] for line in asked.read_text().splitlines()]
+    assert lines[0] == ["update", "-qq"]
+    assert [line[-len(packages) :] for line in lines[1:]] == [packages, packages]
+    assert ["--download-only" in line for line in lines[1:]] == [True, False]
+    assert run(project, "compiler.sh", **debian).stdout == "", "it was tried"
+    assert len(asked.read_text().splitlines()) == len(lines)
+
+
+def test_a_compiler_that_is_there_is_left_alone(project: Path, debian: dict[str, str]) -> None:
+    folder = project / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    program(folder / "python", "echo /usr/include/python3.11")
+    program(project.parent / "bin" / "cc", "[[ $2 == /usr/include/python3.11 ]]")
+    ended = run(project, "compiler.sh", **debian)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert not (project.parent / "asked").exists()

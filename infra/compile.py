@@ -1,0 +1,59 @@
+"""`python -m infra.compile FOLDER MODULE…`: compiles modules of the `leasehold` package that lies
+in FOLDER, where it lies. For `infra.compiled`, which gives it a copy; all in one group, so that
+calls between them go from C to C."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from mypyc.build import mypycify
+from setuptools import setup  # type: ignore[import-untyped]  # it has no types of its own
+
+OPTIMIZATION: Final = "1"
+"""gcc takes two thirds longer for 2, and no difference was found (tests/bench/DESIGN.md)."""
+LOOK: Final = """
+import importlib, sys
+for name in sys.argv[1:]:
+    path = importlib.import_module(name).__file__
+    assert path.endswith(".so") and path.startswith(sys.path[0]), (name, path)
+"""
+
+
+def main(folder: Path, modules: list[str]) -> None:
+    cache = folder.parent.parent / "cache"
+    os.chdir(folder)
+    made = mypycify(
+        [
+            "--config-file=",  # the project's is for its own checks
+            "--ignore-missing-imports",
+            "--python-version=3.11",
+            f"--cache-dir={cache}",
+            *(f"leasehold/{module}" for module in modules),
+        ],
+        opt_level=OPTIMIZATION,
+        debug_level="0",
+        multi_file=True,
+        group_name="leasehold",
+    )
+    for extension in made:
+        # A newer compiler's new warnings are no reason to have no build.
+        extension.extra_compile_args = [*extension.extra_compile_args, "-Wno-error"]
+    setup(
+        name="leasehold-compiled",
+        packages=[],
+        ext_modules=made,
+        script_args=["build_ext", "--inplace"],
+    )
+    shutil.rmtree("build")  # the C sources
+    names = [f"leasehold.{module.removesuffix('.py').replace('/', '.')}" for module in modules]
+    environ = {**os.environ, "PYTHONPATH": str(folder)}
+    subprocess.run([sys.executable, "-P", "-c", LOOK, *names], env=environ, check=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,251 @@
+"""The hot path compiled by mypyc, in a folder of its own: made by `make setup`, looked for by
+whoever starts a process. See DESIGN.md, *Compiled services*.
+
+`python -m infra.compiled build` (what is missing; exit 0 also where it can't be) or `path` (to
+stand in PYTHONPATH; nothing where processes are to run interpreted).
+
+A build is a whole `leasehold` package, in a folder whose name is a digest of everything that it was
+made from. So one of other sources, another Python or another mypyc has another name and is never
+found: what is found is exactly the code of this tree. Nothing compiled lies beside the sources.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+VARIABLE: Final = "LEASEHOLD_COMPILED"
+BUILD_DEADLINE_S: Final = 900.0
+BUILDS_MAX: Final = 3
+"""Kept: what a process still runs from stays until two others were made."""
+UNFINISHED: Final = "unfinished-"
+LEFT_OUT: Final = (".pyc", ".md")
+"""What a process reads nothing of, so that it changes no build."""
+
+MODULES: Final = (
+    *("model/ids.py", "adapters/codec.py", "adapters/record_shape.py"),
+    *("adapters/request_bytes.py", "adapters/request_checks.py", "adapters/request_decoding.py"),
+    *("adapters/request_encoding.py", "adapters/sqlite_outcomes.py", "adapters/sqlite_plan.py"),
+    *("adapters/sqlite_store.py", "adapters/sqlite_write.py"),
+    *("replication/answers.py", "replication/apply.py", "replication/batch.py"),
+    *("replication/checks.py", "replication/coherency.py", "replication/effects.py"),
+    *("replication/log.py", "replication/master.py", "replication/node.py"),
+    "replication/outcomes.py",
+    *("schema/catalog.py", "schema/catalog_ahead.py", "schema/entries.py"),
+    *("schema/key_values.py", "schema/types.py"),
+    *("transaction/actions.py", "transaction/at_commit.py", "transaction/binding.py"),
+    *("transaction/deciding.py", "transaction/locks.py", "transaction/numbers.py"),
+    *("transaction/references.py", "transaction/verify.py"),
+)
+"""What is compiled, of `leasehold`. Not the records: their shapes on the wire are read from their
+annotations, of which mypyc keeps half. Not the descriptor: it remembers properties in its own
+dictionary, which a compiled class has not. Not `model/keys.py`: of a compiled class that inherits
+from Sequence every tuple is an instance. Not `adapters/packing.py`: it is a threading.local."""
+
+
+class Mode(StrEnum):
+    AUTO = "auto"
+    NEVER = "never"
+    ALWAYS = "always"
+
+
+class NotCompiled(Exception):
+    """Says why not, and what to do."""
+
+
+def mode_of(environ: Mapping[str, str]) -> Mode:
+    """Raises NotCompiled for a word that is none."""
+    word = environ.get(VARIABLE, "") or Mode.AUTO
+    try:
+        return Mode(word)
+    except ValueError:
+        raise NotCompiled(f"{VARIABLE} is {word!r}; it must be auto, never or always") from None
+
+
+class Builds:
+    """The builds of one tree: sources in `package`, builds in `folder`."""
+
+    def __init__(
+        self,
+        package: Path = ROOT / "libs" / "leasehold",
+        folder: Path = ROOT / ".leasehold" / "compiled",
+    ) -> None:
+        self.package = package
+        self.folder = folder
+
+    def path(self) -> Path:
+        """Where the build of this very tree is, or would be. Takes some milliseconds."""
+        digest = blake2b(digest_size=16)
+        for part in (sys.version, sysconfig.get_platform(), _mypyc_version()):
+            digest.update(f"{part}\0".encode())
+        here = Path(__file__)
+        for name, path in [*_sources(self.package), ("", here), ("", here.with_name("compile.py"))]:
+            content = path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        return self.folder / digest.hexdigest()
+
+    def found(self, mode: Mode) -> Path | None:
+        """The folder to stand first among those that Python imports from, None = interpreted.
+        Raises NotCompiled if it has to be there and is not."""
+        if mode is Mode.NEVER:
+            return None
+        path = self.path()
+        if path.is_dir():
+            return path
+        if mode is Mode.ALWAYS:
+            raise NotCompiled(
+                f"{VARIABLE} is always, and there is no compiled build of this very code in"
+                f" {self.folder}; run: make setup"
+            )
+        return None
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """What a process gets beside `environ`, so that it runs compiled if it is to. Raises
+        NotCompiled."""
+        path = self.found(mode_of(environ))
+        if path is None:
+            return {}
+        inherited = environ.get("PYTHONPATH")
+        return {"PYTHONPATH": os.pathsep.join([str(path), *([inherited] if inherited else [])])}
+
+    def build(self) -> Path:
+        """Make what is missing. A build that was interrupted leaves nothing that is found. Raises
+        NotCompiled."""
+        with self._exclusively():
+            path = self.path()
+            if path.is_dir():
+                return path
+            compiler = _compiler()
+            with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=self.folder) as unfinished:
+                self._make(Path(unfinished) / "build", compiler)
+                if path != self.path():
+                    raise NotCompiled("the sources changed meanwhile; run this again")
+                (Path(unfinished) / "build").rename(path)
+            self._forget_old()
+            return path
+
+    def _make(self, folder: Path, compiler: str) -> None:
+        ignored = shutil.ignore_patterns("__pycache__", *(f"*{suffix}" for suffix in LEFT_OUT))
+        shutil.copytree(self.package, folder / self.package.name, ignore=ignored)
+        log = self.folder / "build.log"
+        with log.open("wb") as output:
+            try:
+                ended = subprocess.run(
+                    [sys.executable, "-m", "infra.compile", str(folder), *MODULES],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, "CC": compiler, "PYTHONPATH": str(ROOT)},
+                    cwd=ROOT,
+                    timeout=BUILD_DEADLINE_S,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                raise NotCompiled(f"mypyc took more than {BUILD_DEADLINE_S:g} s") from None
+        if ended.returncode != 0:
+            raise NotCompiled(f"mypyc or the C compiler failed; see {log}")
+
+    def _forget_old(self) -> None:
+        builds = [path for path in self.folder.iterdir() if len(path.name) == 32 and path.is_dir()]
+        builds.sort(key=lambda path: path.stat().st_mtime_ns)
+        # Whoever was killed while it built left its part; nobody else builds now.
+        for path in [*builds[:-BUILDS_MAX], *self.folder.glob(f"{UNFINISHED}*")]:
+            shutil.rmtree(path)
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _sources(package: Path) -> list[tuple[str, Path]]:
+    """By name: every file that the build is a copy of."""
+    found = (p for p in package.rglob("*") if p.suffix not in LEFT_OUT and p.is_file())
+    return sorted((path.relative_to(package).as_posix(), path) for path in found)
+
+
+def _mypyc_version() -> str:
+    try:
+        from mypy.version import __version__
+    except ImportError:  # an image of services has no development tools
+        return ""
+    return __version__
+
+
+def _compiler() -> str:
+    """A C compiler that finds Python's headers. Raises NotCompiled."""
+    if not _mypyc_version():
+        raise NotCompiled("mypy is not installed here; it is one of the development tools (.[dev])")
+    wanted = os.environ.get("CC")
+    for name in [wanted] if wanted else ["cc", "gcc", "clang"]:
+        program = shutil.which(name)
+        if program is None:
+            continue
+        looked = subprocess.run(
+            [program, "-I", sysconfig.get_path("include"), "-fsyntax-only", "-x", "c", "-"],
+            input=b"#include <Python.h>\n",
+            capture_output=True,
+            timeout=BUILD_DEADLINE_S,
+            check=False,
+        )
+        if looked.returncode == 0:
+            return program
+    raise NotCompiled(
+        "there is no C compiler that finds Python's headers (on Debian: apt-get install -y"
+        " --no-install-recommends gcc libc6-dev python3.11-dev; then: make setup)"
+    )
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in (["build"], ["path"]):
+        sys.stderr.write("usage: python -m infra.compiled build | path\n")
+        return 2
+    try:
+        mode = mode_of(os.environ)
+        if arguments == ["path"]:
+            sys.stdout.write(f"{Builds().found(mode) or ''}\n")
+            return 0
+        return _build(Builds(), mode)
+    except NotCompiled as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def _build(builds: Builds, mode: Mode) -> int:
+    """Only `always` makes a build that can't be a failure."""
+    if mode is Mode.NEVER:
+        say(f"services will run interpreted: {VARIABLE} is never")
+        return 0
+    if builds.path().is_dir():
+        say(f"the compiled build is in place ({builds.folder.relative_to(ROOT)})")
+        return 0
+    say("compiling the hot path with mypyc (about a minute, once for each change of the sources)")
+    try:
+        builds.build()
+    except (NotCompiled, OSError) as error:
+        say(f"services will run interpreted: {error}")
+        return 1 if mode is Mode.ALWAYS else 0
+    return 0
+
+
+def say(words: str) -> None:
+    sys.stdout.write(f"setup: {words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
