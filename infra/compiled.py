@@ -41,13 +41,13 @@ MODULES: Final = (
     *("adapters/sqlite_store.py", "adapters/sqlite_write.py"),
     *("replication/answers.py", "replication/apply.py", "replication/batch.py"),
     *("replication/checks.py", "replication/coherency.py", "replication/effects.py"),
-    *("replication/log.py", "replication/master.py", "replication/node.py"),
-    "replication/outcomes.py",
+    *("replication/late_writes.py", "replication/log.py", "replication/master.py"),
+    *("replication/node.py", "replication/outcomes.py", "replication/waiting.py"),
     *("schema/catalog.py", "schema/catalog_ahead.py", "schema/entries.py"),
     *("schema/key_values.py", "schema/types.py"),
     *("transaction/actions.py", "transaction/at_commit.py", "transaction/binding.py"),
     *("transaction/deciding.py", "transaction/locks.py", "transaction/numbers.py"),
-    *("transaction/references.py", "transaction/verify.py"),
+    *("transaction/overlay.py", "transaction/references.py", "transaction/verify.py"),
 )
 """What is compiled, of `leasehold`. Not the records: their shapes on the wire are read from their
 annotations, of which mypyc keeps half. Not the descriptor: it remembers properties in its own

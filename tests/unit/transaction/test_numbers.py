@@ -254,7 +254,7 @@ class Adding(Master):
     def fill(self, *keys: str) -> FillSlice:
         chunk = Chunk(1, 1, self.old.table_id, self.old.version, 3, tuple((k,) for k in keys))
         self.lsn += 1
-        part = slice_chunk(chunk, 0, len(keys), self.catalog, self, lsn=self.lsn)  # type: ignore[arg-type]
+        part = slice_chunk(chunk, 0, len(keys), self.catalog, self, lsn=self.lsn)
         for change in part.changes:
             assert change.image is not None
             self.rows[change.table_id, change.key] = Row(change.image, {0: self.lsn}, self.lsn)
