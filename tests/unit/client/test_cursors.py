@@ -175,7 +175,7 @@ def test_declare_stands_in_a_transaction(client: SqlClient, before: str) -> None
         ("fetch prior no_scroll", "55000"),
         ("move backward all in no_scroll", "55000"),
         ("fetch 4 late", "22012"),
-        ("update t set a = 1 where current of here", "0A000"),
+        ("update t set a = 1 where current of here", "24000"),
     ],
 )
 def test_refusals(client: SqlClient, text: str, code: str) -> None:
