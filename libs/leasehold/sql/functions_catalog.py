@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from leasehold.model.errors import InvalidArgument
 from leasehold.schema.elements import Moment
+from leasehold.schema.numeric import decimal_of, text_of
 from leasehold.schema.types import Type
 from leasehold.sql import catalog_text
 from leasehold.sql.catalog_rows import SystemCatalog
-from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, SMALLINT, TEXT, Function
+from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, NUMERIC, SMALLINT, TEXT, Function
 from leasehold.sql.functions_session import system_of
 from leasehold.sql.system_types import NAME, OID, REGCLASS
 
@@ -210,6 +211,12 @@ def size_pretty(size: int) -> str:
     return f"{'-' if size < 0 else ''}{left} {_UNITS[unit]}"
 
 
+def _numeric_size_pretty(stored: str) -> str:
+    """Below ten thousand with what stands behind the point."""
+    size = decimal_of(stored)
+    return f"{text_of(stored)} bytes" if abs(size) < 10 * 1024 else size_pretty(int(size))
+
+
 _SIZES: Final = (
     # Nobody counts the pages of one table.
     *(
@@ -221,6 +228,7 @@ _SIZES: Final = (
     *(_fixed("pg_database_size", (kind,), BIGINT, None) for kind in (NAME, OID)),
     *(_fixed("pg_tablespace_size", (kind,), BIGINT, None) for kind in (NAME, OID)),
     Function("pg_size_pretty", (BIGINT,), TEXT, size_pretty),
+    Function("pg_size_pretty", (NUMERIC,), TEXT, _numeric_size_pretty),
 )
 
 FUNCTIONS: Final = (*_DEFINITIONS, *_NAMES, *_RIGHTS, *_SIZES)
