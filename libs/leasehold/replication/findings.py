@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
-from leasehold.model.ports import Row
+from leasehold.model.ports import RowSource
 from leasehold.model.records import Findings, FindingsDecided, Image, Key
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.checking import breaks, condition_of
@@ -28,10 +28,9 @@ REQUIRED: Final = 2
 Judge: TypeAlias = Callable[[Key, Image], str]
 
 
-class Reader(Protocol):
-    """As much of a store as confirming needs: rows as of now."""
+class Reader(RowSource, Protocol):
+    """As much of a store as confirming needs."""
 
-    def row(self, descriptor: Any, key: Key) -> Row | None: ...
     def holders(
         self, descriptor: Any, index_id: int, values: Key, rows_max: int
     ) -> Sequence[Key]: ...

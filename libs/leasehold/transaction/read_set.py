@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from leasehold.model.errors import MalformedRequest, UnknownColumn, VerifyError
-from leasehold.model.ports import Row
+from leasehold.model.ports import RowSource
 from leasehold.model.records import Genids, Key, ReadRange, ReadSet, TableReads, Visited
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
@@ -24,12 +24,11 @@ VISITED_MAX: Final = 5_000
 PRIMARY: Final = 0
 
 
-class Past(Protocol):
+class Past(RowSource, Protocol):
     """Of `model.ports.StoreWriter`, what is asked of a master's own store."""
 
     def kept_from(self, table_id: int) -> int | None: ...
     def last_write(self, table_id: int) -> int: ...
-    def row(self, descriptor: Descriptor, key: Key) -> Row | None: ...
     def written_in(
         self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
     ) -> Key | None: ...

@@ -1,6 +1,6 @@
 """What most files of this folder have: one database for all of a file's tests, and who talks to it.
 
-A file whose tests share tables too has its own `database`, which makes them.
+A file whose tests share tables too has its own `database`, which makes them (`database_with`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from collections.abc import Iterator
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
     """Nothing is in it yet."""
-    made = DevDatabase(tmp_path_factory.mktemp("database"))
-    made.wait_ready()
-    yield made
-    made.close()
+    with database_with(tmp_path_factory) as made:
+        yield made
 
 
 @pytest.fixture

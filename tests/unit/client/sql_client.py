@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
+import pytest
+
+from leasehold.client.dev import DevDatabase
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_session import SqlSession
 from leasehold.model.errors import LeaseholdError
@@ -15,6 +19,22 @@ from leasehold.pgwire.value_forms import result_form
 from leasehold.sql.query_plan import Plans
 
 UTC = ZoneInfo("UTC")
+
+
+@contextmanager
+def database_with(folders: pytest.TempPathFactory, *texts: str) -> Iterator[DevDatabase]:
+    """A database of a file's own, in which these were asked."""
+    made = DevDatabase(folders.mktemp("database"))
+    try:
+        made.wait_ready()
+        if texts:
+            maker = SqlClient(made)
+            for text in texts:
+                maker.ask(text)
+            maker.session.close()
+        yield made
+    finally:
+        made.close()
 
 
 class HasNodes(Protocol):

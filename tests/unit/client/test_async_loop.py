@@ -81,14 +81,6 @@ def written_down() -> Iterator[Calls]:
         sys.setprofile(before)
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("loop")))
-    dev.wait_ready()
-    yield dev
-    dev.close()
-
-
 async def everything(opened: Callable[[], Connection]) -> None:
     async with Connecting(lambda _: opened()) as connection:
         await connection.execute("create table t (id int primary key, note text)")

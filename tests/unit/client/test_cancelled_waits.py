@@ -4,7 +4,6 @@ once, and without a word that would be false of what was sent."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -17,7 +16,7 @@ from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import LeaseholdError, QueryCanceled
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.wire_errors import Canceled
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 
 USER = "canceling statement due to user request"
 TIMEOUT = "canceling statement due to statement timeout"
@@ -25,21 +24,12 @@ TIMEOUT = "canceling statement due to statement timeout"
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("waits")))
-    dev.wait_ready()
-    maker = SqlClient(dev)
-    maker.ask("create table t (id int primary key, a int); create sequence s")
-    maker.ask("insert into t values (1, 1), (2, 2)")
-    maker.session.close()
-    yield dev
-    dev.close()
-
-
-@pytest.fixture
-def client(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    yield made
-    made.session.close()
+    with database_with(
+        tmp_path_factory,
+        "create table t (id int primary key, a int); create sequence s",
+        "insert into t values (1, 1), (2, 2)",
+    ) as made:
+        yield made
 
 
 @pytest.fixture

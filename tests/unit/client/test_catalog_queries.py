@@ -14,19 +14,17 @@ import pytest
 from leasehold.client.dev import DevDatabase
 from leasehold.pgwire.session import Status
 from leasehold.schema.types import Type
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 from tests.unit.sql.described_tables import DDL
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("sql")))
-    dev.wait_ready()
-    client = SqlClient(dev)
-    client.ask(DDL)
-    client.session.close()
-    yield dev
-    dev.close()
+    with database_with(
+        tmp_path_factory,
+        DDL,
+    ) as made:
+        yield made
 
 
 # ------------------------------------------------------------ names

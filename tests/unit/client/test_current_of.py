@@ -4,27 +4,24 @@ What PostgreSQL does with the same statements is `tests/integration/test_cursors
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("current")))
-    dev.wait_ready()
-    maker = SqlClient(dev)
-    maker.ask("create table t (id int primary key, a int)")
-    maker.ask("create table u (id int primary key, a int)")
-    maker.ask("create table pair (n numeric(6, 2), name text, a int, primary key (n, name))")
-    maker.ask("create table bare (a int)")
-    maker.session.close()
-    yield dev
-    dev.close()
+    with database_with(
+        tmp_path_factory,
+        "create table t (id int primary key, a int)",
+        "create table u (id int primary key, a int)",
+        "create table pair (n numeric(6, 2), name text, a int, primary key (n, name))",
+        "create table bare (a int)",
+    ) as made:
+        yield made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,21 +17,19 @@ from leasehold.model.errors import LeaseholdError, UnknownColumn
 from leasehold.pgwire.session import Column, PortalsClosed
 from leasehold.schema.types import Type
 from leasehold.sql.query_plan import Plans
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 
 ROWS = 600  # more than a batch
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("cursors")))
-    dev.wait_ready()
-    maker = SqlClient(dev)
-    maker.ask("create table t (id int primary key, a int not null, note text)")
-    maker.ask(f"insert into t select n, n % 7, 'note ' || n from generate_series(1, {ROWS}) as n")
-    maker.session.close()
-    yield dev
-    dev.close()
+    with database_with(
+        tmp_path_factory,
+        "create table t (id int primary key, a int not null, note text)",
+        f"insert into t select n, n % 7, 'note ' || n from generate_series(1, {ROWS}) as n",
+    ) as made:
+        yield made
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -29,7 +28,7 @@ from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Status, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled
 from tests.unit.client.held_answers import WAIT_S, HeldAnswers
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 from tests.unit.pgwire.wire_words import SYNC, bind, execute, parse, query, said
 
 ROWS = 4 * HURRIED_ROWS_MAX
@@ -37,15 +36,13 @@ ROWS = 4 * HURRIED_ROWS_MAX
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("hurried")))
-    dev.wait_ready()
-    client = SqlClient(dev)
-    client.ask("create table t (id int primary key, g int, note text)")
-    client.ask(f"insert into t select n, n / 10, 'note ' || n from generate_series(1, {ROWS}) n")
-    client.ask("create index by_g on t (g)")
-    client.session.close()
-    yield dev
-    dev.close()
+    with database_with(
+        tmp_path_factory,
+        "create table t (id int primary key, g int, note text)",
+        f"insert into t select n, n / 10, 'note ' || n from generate_series(1, {ROWS}) n",
+        "create index by_g on t (g)",
+    ) as made:
+        yield made
 
 
 def hurried(client: SqlClient, text: str) -> list[Any]:

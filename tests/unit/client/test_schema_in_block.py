@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
 from leasehold.schema.job import Phase
 from leasehold.sql.ddl import STATEMENTS_MAX
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("blocks")))
-    dev.wait_ready()
-    made = SqlClient(dev)
-    made.ask("create table mark (a int)")
-    made.session.close()
-    yield dev
-    dev.close()
+    with database_with(
+        tmp_path_factory,
+        "create table mark (a int)",
+    ) as made:
+        yield made
 
 
 class Other(SqlClient):

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, database_with
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
-    dev = DevDatabase(Path(tmp_path_factory.mktemp("groups")))
-    dev.wait_ready()
-    maker = SqlClient(dev)
-    maker.ask("create table t (id int primary key, g int, a int)")
-    maker.ask("create table u (id int primary key, t int)")
-    maker.session.close()
-    yield dev
-    dev.close()
+    with database_with(
+        tmp_path_factory,
+        "create table t (id int primary key, g int, a int)",
+        "create table u (id int primary key, t int)",
+    ) as made:
+        yield made
 
 
 @pytest.fixture
