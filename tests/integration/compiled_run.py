@@ -132,7 +132,7 @@ def requests(rng: random.Random) -> Iterator[tuple[str, bytes]]:
 
 def _request(rng: random.Random) -> dict[str, Any]:
     operations = [_operation(rng) for _ in range(rng.choice((1, 1, 1, 2, 5)))]
-    return operations[0] if len(operations) == 1 else {"operations": operations}
+    return operations[0] if len(operations) == 1 else {"transaction": operations}
 
 
 def _operation(rng: random.Random) -> dict[str, Any]:
