@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from leasehold import ChangeProducer, Replica
@@ -104,8 +104,8 @@ class RealMenu(Menu):
     def _too_large(self) -> set[str]:
         return set()
 
-    def _newest(self, name: str) -> Descriptor | None:
-        return next((t for t in self._replica.tables() if name in t.names), None)
+    def _tables(self) -> Sequence[Descriptor]:
+        return self._replica.tables()
 
     def _seen_table(self, name: str) -> Descriptor | None:
         return self._newest(name)

@@ -6,6 +6,7 @@ success, in a cancel, or in a failure that names rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -130,9 +131,12 @@ class Menu(SchemaChanger):
         key = {"id": self.rng.randrange(KEYS)} if table is None else self._key_of(table)
         return {"table": name, "op": "upsert", "key": key, "values": values}
 
+    def _tables(self) -> Sequence[Descriptor]:
+        """The newest descriptors, sequences among them."""
+        return self.sim.reference.catalog.tables()
+
     def _newest(self, name: str) -> Descriptor | None:
-        catalog = self.sim.reference.catalog
-        return next((t for t in catalog.tables() if name in t.names), None)
+        return next((t for t in self._tables() if name in t.names), None)
 
     def _statement(self) -> str:
         name = self.rng.choice(NAMES)
@@ -188,9 +192,9 @@ class Menu(SchemaChanger):
         from."""
         if self.rng.random() < 0.3:
             column = next((c for c in self._columns(table) if c.draws_from), column)
-        catalog, name = self.sim.reference.catalog, f"s{self.rng.randrange(2)}"
-        if catalog.has(column.draws_from):
-            name = catalog.newest(column.draws_from).name
+        named = f"s{self.rng.randrange(2)}"
+        drawn = (t.name for t in self._tables() if t.table_id == column.draws_from)
+        name = next(drawn, named)
         alter = f"alter table {table.name} alter {column.name}"
         if column.identity:
             return self.rng.choice(
