@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from leasehold.adapters.sqlite_catalog import (
+    DecodedDescriptors,
     read_catalog,
-    read_descriptors,
     read_min_versions,
     read_position,
 )
@@ -26,7 +26,7 @@ from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import Key, LogPosition
-from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.history import History, check_kept
 from leasehold.schema.states import READABLE, State
 
@@ -92,6 +92,7 @@ class Readers:
         self._idle: deque[Reader] = deque()
         self._closed = False
         self._catalogs: dict[int, ReadCatalog] = {}
+        self._decoded = DecodedDescriptors()
 
     def open_snapshot(self, *, alone: bool = False) -> SqliteSnapshot:
         """`alone`: on a connection that nobody else gets before or after."""
@@ -135,8 +136,8 @@ class Readers:
         found = self._catalogs.get(count)
         if found is None:
             versions: dict[int, tuple[Descriptor, ...]] = {}
-            for body in read_descriptors(connection):
-                versions[body["id"]] = (*versions.get(body["id"], ()), from_wire(body))
+            for table_id, descriptor in self._decoded.read(connection):
+                versions[table_id] = (*versions.get(table_id, ()), descriptor)
             newest = {name: kept[-1] for kept in versions.values() for name in kept[-1].names}
             found = ReadCatalog(newest, versions, read_min_versions(connection))
             self._catalogs = {count: found}

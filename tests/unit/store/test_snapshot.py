@@ -151,6 +151,24 @@ def test_a_snapshot_stays_at_its_commit(store: SqliteStore) -> None:
         opened.close()
 
 
+def test_a_step_of_one_table_is_read_alone(store: SqliteStore) -> None:
+    """The others' descriptors stay the same objects; one that is put anew is another."""
+    bikes = replace(CARS, table_id=4, name="bikes")
+    wider = replace(CARS, version=2, columns=(*CARS.columns, Column(9, "x", Type("text"))))
+    for lsn, changed in ((6, bikes), (7, wider), (8, replace(wider, columns=CARS.columns))):
+        store.begin()
+        store.prepare(changed)
+        store.put_descriptor(changed.table_id, changed.version, changed.to_wire())
+        store.commit(LogPosition(lsn - 2, lsn=lsn))
+        with store.open_snapshot() as snapshot:
+            assert snapshot.newest(changed.name) == changed
+            if lsn == 6:
+                kept = snapshot.newest("cars"), snapshot.newest("bikes")
+            else:
+                assert snapshot.versions(3)[0] is kept[0]
+                assert snapshot.newest("bikes") is kept[1]
+
+
 def test_reading_once_tells_row_lsn_and_min_version(store: SqliteStore) -> None:
     before = store.read_once(CARS, ("a", 1))
     store.begin()
