@@ -10,7 +10,7 @@ from leasehold.adapters.memory_contents import Contents
 from leasehold.adapters.repairs import WrongEntry
 from leasehold.model.records import CheckReport, Key
 from leasehold.schema.consistency import KeyValueData, Violation, violations
-from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ALL_ROWS, ForeignKey
 from leasehold.schema.entries import entry_of
 from leasehold.schema.states import DELETED, READABLE
@@ -139,10 +139,9 @@ def data_of(held: Contents, table_id: int) -> KeyValueData:
 
 
 def _primary_key(held: Contents, table_id: int) -> tuple[int, ...]:
-    for (table, _), body in held.descriptors.items():
+    for (table, _), descriptor in held.descriptors.items():
         if table == table_id:
-            newest: Descriptor = from_wire(body)
-            return newest.primary_key
+            return descriptor.primary_key
     return ()
 
 

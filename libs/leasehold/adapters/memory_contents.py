@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from leasehold.adapters.dead_elements import brief_of, dead_elements
 from leasehold.model.ports import Row
 from leasehold.model.records import Genids, Key, LogPosition, Outcome, ReadRange
-from leasehold.schema.descriptor import Descriptor, Index, from_wire
+from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.entries import entry_of
 
 Entry = tuple[int, int, Key, Key]  # table id, index id, entry (key, included), primary key
@@ -38,7 +38,7 @@ class Contents:
     pairs: dict[tuple[int, Key], dict[int, Any]] = field(default_factory=dict)
     entries: set[Entry] = field(default_factory=set)
     outcomes: dict[bytes, Outcome] = field(default_factory=dict)
-    descriptors: dict[tuple[int, int], Any] = field(default_factory=dict)
+    descriptors: dict[tuple[int, int], Descriptor] = field(default_factory=dict)
     min_versions: dict[int, int] = field(default_factory=dict)
     jobs: dict[int, Any] = field(default_factory=dict)
     ledger_run: str = ""
@@ -87,8 +87,8 @@ class Contents:
 
     def versions(self, table_id: int) -> list[Descriptor]:
         """Kept ones, oldest first."""
-        bodies = [b for (t, _), b in sorted(self.descriptors.items()) if t == table_id]
-        return list(map(from_wire, bodies))
+        places = sorted(place for place in self.descriptors if place[0] == table_id)
+        return [self.descriptors[place] for place in places]
 
     def row(self, table_id: int, key: Key) -> Row | None:
         stamp = self.exists.get((table_id, key))

@@ -9,7 +9,7 @@ from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
-from leasehold.schema.descriptor import Descriptor, Index, from_wire
+from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.entries import entry_of
 from leasehold.schema.history import History, check_kept, tables_at
 from leasehold.schema.states import READABLE, State
@@ -61,9 +61,8 @@ class MemorySnapshot(Closing):
     def newest(self, table: str) -> Descriptor:
         if self._then is not None:
             return self.descriptor_at(table, self._then)
-        newest: dict[int, Descriptor] = {}
-        for (table_id, _), body in sorted(self._contents.descriptors.items()):
-            newest[table_id] = from_wire(body)
+        kept = self._contents.descriptors
+        newest = {place[0]: kept[place] for place in sorted(kept)}
         for descriptor in newest.values():
             if table in descriptor.names:
                 return descriptor

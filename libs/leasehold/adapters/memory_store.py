@@ -103,7 +103,7 @@ class MemoryStore:
     def catalog(self) -> StoredCatalog:
         now = self._now
         return StoredCatalog(
-            [body for _, body in sorted(now.descriptors.items())],
+            [now.descriptors[place].to_wire() for place in sorted(now.descriptors)],
             dict(now.min_versions),
             [body for _, body in sorted(now.jobs.items())],
             now.ledger_run,
@@ -113,12 +113,12 @@ class MemoryStore:
         """Pairs and entries need no place of their own here."""
 
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
-        self._now.descriptors[table_id, version] = body
+        self._now.descriptors[table_id, version] = from_wire(body)
         self._now.dead.clear()
 
     def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
         now = self._now
-        known = element_ids_of(from_wire(now.descriptors.pop((table_id, version))))
+        known = element_ids_of(now.descriptors.pop((table_id, version)))
         now.collected[table_id] = now.collected.get(table_id, frozenset()) | known
         now.history_floor = max(now.history_floor, until_lsn)
         now.dead.clear()
