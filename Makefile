@@ -24,6 +24,13 @@ FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(NO_SUITES),$(FOLDERS))
 PYTEST := $(PYTHON) -m pytest
 WORKERS ?= 2
+# Some unit tests wait for a moment: one more than the cores keeps these busy. Files in order, since
+# the long ones come first; xdist would keep those with few tests for the end.
+UNIT_WORKERS ?= 3
+
+# Each suite has workers that import the same files, and pytest rewrites hundreds of them: what
+# Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup tools demo test check format unit sim models matrix integration up down status bench lock compose clean
 
@@ -59,7 +66,7 @@ format: tools ## let the formatter and the linter's safe fixes change the code
 
 unit: tools ## unit tests, in process (ARGS="-k name" narrows)
 	@echo "== $(UNIT)"
-	@$(PYTEST) -n $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
+	@$(PYTEST) -n $(UNIT_WORKERS) --dist loadfile --no-loadscope-reorder $(UNIT) $(ARGS)
 
 sim: tools ## the whole system in one process under a seeded clock (SEED=n replays one run)
 	@echo "== $(or $(SIMULATION),tests/simulation: no such folder)"
