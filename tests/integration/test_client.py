@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from leasehold import Agent, ChangeProducer, ClientSettings, Subscriber
+from leasehold.adapters.clock import unix_us
 from leasehold.adapters.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.adapters.kafka_cluster_road import ACKS_TAIL_RECORDS
 from leasehold.adapters.redis_ledger import RedisLedger
 from leasehold.cli.main import main
 from leasehold.client.cluster_watch import ClusterWatch
@@ -29,6 +31,7 @@ from leasehold.lease.replies import Published
 from leasehold.model.errors import OutcomeUnknown
 from leasehold.model.records import ChangeRequest, Claim, Commit, Outcome
 from leasehold.model.topics import Topics
+from leasehold.replication.coherency import GIVEN_UP
 from tests.integration.stage import (
     GATE,
     PUBLIC_GATE,
@@ -213,6 +216,35 @@ def test_a_watch_sees_what_the_topics_and_the_ledger_say(
         stage.put(topics.acks.name, ack("r2", offset=3, lsn=3))
         assert watch.wait_for(lambda seen: seen.nodes["r2"].ack.coherent, SOON_S)
         assert watch.wait_for(lambda seen: seen.log.end == 3, SOON_S)
+
+
+def test_a_node_that_died_is_silent_however_much_others_have_said_since(
+    environment: None,
+    settings: ClientSettings,
+    stage: Stage,
+    topics: Topics,
+    ledger: RedisLedger,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its last word lies far before the acks' tail; one that took its leave is no trouble."""
+    play_a_database(stage, topics)
+    died_us = unix_us() - 60_000_000
+    for _ in range(500):
+        for node in ("m1", "r1", "r3", "r4"):
+            stage.put(topics.acks.name, ack(node, offset=3, lsn=3, sent_us=died_us))
+    stage.put(topics.acks.name, ack("r4", offset=3, lsn=3, asked_ns=GIVEN_UP, sent_us=died_us + 1))
+    stage.put(topics.acks.name, ack("r3", offset=4, lsn=3, sent_us=died_us + 1))
+    for _ in range(7 * ACKS_TAIL_RECORDS // 2):
+        stage.put(topics.acks.name, ack("m1", role="master", offset=9, lsn=3))
+        stage.put(topics.acks.name, ack("r1", offset=9, lsn=3))
+    stage.flush()
+    assert main(["status", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    nodes = {node["node"]: node for node in told["nodes"]}
+    assert nodes.keys() - {"r2"} == {"m1", "r1", "r3"}  # r2 said one word only, long ago
+    assert (nodes["r3"]["coherency"], nodes["r3"]["offset"]) == ("silent", 4)
+    assert nodes["r3"]["age_ms"] >= 60_000
+    assert any("r3" in trouble for trouble in told["troubles"])
 
 
 def test_commands_on_a_running_database(

@@ -19,6 +19,7 @@ from leasehold.client.cluster_view import (
     Reachable,
     TopicEnds,
 )
+from leasehold.client.last_heard import last_heard
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
 from leasehold.model.records import (
     Ack,
@@ -36,7 +37,10 @@ RECORDS_MAX: Final = 2_000
 LOG_TAIL_RECORDS: Final = 300
 """Of the log, the last few records are enough to see where it stands and who writes it."""
 ACKS_TAIL_RECORDS: Final = 2_000
-"""Each node acknowledges many times a second when it works: room for every node's last one."""
+"""Each node acknowledges many times a second when it works: room for the last one of every node
+that lives. The last ones of others lie before it (`_silent`)."""
+SILENT_LOOK_S: Final = 5.0
+"""Longest that those are looked for: whoever asks for the state waits for it."""
 FOLLOWED: Final = 5  # log, acks, versions, jobs, notices
 ENDS_EVERY_NS: Final = 1_000_000_000
 ENDS_TIMEOUT_S: Final = 2.0
@@ -62,7 +66,13 @@ class KafkaClusterRoad:
         self._reader = TopicReader(
             settings, "leasehold-watch", read_committed=True, tell_ends=True, give_up=give_up
         )
+        self._settings = settings
+        self._give_up = give_up
         self._begun = False
+        self._found: list[Event] = []  # read, and not given out
+        self._acks_from = 0
+        self._heard: set[str] = set()
+        self._looked_back = False
         self._ends_ns = 0
         self._table_ids: set[int] = set()
 
@@ -70,26 +80,35 @@ class KafkaClusterRoad:
         """Raises BusUnavailable while Kafka can't be reached."""
         if not self._begun:
             self._begin()
-        found: list[Event] = []
+        found = self._found
         try:
             for record in self._reader.read(RECORDS_MAX, timeout_s):
                 found += self._decoded(record)
         except LogStopped:
             # What a watcher has not seen before it was deleted, it can do without.
             self._begun = False
+        # Whatever is asked from here on may fail, and what was read comes only once.
+        if not self._looked_back and self._at_ends:
+            found += self._silent()
+            self._looked_back = True
         if boottime_ns() - self._ends_ns >= ENDS_EVERY_NS:
             self._ends_ns = boottime_ns()
             found += [TopicEnds(self._ends()), Reachable("kafka")]
+        self._found = []
         return found
 
     @property
     def caught_up(self) -> bool:
-        return self._begun and len(self._reader.ended) == FOLLOWED
+        return self._at_ends and self._looked_back
 
     def close(self) -> None:
         self._reader.close()
 
     # --- inside --------------------------------------------------------------------------------
+
+    @property
+    def _at_ends(self) -> bool:
+        return self._begun and len(self._reader.ended) == FOLLOWED
 
     def _begin(self) -> None:
         topics = self._topics
@@ -103,8 +122,27 @@ class KafkaClusterRoad:
         for topic, tail in tails.items():
             first = once_led(partial(self._reader.first_offset, topic, 0))
             end = once_led(partial(self._reader.end_offset, topic, 0))
-            self._reader.start(topic, 0, first if tail is None else max(first, end - tail))
+            begin = first if tail is None else max(first, end - tail)
+            self._reader.start(topic, 0, begin)
+            if topic == topics.acks.name:
+                self._acks_from = begin
         self._begun = True
+
+    def _silent(self) -> list[Event]:
+        """The last acknowledgement of each node that has not been heard of in the acks' tail: one
+        that died may be a minute of others' work behind, and must not look as if it had never been
+        there. One that took its leave says so in it."""
+        topic = self._topics.acks.name
+        acks = _AckWindows(self._settings, topic, self._codec, self._give_up)
+        try:
+            found = last_heard(
+                acks.window, ACKS_TAIL_RECORDS, acks.first(), self._acks_from, self._heard
+            )
+        except LogStopped:
+            return []  # deleted meanwhile: the next look begins later
+        finally:
+            acks.close()
+        return list(found.values())
 
     def _decoded(self, record: Record) -> list[Event]:
         if record.value is None:
@@ -117,6 +155,8 @@ class KafkaClusterRoad:
             return []  # of a newer release: not known here how to show it
         if isinstance(event, VersionEvent):
             self._table_ids.add(event.table_id)
+        elif isinstance(event, Ack):
+            self._heard.add(event.node)
         return [event] if isinstance(event, _SHOWN) else []
 
     def _log_event(self, offset: int, data: bytes) -> list[Event]:
@@ -154,3 +194,50 @@ class KafkaClusterRoad:
             except BusUnavailable:
                 continue  # a table without a row yet has no topic
         return found
+
+
+class _AckWindows:
+    """Parts of the acks topic, read out of turn."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topic: str,
+        codec: MessagePackCodec,
+        give_up: Callable[[], bool],
+    ) -> None:
+        self._topic = topic
+        self._codec = codec
+        self._give_up = give_up
+        self._until_ns = boottime_ns() + int(SILENT_LOOK_S * 1e9)
+        self._reader = TopicReader(
+            settings, "leasehold-watch-silent", tell_ends=True, give_up=give_up
+        )
+
+    def first(self) -> int:
+        return once_led(partial(self._reader.first_offset, self._topic, 0))
+
+    def window(self, offset: int) -> dict[str, Ack]:
+        """The last acknowledgement of each node among the records from `offset` on; of fewer of
+        them, or none, once the time is over."""
+        found: dict[str, Ack] = {}
+        self._reader.start(self._topic, 0, offset)
+        end = offset + ACKS_TAIL_RECORDS
+        while self._reader.next_offset(self._topic, 0) < end and not self._reader.ended:
+            if boottime_ns() > self._until_ns or self._give_up():
+                break
+            for record in self._reader.read(ACKS_TAIL_RECORDS, 0.1):
+                ack = self._ack(record)
+                if ack is not None and record.offset < end:
+                    found[ack.node] = ack
+        return found
+
+    def _ack(self, record: Record) -> Ack | None:
+        try:
+            event: Any = self._codec.decode(record.value or b"")
+        except MalformedRequest:
+            return None
+        return event if isinstance(event, Ack) else None
+
+    def close(self) -> None:
+        self._reader.close()
