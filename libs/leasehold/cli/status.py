@@ -117,7 +117,7 @@ def _failed_words(job: dict[str, Any]) -> str:
 
 
 def _show(told: dict[str, Any], output: Output, database: str) -> None:
-    log, rates = told["log"], told["rates"]
+    log = told["log"]
     output.line(f"database {database}", "bold")
     output.line(
         f"log      offset {log['offset']:,} · LSN {log['lsn']:,} · epoch {log['epoch']} · "
@@ -142,8 +142,9 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         decided, waiting = lane["decided_through"], lane["waiting"]
         words = "idle for a while" if decided is None else f"{waiting:,} waiting"
         output.line(f"{lane['lane']:<8} {words} · next offset {lane['offset']:,}")
-    if rates["dead_lettered"] or told["dead_letters"]:
-        output.line(f"dead     {told['dead_letters']:,} dead letters (leasehold dead-letter list)")
+    if below := told["dead_letters"]:
+        # Not how many: the ends of transactions have offsets, too.
+        output.line(f"dead     letters at offsets below {below:,} (leasehold dead-letter list)")
     output.line()
     output.table(
         ["node", "role", "coherency", ">for", ">lag", ">LSN", ">offset", ">heard", "serves"],

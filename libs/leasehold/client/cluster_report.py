@@ -28,7 +28,8 @@ CHANGEFEED_SILENT_SAID_MS: Final = 15_000
 
 
 def report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """The whole view. Ages and lags are computed for `now_us`."""
+    """The whole view. Ages and lags are computed for `now_us`. `dead_letters`: the next offset of
+    their topic, where the ends of transactions have offsets, too."""
     return {
         "now_us": now_us,
         "unreachable": dict(view.unreachable),
