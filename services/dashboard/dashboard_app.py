@@ -27,7 +27,8 @@ REPORT_AT_MOST_EVERY_US: Final = 250_000
 """However many pages are open, a report is made once in this time and served to all."""
 HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
+    "base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }

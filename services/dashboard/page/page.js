@@ -36,7 +36,7 @@ const pill = (words, tone) => make("span", { class: `pill ${tone || ""}` }, word
 const empty = (words, code) => make("p", { class: "empty" }, words, code ? make("code", {}, code) : null);
 
 // Heads that start with ">" are numbers.
-function table(heads, rows) {
+function table(name, heads, rows) {
   const line = make("tr");
   for (const head of heads) {
     line.append(make("th", head.startsWith(">") ? { class: "number" } : {}, head.replace(/^>/, "")));
@@ -47,7 +47,7 @@ function table(heads, rows) {
     cells.forEach((cell, n) => row.append(make("td", heads[n].startsWith(">") ? { class: "number" } : {}, cell)));
     body.append(row);
   }
-  return make("table", {}, make("thead", {}, line), body);
+  return make("table", { class: name }, make("thead", {}, line), body);
 }
 
 function tiles(state) {
@@ -140,7 +140,7 @@ function jobs(list) {
 function nodes(state) {
   if (!state.nodes.length) return empty("No node has been heard of in the last hour. Start one: ", "make up");
   const tones = { coherent: "good", follows: "plain", incoherent: "warn", silent: "bad" };
-  return table(["node", "role", "coherency", ">since", ">lag", ">LSN", ">last heard"],
+  return table("nodes", ["node", "role", "coherency", ">since", ">lag", ">LSN", ">last heard"],
     state.nodes.map((node) => [
       node.node, node.role,
       pill(node.coherency, tones[node.coherency]),
@@ -172,7 +172,7 @@ function holder(one) {
 function tables(state) {
   if (!state.tables.length) return empty("No table yet. Try ", 'leasehold ddl "CREATE TABLE …"');
   const leases = new Map(state.leases.map((lease) => [lease.table_id, lease]));
-  return table(["table", ">version", "elements on their way", "leases", ">rows kept (about)"],
+  return table("tables", ["table", ">version", "elements on their way", "leases", ">row images kept"],
     state.tables.map((one) => {
       const elements = [...one.columns, ...one.indexes, ...one.checks, ...one.foreign_keys, ...one.locks];
       const moving = elements.filter((element) => element.state !== "public");
@@ -191,7 +191,7 @@ function tables(state) {
 
 function events(state) {
   if (!state.versions.length) return empty("No version has been published yet.");
-  return table(["time", "table", "what changed", ">LSN", ">job"],
+  return table("events", ["time", "table", "what changed", ">LSN", ">job"],
     state.versions.slice(0, EVENTS_SHOWN).map((event) => [
       clock(event.commit_us), make("span", { class: "together" }, `${event.table} v${event.version}`),
       event.words.length > 4 && event.version === 1
