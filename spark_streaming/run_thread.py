@@ -16,8 +16,10 @@ from pyspark.errors import PySparkException
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.records import FAILING
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
+from spark_streaming.failure_words import words_of
 from spark_streaming.gate import Gate, RunStopped
 from spark_streaming.progress import ProgressBoard
 from spark_streaming.run_folder import RunFolder
@@ -95,7 +97,7 @@ class RunThread(ABC):
             except (PySparkException, Py4JError, LeaseholdError, OSError) as error:
                 if self.gate.is_closed():
                     break
-                words = str(error).splitlines()[0][:300]
+                words = words_of(error)
                 log.error(
                     "%s %s failed and starts again in %d ms: %s",
                     self.work,
@@ -103,7 +105,7 @@ class RunThread(ABC):
                     pause_ms,
                     words,
                 )
-                self._board.phase(self.run, f"failing: {words}")
+                self._board.phase(self.run, f"{FAILING}{words}")
                 self.gate.wait_closed(pause_ms / 1000)
                 pause_ms = min(2 * pause_ms, RETRY_MOST_MS)
         log.info("%s %s stopped; it goes on from its checkpoint", self.work, self.run.name)

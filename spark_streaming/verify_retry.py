@@ -26,6 +26,7 @@ from leasehold.model.errors import Refused
 from leasehold.model.records import ChangeRequest, Conflict
 from leasehold.model.topics import Topics
 from leasehold.transaction.replay import recompute
+from spark_streaming.failure_words import words_of
 from spark_streaming.retry_state import BUCKETS, Arrived, Waiting, pack, step, unpack
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class RetryStream:
                 if now_ns >= self._start_ns and self._has_come():
                     self.start()
             elif not self._query.isActive:
-                self.trouble = str(self._query.exception()).splitlines()[0][:300]
+                self.trouble = words_of(self._query.exception())
                 log.error("the retry stream ended and starts again: %s", self.trouble)
                 self._query = None
                 self._ends = {}
@@ -165,7 +166,7 @@ class RetryStream:
                 self._looked_ns = now_ns
                 self._sleep_if_idle(now_ns)
         except (PySparkException, Py4JError, KafkaException) as error:
-            self.trouble = str(error).splitlines()[0][:300]
+            self.trouble = words_of(error)
             log.error("the retry stream waits: %s", self.trouble)
             self._start_ns = now_ns + RESTART_MS * _NS
 

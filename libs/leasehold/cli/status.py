@@ -78,6 +78,11 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
         )
     elif spark is not None and spark["trouble"]:
         found.append(f"Spark does not retry requests just now: {spark['trouble']}")
+    found += [
+        f"Spark fails at job {job['job']} on {job['table']} and tries again: {job['spark_fails']}"
+        for job in told["jobs"]
+        if job["spark_fails"]
+    ]
     feed = told["changefeed"]
     if feed is not None and feed["silent"]:
         found.append(

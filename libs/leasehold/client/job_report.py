@@ -11,6 +11,7 @@ from typing import Any, Final
 from leasehold.client.blocker_report import holding_report, holding_words, seconds_words
 from leasehold.client.cluster_view import ClusterView, JobView, TableView
 from leasehold.lease.replies import Holding
+from leasehold.model.records import FAILING
 from leasehold.schema.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_control import DISMISSED
@@ -25,6 +26,8 @@ LINGERING_MS: Final = 1_000
 `blockers` alone."""
 LATE_SAID_MS: Final = 5_000
 SPARK_SILENT_SAID_MS: Final = 15_000
+SPARK_RETRY_MS: Final = 30_000
+"""Longest that Spark pauses before it tries a run again that has failed."""
 _WORK: Final = {
     Phase.PUBLISHING: "publishing the next version",
     Phase.DRAINING: "waiting until nobody holds the older version",
@@ -46,7 +49,8 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     `ends_in_s` of the whole job by what recent ones took; None = not known, as while it waits for
     a person or somebody's lease. `attempts`: how often the phase has begun.
     `in_slices`: the nodes look at the table a slice after the other.
-    `phase_ms`: since when it is in it. `blockers`: whose leases are in the way (`holding_report`).
+    `phase_ms`: since when it is in it. `spark_fails`: why Spark has to try its run again, "" where
+    it has not. `blockers`: whose leases are in the way (`holding_report`).
 
     `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended.
     `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
@@ -79,6 +83,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
         "doing": _doing(job),
         "phase_ms": _phase_ms(job, now_us) if not job.status.ended else None,
         "waits_for": waits_for(view, seen, holders, now_us),
+        "spark_fails": spark_fails(view, job, now_us),
         "blockers": holders,
         "fraction": _fraction(job, rows, total_rows),
         "run": job.run,
@@ -270,11 +275,28 @@ def _unread(view: ClusterView, job: Job, now_us: int) -> list[str]:
     if heard and progress is not None:
         silent_ms = min(silent_ms, max(0, now_us - progress.sent_us) // 1_000)
     filling = job.phase is Phase.BACKFILLING
-    if (filling and job.chunks_ended) or silent_ms <= SPARK_SILENT_SAID_MS:
+    if filling and job.chunks_ended:
+        return []
+    which = f"run {job.run} of the {'backfill' if filling else 'validation'}"
+    if why := spark_fails(view, job, now_us):
+        return [f"Spark fails at {which} and tries again: {why}"]
+    if silent_ms <= SPARK_SILENT_SAID_MS:
         return []
     words = "has stopped telling of" if heard else "has not begun"
-    work = "backfill" if filling else "validation"
-    return [f"Spark {words} run {job.run} of the {work}, for {seconds_words(silent_ms)}"]
+    return [f"Spark {words} {which}, for {seconds_words(silent_ms)}"]
+
+
+def spark_fails(view: ClusterView, job: Job, now_us: int) -> str:
+    """Why the run under way does not get on, though Spark is at work; "" where it does, or nobody
+    knows."""
+    progress = view.progress.get(job.job_id)
+    reading = job.status is Status.RUNNING and job.phase in (Phase.BACKFILLING, Phase.VALIDATING)
+    if not reading or progress is None or progress.run != job.run:
+        return ""
+    silent_ms = (now_us - progress.sent_us) // 1_000
+    if silent_ms > SPARK_SILENT_SAID_MS + SPARK_RETRY_MS or not progress.phase.startswith(FAILING):
+        return ""
+    return progress.phase.removeprefix(FAILING)
 
 
 def _phase_ms(job: Job, now_us: int) -> int:

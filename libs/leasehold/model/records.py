@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.keys import Key as Key
 from leasehold.model.keys import Keys
@@ -591,6 +591,10 @@ class JobEvent(NamedTuple):
     lsn: int
     commit_us: int
     body: Any
+
+
+FAILING: Final = "failing: "
+"""How a run's phase begins that has failed and is tried again; why stands behind it."""
 
 
 class JobProgress(NamedTuple):

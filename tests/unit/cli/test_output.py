@@ -166,7 +166,8 @@ NOW_US = 1_800_000_000_000_000
 
 def failed(**more: Any) -> dict[str, Any]:
     """A job that failed a minute ago."""
-    same = {"table": "t", "table_id": 1, "kind": "create index", "subject": "index i"}
+    same = {"table": "t", "table_id": 1, "kind": "create index", "subject": "index i",
+            "spark_fails": ""}  # fmt: skip
     ended = {"status": "failed", "error": "e", "ended_us": NOW_US - 60_000_000, "dismissed": False}
     return {"job": 7, **same, **ended, **more}
 
@@ -180,7 +181,7 @@ def told(**changes: Any) -> dict[str, Any]:
         "ledger": {"state": "ready"},
         "spark": {"silent": False, "heard_ms": 100, "trouble": ""},
         "changefeed": {"silent": False, "heard_ms": 100, "lsn": 7},
-        "jobs": [{"status": "running", "ended_us": None}],
+        "jobs": [{"status": "running", "ended_us": None, "spark_fails": ""}],
         **changes,
     }  # fmt: skip
 

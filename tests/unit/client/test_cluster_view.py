@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ from leasehold.client.cluster_view import (
 from leasehold.client.job_report import SPARK_SILENT_SAID_MS
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
 from leasehold.model.records import (
+    FAILING,
     Ack,
     ChangefeedReport,
     CheckSlice,
@@ -335,6 +337,31 @@ def test_an_older_word_does_not_overtake_and_what_is_kept_is_bounded() -> None:
     assert [said.users for said in view.held_back.values()] == [1]
     many = [held_back(version=n, sent_us=NOW + n) for n in range(HELD_BACK_MAX + 9)]
     assert min(version for _, _, version in seen(*many).held_back) == 9
+
+
+@pytest.mark.parametrize("phase", [Phase.BACKFILLING, Phase.VALIDATING])
+def test_a_job_at_which_spark_fails_says_why_and_so_does_the_status(phase: Phase) -> None:
+    at = {"step": 1, "run": 1, "marks": ((1, phase.value, NOW),), "phase": phase}
+    why = "java.io.IOException: No space left on device"
+    failing = JobProgress(2, 1, 0, 0, 0.0, FAILING + why, NOW)
+
+    def told(*events: Any, after_s: int = 20) -> tuple[str, str]:
+        """What the job waits for, and what the status says of Spark."""
+        whole = report(seen(*events), NOW + after_s * SECOND)
+        troubles = [words for words in troubles_of(whole) if words.startswith("Spark")]
+        return " ".join(whole["jobs"][0]["waits_for"]), " ".join(troubles)
+
+    waits, trouble = told(job(**at), failing)
+    assert waits == f"Spark fails at run 1 of the {WORK[phase]} and tries again: {why}"
+    assert trouble == f"Spark fails at job 2 on flights and tries again: {why}"
+    assert "stopped telling" in told(job(**at), failing, after_s=60)[0], "it tries every 30 s"
+    again = failing._replace(phase="backfilling", sent_us=NOW + 1)
+    assert told(job(**at), failing, again, after_s=1) == ("", "")
+    assert told(job(**{**at, "run": 2}), failing, after_s=1) == ("", ""), "of another run"
+    assert told(job(**at, status=Status.PAUSED), failing)[1] == ""
+
+
+WORK = {Phase.BACKFILLING: "backfill", Phase.VALIDATING: "validation"}
 
 
 def test_a_backfill_and_a_verification_say_who_is_silent() -> None:
