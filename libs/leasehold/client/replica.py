@@ -31,6 +31,7 @@ from leasehold.client.write_set import WriteSet, named
 from leasehold.model.closing import Closing
 from leasehold.model.errors import (
     GaveUp,
+    InternalFailure,
     LeaseholdError,
     NotCoherent,
     Refused,
@@ -119,6 +120,11 @@ class Replica(Closing):
         except LeaseholdError as error:
             self._node.error = error
             LOG.error("replica stopped: %s", error.message)
+        except Exception as error:
+            # A defect: without this whoever reads would wait for a thread that is gone.
+            LOG.exception("replica stopped")
+            words = f"the replica stopped by itself ({type(error).__name__}: {error})"
+            self._node.error = InternalFailure(words)
         finally:
             self.serving.turned()
 

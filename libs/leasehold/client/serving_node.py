@@ -204,8 +204,7 @@ class ServingNode:
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         with self._turned:
             self._turned.wait_for(lambda: self.node.error is not None or met(), timeout_s)
-        if self.node.error is not None:
-            raise self.node.error
+        self._check_running()
         return met()
 
     def wait_for(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
@@ -240,7 +239,16 @@ class ServingNode:
         return Reads(self.store, holds, None, lambda: None, moment=moment)
 
     def _holds(self) -> bool:
-        return self.coherent
+        """Raises what stopped the node: who reads again until it is coherent is to hear of it."""
+        if self.coherent:
+            return True
+        self._check_running()
+        return False
+
+    def _check_running(self) -> None:
+        if self.node.error is not None:
+            # Without those of all the times before: they would stay as long as the error does.
+            raise self.node.error.with_traceback(None)
 
     def _holds_within(self, wait_s: float) -> bool:
         return self.coherent or self.wait(lambda: self.coherent, wait_s)
