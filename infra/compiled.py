@@ -132,6 +132,7 @@ class Builds:
                 self._make(Path(unfinished) / "build", compiler)
                 if path != self.path():
                     raise NotCompiled("the sources changed meanwhile; run this again")
+                _to_disk(Path(unfinished) / "build")
                 (Path(unfinished) / "build").rename(path)
             self._forget_old()
             return path
@@ -162,7 +163,8 @@ class Builds:
         builds.sort(key=lambda path: path.stat().st_mtime_ns)
         # Whoever was killed while it built left its part; nobody else builds now.
         for path in [*builds[:-BUILDS_MAX], *self.folder.glob(f"{UNFINISHED}*")]:
-            shutil.rmtree(path)
+            # A compiler whose starter was killed may still write there; the next build sees to it.
+            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
@@ -176,6 +178,17 @@ def _sources(package: Path) -> list[tuple[str, Path]]:
     """By name: every file that the build is a copy of."""
     found = (p for p in package.rglob("*") if p.suffix not in LEFT_OUT and p.is_file())
     return sorted((path.relative_to(package).as_posix(), path) for path in found)
+
+
+def _to_disk(folder: Path) -> None:
+    """Before it has the name by which it is found: after a power cut a file that is there and empty
+    would keep every service from starting, where a build that is missing keeps none."""
+    for path in [*folder.rglob("*"), folder]:
+        opened = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def _mypyc_version() -> str:

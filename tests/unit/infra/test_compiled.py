@@ -10,12 +10,23 @@ from __future__ import annotations
 
 import ast
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from infra import compiled
-from infra.compiled import MODULES, ROOT, VARIABLE, Builds, Mode, NotCompiled, main, mode_of
+from infra.compiled import (
+    MODULES,
+    ROOT,
+    UNFINISHED,
+    VARIABLE,
+    Builds,
+    Mode,
+    NotCompiled,
+    main,
+    mode_of,
+)
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
@@ -171,6 +182,66 @@ def test_a_few_builds_are_kept(builds: Builds, monkeypatch: pytest.MonkeyPatch) 
         os.utime(paths[-1], (number, number))
     there = {path for path in builds.folder.iterdir() if path.is_dir()}
     assert there == set(paths[-compiled.BUILDS_MAX :])
+
+
+def test_two_who_build_at_once_make_one_build(
+    builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def make(_: Builds, folder: Path, __: str) -> None:
+        made.append(folder)
+        folder.mkdir(parents=True)
+
+    monkeypatch.setattr(compiled, "_compiler", lambda: "cc")
+    monkeypatch.setattr(Builds, "_make", make)
+    both = [Builds(builds.package, builds.folder) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        paths = list(pool.map(Builds.build, both))
+    assert paths == [builds.path()] * 2
+    assert len(made) == 1
+
+
+def test_a_build_is_on_the_disk_before_it_can_be_found(
+    builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut leaves a build that is found, and whose files are empty."""
+    synced: set[tuple[int, int]] = set()
+
+    def make(_: Builds, folder: Path, __: str) -> None:
+        (folder / "leasehold").mkdir(parents=True)
+        (folder / "leasehold" / "one.so").write_bytes(b"code")
+
+    def fsync(opened: int) -> None:
+        assert not builds.path().exists()
+        synced.add((os.fstat(opened).st_dev, os.fstat(opened).st_ino))
+
+    monkeypatch.setattr(compiled, "_compiler", lambda: "cc")
+    monkeypatch.setattr(Builds, "_make", make)
+    monkeypatch.setattr(compiled.os, "fsync", fsync)  # type: ignore[attr-defined]
+    path = builds.build()
+    for each in [path, *path.rglob("*")]:
+        assert (each.stat().st_dev, each.stat().st_ino) in synced, each
+
+
+def test_what_a_killed_build_still_writes_is_in_nobodys_way(
+    builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its compiler outlives it, and adds files to what is being removed."""
+    left = builds.folder / f"{UNFINISHED}left"
+    left.mkdir(parents=True)
+    monkeypatch.setattr(compiled, "_compiler", lambda: "cc")
+    monkeypatch.setattr(Builds, "_make", lambda _, folder, __: folder.mkdir(parents=True))
+
+    rmdir = os.rmdir
+
+    def busy(path: str, *, dir_fd: int | None = None) -> None:
+        if Path(path).name == left.name:
+            raise OSError(39, "Directory not empty", path)
+        rmdir(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(compiled.os, "rmdir", busy)  # type: ignore[attr-defined]
+    assert builds.build().is_dir()
 
 
 def test_a_cluster_that_must_be_compiled_says_what_to_do(
