@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ READY_FOLDER = "/run/leasehold"
 READY_FILE = f"{READY_FOLDER}/ready"
 DATA = "/var/lib/leasehold"
 SNAPSHOT_TOKEN = "snapshot-token"  # noqa: S105 - the secret's name
+
+LOGGING = {"driver": "json-file", "options": {"max-size": "32m", "max-file": "2"}}
+"""Docker keeps all that a container ever said, unless told otherwise, until the disk is full."""
 
 HEAD = """\
 # Leasehold with Docker, after giving the nodes a secret to know each other by:
@@ -80,6 +84,8 @@ def compose_file() -> dict[str, Any]:
     for service in SERVICES:
         services[service.name] = _service(service)
         volumes[service.name] = {}
+    for described in services.values():
+        described["logging"] = deepcopy(LOGGING)  # YAML would refer to one and the same
     # From the environment, since a file would reach the container with its owner on the host, and
     # the services run as a user of their own.
     secrets = {SNAPSHOT_TOKEN: {"environment": "LEASEHOLD_SNAPSHOT_TOKEN"}}
@@ -166,6 +172,8 @@ def _service(service: Service) -> dict[str, Any]:
         "healthcheck": _check(f"test -f {READY_FILE}", start=f"{service.ready_deadline_s:g}s"),
         "restart": "unless-stopped",
         "stop_grace_period": "20s",
+        # Without it SIGTERM is lost while Python starts, and nobody collects Spark's dead workers.
+        "init": True,
     }
     if service.keeps_store:
         described["secrets"] = [SNAPSHOT_TOKEN]

@@ -1,6 +1,6 @@
 # Every service but the Spark driver. Build from the repository's root:
 #   docker build -f infra/images/services.Dockerfile .
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-bookworm AS interpreted
 
 WORKDIR /opt/leasehold
 COPY requirements.lock ./
@@ -17,5 +17,19 @@ COPY infra infra
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable . \
     && useradd --system --uid 10001 leasehold \
     && install --directory --owner=leasehold /var/lib/leasehold
+
+# The hot path by mypyc, as `make setup` has it (infra/DESIGN.md, *Compiled services*). The compiler
+# stays behind.
+FROM interpreted AS compiled
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+RUN LEASEHOLD_COMPILED=always python -m infra.compiled build \
+    && rm -rf .leasehold/compiled/cache \
+    && ln -s "$(LEASEHOLD_COMPILED=always python -m infra.compiled path)" .leasehold/compiled/now
+
+FROM interpreted
+COPY --from=compiled /opt/leasehold/.leasehold/compiled /opt/leasehold/.leasehold/compiled
+ENV PYTHONPATH=/opt/leasehold/.leasehold/compiled/now
 USER leasehold
 VOLUME /var/lib/leasehold

@@ -19,8 +19,11 @@ def server_settings() -> dict[str, str]:
     `noeviction`: a lease that memory pressure took away would be a lease that no one released (D6).
     `appendonly` with fsync every second: a restart keeps the ledger; what a power cut loses of the
     last second is caught by the run id rule (D6), since every restart has another run id.
+    No snapshots beside it: one that could not be written (no memory for a fork, no room) would have
+    Redis refuse every change until one can.
     """
     return {
+        "save": "",
         "appendonly": "yes",
         "appendfsync": "everysec",
         "maxmemory": f"{MEMORY_MB_MAX}mb",

@@ -85,6 +85,36 @@ def test_ports_are_published_on_the_loopback_address_only() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
 
 
+def test_no_container_fills_the_disk_with_what_it_says() -> None:
+    for name, service in committed()["services"].items():
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
+
+
+def test_whoever_ends_is_started_again_and_the_services_have_an_init() -> None:
+    """A node whose disk was full goes on when there is room; SIGTERM reaches who starts."""
+    services = committed()["services"]
+    assert {service["restart"] for service in services.values()} == {
+        "unless-stopped",
+        "on-failure:5",  # the topics are made once
+    }
+    assert all(services[service.name]["init"] is True for service in SERVICES)
+
+
+def test_the_services_image_runs_the_build_that_it_makes() -> None:
+    lines = (FILE.parent / "infra/images/services.Dockerfile").read_text().splitlines()
+    (said,) = (line.split("=", 1)[1] for line in lines if line.startswith("ENV PYTHONPATH="))
+    (folder,) = (line.split()[-1] for line in lines if line.startswith("COPY --from=compiled"))
+    assert any(line.endswith(f"{said.removeprefix('/opt/leasehold/')}") for line in lines)
+    assert said.startswith(f"{folder}/")
+    assert any("LEASEHOLD_COMPILED=always python -m infra.compiled build" in line for line in lines)
+    assert lines.index("USER leasehold") > lines.index(f"ENV PYTHONPATH={said}")
+
+
+def test_secrets_of_the_operator_do_not_reach_the_images() -> None:
+    ignored = (FILE.parent / ".dockerignore").read_text().splitlines()
+    assert {".env", "leasehold.env", ".git"} <= set(ignored)
+
+
 def test_snapshots_are_for_nodes_that_know_the_secret() -> None:
     """Their listeners are open to every container of the network, and hold every row."""
     secrets = committed()["secrets"]
