@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from leasehold.adapters.clock import new_request_id
-from leasehold.adapters.sqlite_query import BATCH_ROWS, Limits, Rows
+from leasehold.adapters.sqlite_query import Limits, Rows
 from leasehold.client.pending import Pending, Standing
 from leasehold.client.serving_node import SqlNode
+from leasehold.client.sql_reads import Seen
 from leasehold.client.sql_single_update import SingleUpdate
 from leasehold.client.sql_steps import Shown, Step
 from leasehold.client.sql_transaction import Savepoint, SqlTransaction
@@ -26,6 +27,7 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Waits
+from leasehold.sql.query_plan import Prepared
 from leasehold.transaction.replayed import Answer, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
@@ -192,14 +194,21 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
         if asked.changes:
             running.change(asked.text)
             return Step(asked)
-        with running.prepared(asked.text, asked.types) as (snapshot, plan):
+        located = step.cursor is not None
+        with running.prepared(asked.text, asked.types, located=located) as (snapshot, plan):
+            if step.cursor is not None:
+                return Step(asked, shown=_declared_again(running, snapshot, plan, step, limits))
             if plan.write is not None and not plan.explain:
                 if plan.write.bound.cursor is not None and asked.on is None:
                     return Step(asked, sqlstate=step.sqlstate)  # its cursor stood on no row
                 return Step.wrote(asked, running.write(plan, snapshot, asked, limits))
             rows = running.read(plan, snapshot, asked.values, limits)
             try:
-                return Step(asked, shown=_shown_again(step.shown, rows))
+                if step.shown is not None:
+                    return Step(asked, shown=step.shown.again(rows.fetch))
+                for _ in rows:  # it failed, and does so where a row is computed
+                    pass
+                return Step(asked)
             finally:
                 rows.close()
     except (NotCoherent, StaleVersion):
@@ -211,22 +220,18 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
         return Step(asked, sqlstate=error.sqlstate)
 
 
-def _shown_again(before: Shown | None, rows: Rows) -> Shown | None:
-    """As many rows as the client was given, or all where it knows the end. `before` None: of a
-    query that failed all are wanted."""
-    if before is None:
-        for _ in rows:
-            pass
-        return None
-    shown = Shown(before.told, before.ordered)
-    while before.ended or shown.count < before.count:
-        left = BATCH_ROWS if before.ended else min(BATCH_ROWS, before.count - shown.count)
-        found = rows.fetch(left)
-        shown.add(found)
-        if len(found) < left:
-            shown.ended = before.ended
-            break
-    return shown
+def _declared_again(
+    running: SqlTransaction, snapshot: Seen, plan: Prepared, step: Step, limits: Limits
+) -> Shown:
+    found: list[Shown] = []
+
+    def take(rows: Rows) -> None:
+        assert step.cursor is not None
+        found.append(step.cursor.read_again(rows))
+
+    assert step.asked is not None
+    running.read_into(plan, snapshot, step.asked.values, limits, take)
+    return found[0]
 
 
 def _give_up(node: SqlNode, last: ChangeRequest, stopped: Callable[[], bool] | None = None) -> None:

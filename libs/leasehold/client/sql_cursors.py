@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from leasehold.adapters.clock import unix_us
 from leasehold.adapters.row_spool import SPOOL_BATCH_ROWS, SpoolRoom
-from leasehold.client.rows_aside import RowsAside
+from leasehold.adapters.sqlite_query import Rows
+from leasehold.client.rows_aside import RowsAside, RowsAsideInTurn
 from leasehold.client.sql_steps import Asked, OnRow, Shown
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.pgwire.session import Column, NoPortals, OpenPortals
@@ -34,7 +35,7 @@ class SqlCursor:
         room: SpoolRoom,
     ) -> None:
         self.said, self.text, self.columns, self.asked = said, text, columns, asked
-        self.rows = RowsAside(room)
+        self._room, self.rows, self.closed = room, RowsAside(room), False
         self.shown: Shown | None = None
         self.walk = CursorWalk(scrolls=said.scrolls is not False)
         self.made_us = unix_us()
@@ -64,7 +65,29 @@ class SqlCursor:
 
     def fetch(self, first: int, count: int) -> list[tuple[Any, ...]]:
         """As clients get them. Raises DiskFull."""
-        rows = self.rows.fetch(first, count)
+        return self._as_shown(self.rows.fetch(first, count))
+
+    def close(self) -> None:
+        self.closed = True
+        self.rows.close()
+
+    # ------------------------------------------------------------ in a replay (T2)
+
+    def read_again(self, rows: Rows) -> Shown:
+        """One that is to outlive its transaction goes on with these: those that it had were found
+        by an attempt that was refused, and are no longer of use to anybody."""
+        assert self.shown is not None
+        if not self.said.hold or self.closed:
+            return self.shown.again(lambda count: self._as_shown(rows.fetch(count)))
+        self.rows.close()
+        self.rows = RowsAside(self._room)
+        self.rows.take(rows)
+        if self.rows.error is not None:
+            raise self.rows.error
+        anew = RowsAsideInTurn(self.rows)
+        return self.shown.again(lambda count: self._as_shown(anew.partly(count)[0]))
+
+    def _as_shown(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         return rows if self.located is None else [row[: self.located.width] for row in rows]
 
     def stands_on(self, table: Descriptor) -> OnRow:
@@ -125,7 +148,7 @@ class SqlCursors:
         """None: all of them. Was there any of that name?"""
         gone = [*self._open] if name is None else [name] if name in self._open else []
         for each in gone:
-            self._open.pop(each).rows.close()
+            self._open.pop(each).close()
         return bool(gone)
 
     # ------------------------------------------------------------ with the transaction

@@ -129,13 +129,13 @@ class CursorStatements:
 
                 transaction.read_into(plan, snapshot, values, session.limits(), take)
             cursor.place = transaction.follows_rows()
-            cursor.shown = transaction.answers_with(asked, plan)
+            cursor.shown = transaction.declares(asked, plan, cursor, hold=said.hold)
         except LeaseholdError as error:
             session.failed_with(asked, error)
-            cursor.rows.close()
+            cursor.close()
             raise
         except BaseException:
-            cursor.rows.close()
+            cursor.close()
             raise
         self._cursors.keep(cursor)
         return Answer("DECLARE CURSOR")

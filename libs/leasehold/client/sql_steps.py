@@ -3,11 +3,12 @@ compared with (T2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from leasehold.adapters.sqlite_query import BATCH_ROWS, Rows
 from leasehold.adapters.sqlite_write import Written
 from leasehold.model.records import Key
 from leasehold.schema.elements import Moment
@@ -66,9 +67,30 @@ class Shown:
             self.digest %= 1 << (8 * _DIGEST_BYTES)
         self.count += len(rows)
 
+    def again(self, fetch: Callable[[int], Sequence[Any]]) -> Shown:
+        """What is shown by as many rows of a replay, or by all where the client knows the end.
+        `fetch` gives at most so many of the next ones."""
+        shown = Shown(self.told, self.ordered)
+        while self.ended or shown.count < self.count:
+            left = BATCH_ROWS if self.ended else min(BATCH_ROWS, self.count - shown.count)
+            found = fetch(left)
+            shown.add(found)
+            if len(found) < left:
+                shown.ended = self.ended
+                break
+        return shown
+
     @property
     def answer(self) -> Answer:
         return Answer(self.told, (self.count, self.ended, self.digest), ordered=True)
+
+
+class ReadAgain(Protocol):
+    """The cursor of a DECLARE, for a replay."""
+
+    def read_again(self, rows: Rows) -> Shown:
+        """What its client was given would be that of these. Raises what computing them raises."""
+        ...
 
 
 @dataclass(slots=True)
@@ -76,7 +98,7 @@ class Step:
     """`rowcount` and `rows` of a write, `shown` by a query, or the SQLSTATE it failed with. `back`:
     a ROLLBACK TO the state before step number `back`. `place`: of the statement in its transaction;
     what it draws at random follows from that. `moment`: of the session as it was then (its time
-    zone), by which it runs again."""
+    zone), by which it runs again. `cursor`: of a DECLARE."""
 
     asked: Asked | None
     rowcount: int = 0
@@ -86,6 +108,7 @@ class Step:
     back: int = -1
     place: int = 0
     moment: Moment = NO_MOMENT
+    cursor: ReadAgain | None = None
 
     @classmethod
     def wrote(cls, asked: Asked, written: Written) -> Step:

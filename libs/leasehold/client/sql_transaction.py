@@ -15,7 +15,7 @@ from leasehold.client.drawn_numbers import DrawnNumbers
 from leasehold.client.numbers import last_value
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_reads import Preparing, Seen, gather, gather_sought, planned
-from leasehold.client.sql_steps import Asked, OnRow, Shown, Step, Types
+from leasehold.client.sql_steps import Asked, OnRow, ReadAgain, Shown, Step, Types
 from leasehold.client.sql_writes import apply, fates_of, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
@@ -195,7 +195,11 @@ class SqlTransaction:
         limits: Limits,
         take: Callable[[Rows], None],
     ) -> None:
-        """As `read`; `take` goes over them, to their end or not, and meets what they end with."""
+        """As `read`; `take` goes over them, to their end or not, and meets what they end with. What
+        its client does with them may rest on the very rows, so they are to be so at COMMIT where
+        the transaction writes them (`AtCommit`)."""
+        if plan.visits is None:
+            self._rests_on(plan, (values,))
         with self._found(plan, snapshot, values, limits, later=True) as (rows, _), closing(rows):
             take(rows)
 
@@ -242,6 +246,18 @@ class SqlTransaction:
             return None
         shown = Shown(Told.SELECTED if plan.visits is None else Told.VISITED, plan.ordered)
         self.did(Step(asked, shown=shown))
+        return shown
+
+    def declares(
+        self, asked: Asked, plan: Prepared, cursor: ReadAgain, *, hold: bool
+    ) -> Shown | None:
+        """Likewise of a cursor, whose fetched rows are answers at every level. One that outlives
+        the transaction goes on behind them, so they have one order."""
+        if not self.isolation.replays:
+            return None
+        told = Told.FETCHED if plan.visits is None else Told.VISITED
+        shown = Shown(told, plan.ordered or hold)
+        self.did(Step(asked, shown=shown, cursor=cursor))
         return shown
 
     def _next_moment(self, plan: Prepared, snapshot: Seen) -> Moment:
