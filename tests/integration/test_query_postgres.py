@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -44,6 +45,18 @@ def shown(value: Any) -> str:
 
 def plain(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
     return [tuple(map(shown, row)) for row in rows]
+
+
+def told_equal(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Numerics that are equal look the same: rows that differ in that alone are in no order."""
+    return [tuple(map(_shortest, row)) for row in rows]
+
+
+def _shortest(value: str) -> str:
+    try:
+        return str(Decimal(value).normalize() + 0) if "." in value else value
+    except InvalidOperation:
+        return value
 
 
 def ours(store: SqliteStore, text: str) -> tuple[list[tuple[str, ...]], str]:
@@ -116,7 +129,12 @@ def test_random_statements_mean_the_same(tmp_path: Path) -> None:
                     if {code[:2], expected[:2]} == {"", "22"}:
                         counts["computed on one side only"] += 1
                         continue
-                    same = mine == want if ordered else sorted(mine) == sorted(want)
+                    same = sorted(mine) == sorted(want)
+                    if ordered:
+                        same = told_equal(mine) == told_equal(want) and (same or " limit " in text)
+                    if {code[:2], expected[:2]} == {"22", "23"}:
+                        counts["another error first"] += 1
+                        continue
                     if code[:2] != expected[:2] or not same:
                         failures.append(
                             f"seed {seed}: {text}\n   ours  {code} {mine[:5]}\n   theirs"
@@ -127,4 +145,5 @@ def test_random_statements_mean_the_same(tmp_path: Path) -> None:
     print(f"\n{total} statements, seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1}: {dict(counts)}")
     assert not failures, f"{len(failures)} differ:\n" + "\n".join(failures[:12])
     assert counts["refused"] <= REFUSED_MAX * total
+    assert counts["another error first"] <= LATER_MAX * total
     assert counts["computed on one side only"] <= LATER_MAX * total

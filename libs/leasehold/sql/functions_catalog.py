@@ -214,6 +214,8 @@ def size_pretty(size: int) -> str:
 def _numeric_size_pretty(stored: str) -> str:
     """Below ten thousand with what stands behind the point."""
     size = decimal_of(stored)
+    if not size.is_finite():
+        return f"{text_of(stored)} {_UNITS[-1]}"
     return f"{text_of(stored)} bytes" if abs(size) < 10 * 1024 else size_pretty(int(size))
 
 

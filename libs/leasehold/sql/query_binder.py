@@ -15,7 +15,7 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.types import Type, element_of
+from leasehold.schema.types import Type
 from leasehold.sql import query_tree as tree
 from leasehold.sql.function import BIGINT, TEXT
 from leasehold.sql.parse import placed
@@ -238,11 +238,6 @@ class Binder:
                     position=key.node.at,
                 )
             kind = query.columns[number].kind
-            if element_of(kind):
-                raise FeatureNotSupported(
-                    f"ordering UNION, VALUES and their like by type {kind} is not supported",
-                    position=key.node.at,
-                )
             sortable(Value(TEXT if kind == OPEN else kind, None), key.node.at)
             made.append(Key(Output(number, kind), key.descending, key.first))
         return tuple(made)

@@ -166,11 +166,9 @@ class Emitter:
         if isinstance(body, BoundSelect):
             text = self._select(query, body)
         elif isinstance(body, BoundValues):
-            text = self._values(body)
-            text += self._order(query.order)
+            text = self._ordered(self._values(body), query.order)
         else:
-            text = self._set(body)
-            text += self._order(query.order)
+            text = self._ordered(self._set(body), query.order)
         return with_ + text + self._limits(query)
 
     def _ctes(self, query: BoundQuery) -> str:
@@ -207,6 +205,25 @@ class Emitter:
             text += f" OFFSET {self.expression(query.offset)}"
         return text
 
+    def _ordered(self, text: str, keys: tuple[Key, ...]) -> str:
+        """Of a compound SQLite orders columns alone, no expressions over them."""
+        if any(map(_has_forms, (key.value for key in keys))):
+            text = f"SELECT * FROM ({text})"
+        return text + self._order(keys)
+
+    def _ordered_outside(self, query: BoundQuery, shown: str, text: str) -> str:
+        """An order by what stands for a value of the result. In the SELECT itself its name could be
+        that of a column that is read, which SQLite takes first."""
+        parts = []
+        for number, key in enumerate(query.order):
+            name = self._sorted_by(key.value)
+            if not isinstance(key.value, Output):
+                shown += f", {name} AS s{number}"
+                name = f"s{number}"
+            parts.append(_directed(name, key))
+        names = ", ".join(f"o{n}" for n in range(len(query.columns)))
+        return f"SELECT {names} FROM (SELECT {shown}{text}) ORDER BY {', '.join(parts)}"
+
     def _order(self, keys: tuple[Key, ...], outputs: tuple[Bound, ...] = ()) -> str:
         """`outputs`: those of the SELECT that is ordered, where an index may have their order."""
         shown = ", ".join(self._key(key, outputs) for key in keys)
@@ -216,19 +233,23 @@ class Emitter:
         value = key.value
         if isinstance(value, Output) and outputs and isinstance(outputs[value.number], Field):
             value = outputs[value.number]
-        direction = "DESC" if key.descending else "ASC"
         if isinstance(value, Field):
+            direction = "DESC" if key.descending else "ASC"
             entry = self._entries.get((value.relation, value.name))
             if entry is not None and key.nulls_first == key.descending:
                 return f"{entry} {direction}"  # a NULL's x'' sorts last, as in PostgreSQL
-            if not value.nullable:
+            if not value.nullable and not _has_forms(value):
                 return f"{self.expression(value)} {direction}"
+        return _directed(self._sorted_by(value), key)
+
+    def _sorted_by(self, value: Bound) -> str:
+        if not isinstance(value, Output):
+            return self.expression(keyed(value) if _has_forms(value) else value)
+        if not _has_forms(value):
+            return str(value.number + 1)
         if element_of(value.kind):
-            shown = f"o{value.number}" if isinstance(value, Output) else self.expression(value)
-            text = self._call(order_key(value.kind), shown)
-        else:
-            text = str(value.number + 1) if isinstance(value, Output) else self.expression(value)
-        return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+            return self._call(order_key(value.kind), f"o{value.number}")
+        return _NATIVE["key"]("key", [f"o{value.number}"])
 
     # ---------------------------------------------------------- bodies
 
@@ -284,9 +305,17 @@ class Emitter:
         kinds = [output.kind for output in body.outputs]
         if body.distinct == () and _has_keys(kinds):
             return _without_equals(f"SELECT {shown}{text}", kinds) + self._order(query.order)
-        word = "SELECT DISTINCT" if body.distinct == () else "SELECT"
-        plain = body.outputs if body.distinct is None else ()
-        return f"{word} {shown}{text}{self._order(query.order, plain)}"
+        if body.distinct == ():
+            return self._ordered(f"SELECT DISTINCT {shown}{text}", query.order)
+        computed = (
+            key.value
+            for key in query.order
+            if isinstance(key.value, Output)
+            and not isinstance(body.outputs[key.value.number], Field)
+        )
+        if any(map(_has_forms, computed)):
+            return self._ordered_outside(query, shown, text)
+        return f"SELECT {shown}{text}{self._order(query.order, body.outputs)}"
 
     def _distinct_on(self, query: BoundQuery, body: BoundSelect, shown: str, text: str) -> str:
         def of(part: Bound) -> Bound:
@@ -653,6 +682,20 @@ def inner_sources(source: BoundSource) -> list[BoundSource]:
     if source.kind in ("inner", "cross") and not isinstance(source.right, JoinSource):
         found.append(source.right)
     return found
+
+
+def _has_forms(value: Bound) -> bool:
+    """May two that are equal look different, or are they ordered by something else?"""
+    kind = value.kind
+    if kind.name in KEYED:
+        same = kind.scale is not None and isinstance(value, Field)
+        return not same and not (isinstance(value, Native) and value.word == "key")
+    return element_of(kind) is not None
+
+
+def _directed(text: str, key: Key) -> str:
+    direction = "DESC" if key.descending else "ASC"
+    return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
 def _has_keys(kinds: list[Type]) -> bool:

@@ -152,6 +152,7 @@ def test_a_join_finds_by_number_and_not_by_going_through(client: SqlClient) -> N
         ("has_schema_privilege('public', 'usage')", 1),
         ("pg_size_pretty(10240::bigint)", "10 kB"),
         ("pg_size_pretty(-20000::numeric) || pg_size_pretty(1.5)", "-20 kB1.5 bytes"),
+        ("pg_size_pretty('-inf'::numeric) || pg_size_pretty('nan'::numeric)", "-Infinity PBNaN PB"),
         ("pg_size_pretty(pg_table_size('legs'))", None),
         ("pg_get_expr('a > 1', 0)", "(a > 1)"),
         ("pg_get_expr('a > 1', 0, true)", "a > 1"),

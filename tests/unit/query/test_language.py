@@ -44,6 +44,36 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
         ),
         [("LH", 1)],
     ),
+    # Numerics that are equal are so in an order, whatever they look like.
+    (
+        "SELECT n, i FROM (VALUES (0.50, 2), (0.5, 1), (0.500, 3)) AS v(n, i) ORDER BY n, i",
+        [(D("0.5"), 1), (D("0.50"), 2), (D("0.500"), 3)],
+    ),
+    (
+        "SELECT n + 0, i FROM (VALUES (0.5, 2), (0.50, 1)) AS v(n, i) ORDER BY 1 DESC, i",
+        [(D("0.50"), 1), (D("0.5"), 2)],
+    ),
+    (
+        "SELECT 0.5 AS n, 2 AS i UNION ALL SELECT 0.50, 1 ORDER BY n, i",
+        [(D("0.50"), 1), (D("0.5"), 2)],
+    ),
+    ("SELECT DISTINCT ON (n) i FROM (VALUES (0.5, 2), (0.50, 1)) AS v(n, i) ORDER BY n, i", [(1,)]),
+    # A name of the result is not one of the columns that it is made of.
+    (
+        (
+            "SELECT DISTINCT b, a FROM (SELECT ARRAY[x] AS a, ARRAY[-x] AS b"
+            " FROM generate_series(1, 2) x) s ORDER BY b"
+        ),
+        [([-2], [2]), ([-1], [1])],
+    ),
+    (
+        (
+            "SELECT -a, a FROM (SELECT x + 0.0 AS a, -x AS b FROM generate_series(1, 2) x) s"
+            " ORDER BY 1, b"
+        ),
+        [(D("-2.0"), D("2.0")), (D("-1.0"), D("1.0"))],
+    ),
+    ("SELECT ARRAY[2] AS a UNION ALL SELECT ARRAY[1] ORDER BY a", [([1],), ([2],)]),
     ("SELECT seats FROM flights ORDER BY seats", [(0,), (10,), (20,), (300,), (None,)]),
     ("SELECT seats FROM flights ORDER BY 1 DESC LIMIT 2", [(None,), (300,)]),
     ("SELECT seats FROM flights ORDER BY seats NULLS FIRST LIMIT 1", [(None,)]),
