@@ -4,6 +4,7 @@ master. An embedded replica and the sessions of a replicant stand on it."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -135,6 +136,7 @@ class ServingNode:
         self._barriers: Barriers | None = None
         self._barrier_group = BarrierGroup(self._append_barrier)
         self._turned = threading.Condition()
+        self._turns = 0
         self._looks = ClusterLooks(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
         self.numbers = NodeNumbers(self.submit, self.single_read)
@@ -189,7 +191,10 @@ class ServingNode:
     # ------------------------------------------------------------ how far the node is
 
     def turned(self) -> None:
+        """Never waits for those who look: it is called on the node's own thread, and by whoever
+        cancels."""
         with self._turned:
+            self._turns += 1
             self._turned.notify_all()
 
     @property
@@ -202,8 +207,15 @@ class ServingNode:
             self.wait_for(lambda: self.coherent, timeout_s, "to become coherent")
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
-        with self._turned:
-            self._turned.wait_for(lambda: self.node.error is not None or met(), timeout_s)
+        end_s = time.monotonic() + timeout_s
+        while True:
+            seen = self._turns  # before the look, which is not under the lock: it may take long
+            if self.node.error is not None or met():
+                break
+            with self._turned:
+                left_s = max(end_s - time.monotonic(), 0.0)
+                if not self._turned.wait_for(lambda turn=seen: self._turns != turn, left_s):  # type: ignore[misc]
+                    break
         self._check_running()
         return met()
 
