@@ -172,7 +172,8 @@ def _operator(sign: str, kinds: Kinds) -> Function:
     found = resolved(functions, kinds)
     if found is not None:
         return found
-    if sign in not_built.OPERATORS and len(kinds) == 2:
+    of_json = known and all(kind.name == "jsonb" for kind in known)
+    if sign in not_built.OPERATORS and len(kinds) == 2 and of_json:
         raise FeatureNotSupported(f"operator {sign}: {not_built.OPERATORS[sign]}")
     words = f" {sign} ".join(shown(kind) for kind in kinds)
     words = f"{sign} {words}" if len(kinds) == 1 else words

@@ -6,19 +6,41 @@ So one table of SQLite does for all of them, and several in one SELECT go side b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import InvalidArgument, RequestTooLarge
+from leasehold.model.errors import InvalidArgument, MomentOutOfRange, RequestTooLarge
 from leasehold.schema.array_value import ELEMENTS_MAX, elements_of, stored_form
+from leasehold.schema.interval import Span, sort_key, span_of
+from leasehold.schema.interval import stored_form as interval_form
 from leasehold.schema.json_value import kind_of, text_of, value_of
+from leasehold.schema.numeric import EXACT, decimal_of
+from leasehold.schema.numeric import stored_form as numeric_form
 from leasehold.schema.types import Type, array_of, element_of, first_subscript
 from leasehold.sql import functions_regular
-from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, JSONB, TEXT, Function, unchanged
+from leasehold.sql.function import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Function,
+    unchanged,
+    zoned,
+)
 from leasehold.sql.functions_array import TEXTS, split_text
+from leasehold.sql.moment_arithmetic import plus, plus_in_zone
 from leasehold.sql.system_types import REGCLASS
 
 JSONS: Final = array_of(JSONB)
 SERIES: Final = "generate_series"
+N = TypeVar("N", int, Decimal)
+_ONE: Final = numeric_form(Decimal(1))
 
 
 def unnested(kinds: Sequence[Type | None]) -> Function | None:
@@ -61,6 +83,50 @@ def _series(start: int, stop: int, step: int = 1) -> str:
     return stored_form(list(found))
 
 
+def _counted_on(start: N, stop: N, sign: int, more: Callable[[N], N]) -> list[N]:
+    """As far as `stop`, which counts too; `sign` of the step."""
+    if sign == 0:
+        raise InvalidArgument("step size cannot equal zero")
+    found: list[N] = []
+    while start <= stop if sign > 0 else start >= stop:
+        if len(found) == ELEMENTS_MAX:
+            raise RequestTooLarge(
+                f"generate_series of what is no integer gives at most {ELEMENTS_MAX} rows"
+            )
+        found.append(start)
+        try:
+            start = more(start)
+        except MomentOutOfRange:
+            break
+    return found
+
+
+def _moments(start: int, stop: int, step: str) -> str:
+    span = span_of(step)
+    return stored_form(_counted_on(start, stop, _sign(step), lambda at: plus(at, span)))
+
+
+def _moments_in_zone(zone: ZoneInfo, start: int, stop: int, step: str) -> str:
+    span = span_of(step)
+    found = _counted_on(start, stop, _sign(step), lambda at: plus_in_zone(zone, at, span))
+    return stored_form(found)
+
+
+def _sign(span: str) -> int:
+    length, none = sort_key(span), sort_key(interval_form(Span(0, 0, 0)))
+    return (length > none) - (length < none)
+
+
+def _numerics(start: str, stop: str, step: str = _ONE) -> str:
+    first, last, by = decimal_of(start), decimal_of(stop), decimal_of(step)
+    for value, what in ((first, "start"), (last, "stop"), (by, "step size")):
+        if not value.is_finite():
+            shown = "NaN" if value.is_nan() else "infinity"
+            raise InvalidArgument(f"{what} value cannot be {shown}")
+    stored = _counted_on(first, last, int(by.compare(0)), lambda value: EXACT.add(value, by))
+    return stored_form([numeric_form(value) for value in stored])
+
+
 def _json_elements(stored: str) -> list[Any]:
     value = value_of(stored)
     if not isinstance(value, list):
@@ -87,6 +153,9 @@ FUNCTIONS: Final = (
         for kind in (INTEGER, BIGINT)
         for count in (2, 3)
     ),
+    *(Function(SERIES, (NUMERIC,) * n, array_of(NUMERIC), _numerics) for n in (2, 3)),
+    Function(SERIES, (TIMESTAMP, TIMESTAMP, INTERVAL), array_of(TIMESTAMP), _moments),
+    zoned(SERIES, (TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL), array_of(TIMESTAMPTZ), _moments_in_zone),
     Function("string_to_table", (TEXT, TEXT), TEXTS, split_text, strict=False),
     Function("string_to_table", (TEXT, TEXT, TEXT), TEXTS, split_text, strict=False),
     Function(

@@ -1,6 +1,6 @@
 """to_char of a moment, to_date and to_timestamp, for a stated set of patterns.
 
-Written: YYYY YYY YY Y, IYYY, MM, MONTH Month month, MON Mon mon, DD, DDD, D, ID, DAY Day day,
+Written: Y,YYY YYYY YYY YY Y, IYYY, MM, MONTH Month month, MON Mon mon, DD, DDD, D, ID, DAY Day day,
 DY Dy dy, HH HH12 HH24, MI, SS, MS, US, SSSS, AM PM am pm A.M. P.M. a.m. p.m., Q, WW, IW, W, CC, J,
 TZ tz TZH TZM OF, each with FM before or TH th behind it, and text in quotes. Read: YYYY, MM, MON,
 MONTH, DD, DDD, HH, HH12, HH24, MI, SS, MS, US, AM PM, J. Any other letter is refused (0A000).
@@ -31,7 +31,23 @@ _NAMES: Final = (
 )
 _ZONES: Final = frozenset({"TZ", "tz", "TZH", "TZM", "OF"})
 _NUMBERS: Final = (
-    *("YYYY", "YYY", "YY", "Y", "IYYY", "MM", "DDD", "DD", "D", "ID", "HH24", "HH12", "HH", "MI"),
+    *(
+        "Y,YYY",
+        "YYYY",
+        "YYY",
+        "YY",
+        "Y",
+        "IYYY",
+        "MM",
+        "DDD",
+        "DD",
+        "D",
+        "ID",
+        "HH24",
+        "HH12",
+        "HH",
+        "MI",
+    ),
     *("SSSSS", "SSSS", "SS", "MS", "US", "Q", "WW", "IW", "W", "CC", "J"),
 )
 _PIECE: Final = re.compile(
@@ -107,6 +123,8 @@ def _zone_name(word: str, moment: int, zone: ZoneInfo | None) -> str:
 def _digits(piece: _Piece, moment: int) -> str:
     number, width = _number(piece.word, moment)
     text = str(number) if piece.bare else str(number).rjust(width, "0")
+    if piece.word == "Y,YYY":
+        text = f"{number // 1_000},{number % 1_000:03}"
     if piece.ordinal:
         ending = _ordinal(number)
         text += ending.upper() if piece.ordinal == "TH" else ending
@@ -127,6 +145,7 @@ def _number(word: str, moment: int) -> tuple[int, int]:
     year_day = day.timetuple().tm_yday
     seconds = moment % DAY_US // 1_000_000
     numbers: dict[str, tuple[int, int]] = {
+        "Y,YYY": (at.year, 4),
         "YYYY": (at.year, 4),
         "YYY": (at.year % 1_000, 3),
         "YY": (at.year % 100, 2),

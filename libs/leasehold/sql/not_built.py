@@ -31,12 +31,23 @@ FUNCTIONS: Final = {
         ("jsonb_path_query", "jsonb_path_exists", "jsonb_path_match"),
         "there is no jsonpath: #>> is",
     ),
+    **dict.fromkeys(
+        ("jsonb_extract_path", "jsonb_extract_path_text"), "it is not supported: #> and #>> are"
+    ),
+    **dict.fromkeys(
+        ("convert_to", "convert_from", "convert"), "it is not supported: encode and decode are"
+    ),
+    **dict.fromkeys(
+        ("get_byte", "set_byte", "get_bit", "set_bit", "bit_count"),
+        "it is not supported: substring of bytea is",
+    ),
     "to_number": "to_number is not supported: CAST the text",
     "width_bucket": "width_bucket is not supported",
     "unistr": "unistr is not supported: chr is",
     "normalize": "normalize is not supported",
 }
 OPERATORS: Final = {
+    **dict.fromkeys(("<", "<=", ">", ">="), "there is no order of jsonb: compare what ->> gives"),
     **dict.fromkeys(("@?", "@@"), "there is no jsonpath: #>> is"),
 }
 TO_CHAR: Final = "to_char of numbers is not supported: round, lpad and CAST AS text are"

@@ -61,7 +61,7 @@ from leasehold.sql.query_typing import (
     opened,
     sentence_of,
 )
-from leasehold.sql.query_walk import has_aggregate, has_window
+from leasehold.sql.query_walk import draws, has_aggregate, has_window
 from leasehold.sql.system_types import SYSTEM_TYPES
 from leasehold.sql.text_form import shows_zone
 
@@ -264,6 +264,8 @@ class Expressions:
                 for item in node.items
             ]
             found = _joined("or", tuple(tests))
+            if len(tests) > 1 and draws(tests[0]):
+                raise _computed_again("(…) IN", node.at)
             return Native("not", (found,), BOOLEAN) if node.negated else found
         parts = [self.bind(n) for n in (node.operand, *node.items)]
         try:
@@ -275,6 +277,8 @@ class Expressions:
         if kind is None or not (kind.name in PLAIN or kind.name in KEYED | EQUAL_ONLY):
             equal = [self.typing.compared("=", parts[0], p, node.at) for p in parts[1:]]
             found = _joined("or", tuple(equal))
+            if len(equal) > 1 and draws(parts[0]):
+                raise _computed_again("IN", node.at)
         else:
             found = Native(
                 "in", tuple(keyed(self.typing.brought(p, kind, node.at)) for p in parts), BOOLEAN
@@ -308,9 +312,13 @@ class Expressions:
         places.append(node.at if node.default is None else node.default.at)
         kind, results = typing.unified(results, node.at, "CASE", places)
         parts: list[Bound] = []
+        word = "case"
+        if subject is not None and len(conditions) > 1 and draws(subject):
+            conditions = [_other_side(part, subject, node.at) for part in conditions]
+            word, parts = "case of", [subject]
         for condition, result in zip(conditions, results, strict=False):
             parts += (condition, result)
-        return Native("case", (*parts, results[-1]), kind)
+        return Native(word, (*parts, results[-1]), kind)
 
     def _cast(self, node: tree.Cast) -> Bound:
         if isinstance(node.operand, tree.ArrayOf) and node.target.array:
@@ -368,6 +376,8 @@ class Expressions:
                 position=node.at,
             )
         member = _as_member(test, fields, query, node)
+        if draws(*operands) and (member is None or len(operands) > 1):
+            raise _computed_again("comparing with the rows of a query", node.at)
         return member or Compared(test, query, relation, node.every, BOOLEAN)
 
     # ---------------------------------------------------------- functions
@@ -383,6 +393,11 @@ class Expressions:
             return self.typing.cast(now, Type(_MOMENTS[name]), node.at)
         if name in ("coalesce", "greatest", "least", "nullif"):
             return self._list_function(node)
+        if name == "pg_typeof" and len(node.arguments) == 1:
+            kind = self.typing.kind_of(self.bind(node.arguments[0]))
+            if kind == OPEN:
+                raise FeatureNotSupported("pg_typeof of unknown is not supported", position=node.at)
+            return self.typing.cast(Value(TEXT, str(bare(kind))), Type("regtype"), node.at)
         if name in SET_NAMES:
             return self.sets.field(self, node)
         return self._called(name, [self.bind(argument) for argument in node.arguments], node.at)
@@ -408,6 +423,8 @@ class Expressions:
             equal = self.typing.compared("=", left, parts[1], at)
             if isinstance(equal, Native) and equal.word == "=" and equal.arguments[0] is left:
                 return Native("nullif", equal.arguments, left.kind)  # it computes each once
+            if draws(left):
+                raise _computed_again("NULLIF", at)
             return Native("case", (equal, Value(left.kind, None), left), left.kind)
         if not parts:
             raise SyntaxInvalid(f"{name.upper()} takes at least one argument", position=at)
@@ -654,6 +671,21 @@ def type_of(name: tree.TypeName) -> Type:
         return parse_type(text)
     except Refused as error:
         raise placed(error, name.at) from error
+
+
+def _other_side(test: Bound, subject: Bound, at: int) -> Bound:
+    """What SQLite's own CASE compares its subject with, which it computes once."""
+    if isinstance(test, Native) and test.word == "=" and test.arguments[0] is subject:
+        return test.arguments[1]
+    raise _computed_again("CASE", at)
+
+
+def _computed_again(what: str, at: int) -> Refused:
+    return FeatureNotSupported(
+        f"{what} of a value that changes from call to call is not supported: compute it in a query"
+        " in FROM",
+        position=at,
+    )
 
 
 def _joined(word: str, parts: tuple[Bound, ...]) -> Bound:

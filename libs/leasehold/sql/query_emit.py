@@ -19,7 +19,7 @@ from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema.types import Type, element_of
 from leasehold.sql import aggregates
 from leasehold.sql.catalog_shape import Relation
-from leasehold.sql.function import Function
+from leasehold.sql.function import NUMERIC, TEXT, Function
 from leasehold.sql.functions_array import order_key
 from leasehold.sql.functions_sequence import COUNTING
 from leasehold.sql.physical import (
@@ -75,6 +75,7 @@ _TESTS: Final = {
 _NAMES: dict[Function | aggregates.Aggregate, str] = {}
 _NUMBERS: Final = count(1)
 OWN_ROWS: Final = "o"
+NUMERIC_KEY: Final = Function("numeric_key", (NUMERIC,), TEXT, lambda stored: stored[:-1])
 """Under this name own rows are looked through for one that hides a committed one."""
 _HOLE: Final = re.compile(r"\?([0-9]+)")
 
@@ -184,7 +185,8 @@ class Emitter:
                 every = "ALL " if body.every else ""
                 text = f"{self.nested(body.left)} UNION {every}{self.query(body.right)}"
             else:
-                text = self.query(cte.query)
+                text, draws = self._with_draws(lambda q=cte.query: self.query(q))  # type: ignore[misc]
+                how = "MATERIALIZED " if draws else how
             made.append(f"w{cte.number}({names}) AS {how}({text})")
         recursive = "RECURSIVE " if any(cte.recursive for cte in query.ctes) else ""
         return f"WITH {recursive}{', '.join(made)} "
@@ -222,7 +224,9 @@ class Emitter:
                 name = f"s{number}"
             parts.append(_directed(name, key))
         names = ", ".join(f"o{n}" for n in range(len(query.columns)))
-        return f"SELECT {names} FROM (SELECT {shown}{text}) ORDER BY {', '.join(parts)}"
+        inner = f"SELECT {shown}{text}"
+        inner = _once(inner) if self.made.draws else inner
+        return f"SELECT {names} FROM ({inner}) ORDER BY {', '.join(parts)}"
 
     def _order(self, keys: tuple[Key, ...], outputs: tuple[Bound, ...] = ()) -> str:
         """`outputs`: those of the SELECT that is ordered, where an index may have their order."""
@@ -249,7 +253,7 @@ class Emitter:
             return str(value.number + 1)
         if element_of(value.kind):
             return self._call(order_key(value.kind), f"o{value.number}")
-        return _NATIVE["key"]("key", [f"o{value.number}"])
+        return _key_of(f"o{value.number}")
 
     # ---------------------------------------------------------- bodies
 
@@ -304,7 +308,9 @@ class Emitter:
             return self._distinct_on(query, body, shown, text)
         kinds = [output.kind for output in body.outputs]
         if body.distinct == () and _has_keys(kinds):
-            return _without_equals(f"SELECT {shown}{text}", kinds) + self._order(query.order)
+            inner = f"SELECT {shown}{text}"
+            inner = _once(inner) if self.made.draws else inner
+            return _without_equals(inner, kinds) + self._order(query.order)
         if body.distinct == ():
             return self._ordered(f"SELECT DISTINCT {shown}{text}", query.order)
         computed = (
@@ -334,6 +340,14 @@ class Emitter:
         return f"SELECT {names} FROM ({inner}) WHERE n = 1{f' ORDER BY {order}' if order else ''}"
 
     # ---------------------------------------------------------- FROM
+
+    def _with_draws(self, emit: Callable[[], str]) -> tuple[str, bool]:
+        """Its text, and whether what it computes is another thing each time."""
+        before, self.made.draws = self.made.draws, False
+        text = emit()
+        draws = self.made.draws
+        self.made.draws |= before
+        return text, draws
 
     def _source(self, source: BoundSource, terms: list[str]) -> str:
         for node in inner_sources(source):
@@ -387,7 +401,8 @@ class Emitter:
             case SystemSource():
                 return f"{self._system(source.system)} AS r{source.relation}"
             case SubSource():
-                return f"({self.query(source.query)}) AS r{source.relation}"
+                text, draws = self._with_draws(lambda: self.query(source.query))
+                return f"({_once(text) if draws else text}) AS r{source.relation}"
             case CteSource():
                 return f"w{source.cte} AS r{source.relation}"
             case SeriesSource():
@@ -557,8 +572,8 @@ class Emitter:
 
     def _native(self, part: Native) -> str:
         word, arguments = part.word, part.arguments
-        if word == "key" and isinstance(arguments[0], Value) and arguments[0].value is not None:
-            return self.made.constant(arguments[0].value[:-1])
+        if word == "key":
+            return self._compared_by(arguments[0])
         texts = [self.expression(argument) for argument in arguments]
         if word in _INFIX:
             return f"({texts[0]} {word} {texts[1]})"
@@ -567,6 +582,13 @@ class Emitter:
         if word in _TESTS:
             return f"({texts[0]} {_TESTS[word]})"
         return _NATIVE[word.split()[0]](word, texts)
+
+    def _compared_by(self, part: Bound) -> str:
+        """A numeric's sort key, for which the value is computed once."""
+        if isinstance(part, Value) and part.value is not None:
+            return self.made.constant(part.value[:-1])
+        text, draws = self._with_draws(lambda: self.expression(part))
+        return self._call(NUMERIC_KEY, text) if draws else _key_of(text)
 
     def _scalar(self, part: Scalar) -> str:
         text = self.query(part.query)
@@ -702,12 +724,21 @@ def _has_keys(kinds: list[Type]) -> bool:
     return any(kind.name in KEYED for kind in kinds)
 
 
+def _key_of(numeric: str) -> str:
+    return f"substr({numeric}, 1, length({numeric}) - 1)"
+
+
+def _once(text: str) -> str:
+    """A query whose values are random, or drawn: SQLite would put its expressions wherever their
+    columns are mentioned, and compute them there again."""
+    return f"WITH f AS MATERIALIZED ({text}) SELECT * FROM f"
+
+
 def _without_equals(text: str, kinds: list[Type]) -> str:
     """Of rows that are equal one: where equal values may look different, as 1.5 and 1.50 do."""
     names = ", ".join(f"o{n}" for n in range(len(kinds)))
     keys = ", ".join(
-        f"substr(o{n}, 1, length(o{n}) - 1)" if kind.name in KEYED else f"o{n}"
-        for n, kind in enumerate(kinds)
+        _key_of(f"o{n}") if kind.name in KEYED else f"o{n}" for n, kind in enumerate(kinds)
     )
     return f"SELECT {names} FROM ({text}) GROUP BY {keys}"
 
@@ -723,6 +754,10 @@ def _case(word: str, texts: list[str]) -> str:
     return f"(CASE {branches} ELSE {texts[-1]} END)"
 
 
+def _case_of(word: str, texts: list[str]) -> str:
+    return f"(CASE {texts[0]} {_case('case', texts[1:])[len('(CASE ') :]}"
+
+
 def _rows(word: str, texts: list[str]) -> str:
     half = len(texts) // 2
     return f"(({', '.join(texts[:half])}) {word.split()[1]} ({', '.join(texts[half:])}))"
@@ -731,7 +766,7 @@ def _rows(word: str, texts: list[str]) -> str:
 _NATIVE: Final[dict[str, Callable[[str, list[str]], str]]] = {
     "not": lambda word, texts: f"(NOT {texts[0]})",
     "in": lambda word, texts: f"({texts[0]} IN ({', '.join(texts[1:])}))",
-    "case": _case,
+    "case": lambda word, texts: (_case_of if word == "case of" else _case)(word, texts),
     "coalesce": lambda word, texts: f"coalesce({', '.join(texts)})",
     "nullif": lambda word, texts: f"nullif({', '.join(texts)})",
     "greatest": lambda word, texts: f"lh_{word.replace(' ', '_')}({', '.join(texts)})",
@@ -739,7 +774,6 @@ _NATIVE: Final[dict[str, Callable[[str, list[str]], str]]] = {
     "real": lambda word, texts: f"CAST({texts[0]} AS REAL)",
     "same": lambda word, texts: texts[0] if word == "same" else f"({texts[0]} IS {texts[1]})",
     "other": lambda word, texts: f"({texts[0]} IS NOT {texts[1]})",
-    "key": lambda word, texts: f"substr({texts[0]}, 1, length({texts[0]}) - 1)",
     "limit": lambda word, texts: f"lh_limit({texts[0]})",
     "offset": lambda word, texts: f"lh_offset({texts[0]})",
     "row": _rows,

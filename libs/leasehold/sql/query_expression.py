@@ -160,6 +160,8 @@ class Expressions:
                 return ZONE
             case "collate":
                 return COLLATION
+            case "overlaps":
+                self.words.refuse("OVERLAPS")
             case "operator" if self.words.said(1) == "(":
                 return OTHER
         return 0
@@ -174,7 +176,10 @@ class Expressions:
                 parts.append(self.expression(level + 1))
             return Logic(at, word, tuple(parts))
         if level == IS:
-            return self._is(left)
+            left = self._is(left)
+            while words.said() in ("is", "isnull", "notnull"):
+                left = self._is(left)
+            return left
         if level == MATCH:
             return self._match(left, at)
         if level == ZONE:

@@ -17,7 +17,7 @@ from leasehold.model.errors import (
 from leasehold.schema.descriptor import Column as TableColumn
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.sequences import refuse_sequence
-from leasehold.schema.types import Type
+from leasehold.schema.types import INTEGER_BITS, Type
 from leasehold.sql import query_array
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalog_oids import RELATIONS, table_oid
@@ -209,7 +209,7 @@ class Sources:
         relation = self._binder.new_relation()
         alias = source.alias or call.name
         made, columns = (
-            self._series(call, parts, relation, alias)
+            self._series(call, parts, relation, alias, inner)
             if call.name == SERIES
             else self._elements(call, parts, relation, alias, inner)
         )
@@ -258,20 +258,18 @@ class Sources:
         return ElementsSource(relation, tuple(arrays)), columns
 
     def _series(
-        self, call: tree.Call, parts: list[Bound], relation: int, alias: str
+        self, call: tree.Call, parts: list[Bound], relation: int, alias: str, scope: Scope
     ) -> tuple[BoundSource, list[tuple[str, Bound]]]:
         if not 2 <= len(parts) <= 3:
             raise UnknownFunction(
                 f"function generate_series of {len(parts)} arguments does not exist",
                 position=call.at,
             )
+        kinds = {self._binder.typing.kind_of(part).name for part in parts}
+        if kinds - {OPEN.name, *INTEGER_BITS}:
+            return self._elements(call, parts, relation, alias, scope)
         kind = self._binder.typing.common(parts, call.at, "generate_series")
         kind = Type("integer") if kind in (OPEN, Type("smallint")) else kind
-        if kind.name not in ("integer", "bigint"):
-            raise FeatureNotSupported(
-                f"generate_series over {kind} is not supported: over integers it is",
-                position=call.at,
-            )
         parts = [self._binder.typing.brought(part, kind, call.at) for part in parts]
         field = Field(relation, "value", kind, False)
         return SeriesSource(relation, tuple(parts)), [(alias, field)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from leasehold.sql import query_bound
-from leasehold.sql.query_bound import Aggregate, Bound, Field
+from leasehold.sql.query_bound import Aggregate, Apply, Bound, Field
 
 _NODES: Final = frozenset(
     kind
@@ -95,3 +95,12 @@ def conjuncts(node: Bound | None) -> tuple[Bound, ...]:
     if isinstance(node, query_bound.Native) and node.word == "and":
         return tuple(part for child in node.arguments for part in conjuncts(child))
     return (node,)
+
+
+def draws(*parts: Any) -> bool:
+    """Is each computing of one of them another value?"""
+    return any(
+        isinstance(node, Apply) and node.function.volatility == "volatile"
+        for part in parts
+        for node in walk(part)
+    )

@@ -175,6 +175,7 @@ def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type
             continue
         if category(kind) != category(found) or category(kind) == "other":
             raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
-        if not is_preferred(found) and is_implicit(found, kind):
+        one_way = is_implicit(found, kind) and not is_implicit(kind, found)
+        if not is_preferred(found) and one_way:
             found = kind
     return Type(found.name)

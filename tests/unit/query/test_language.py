@@ -58,6 +58,57 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
         [(D("0.50"), 1), (D("0.5"), 2)],
     ),
     ("SELECT DISTINCT ON (n) i FROM (VALUES (0.5, 2), (0.50, 1)) AS v(n, i) ORDER BY n, i", [(1,)]),
+    # What is random is computed once, however often its column is mentioned.
+    (
+        (
+            "SELECT count(*) FROM (SELECT random() AS x FROM generate_series(1, 200)) s"
+            " WHERE x < 0.5 AND x >= 0.5"
+        ),
+        [(0,)],
+    ),
+    (
+        (
+            "WITH r AS NOT MATERIALIZED (SELECT n, random() AS x FROM generate_series(1, 9) n)"
+            " SELECT count(*) FROM r a JOIN r b ON a.n = b.n AND a.x = b.x"
+        ),
+        [(9,)],
+    ),
+    (
+        "SELECT count(DISTINCT x) FROM (SELECT gen_random_uuid() AS x) s, generate_series(1, 5)",
+        [(1,)],
+    ),
+    (
+        (
+            "SELECT bool_and(x = x AND y = y AND x <= y) FROM (SELECT a AS x, a AS y FROM"
+            " (SELECT random()::numeric AS a FROM generate_series(1, 99)) r) s"
+        ),
+        [(True,)],
+    ),
+    (
+        "SELECT CASE random() * 0 WHEN 1 THEN 'a' WHEN 0 THEN 'b' END, 1 IS NULL IS NULL",
+        [("b", False)],
+    ),
+    # Series of what is no integer.
+    (
+        "SELECT d::date FROM generate_series(date '2024-01-30', '2024-02-01', '1 day') AS d",
+        [(date(2024, 1, 30),), (date(2024, 1, 31),), (date(2024, 2, 1),)],
+    ),
+    (
+        "SELECT v, n FROM generate_series(1.0, 2, 0.50) WITH ORDINALITY AS s(v, n)",
+        [(D("1.0"), 1), (D("1.50"), 2), (D("2.00"), 3)],
+    ),
+    ("SELECT count(*) FROM generate_series(timestamp '9999-12-30', '9999-12-31', '1 day')", [(2,)]),
+    (
+        (
+            "SELECT x::date FROM (SELECT"
+            " generate_series(timestamp '2024-02-29', '2024-01-01', '-1 month') AS x) s"
+        ),
+        [(date(2024, 2, 29),), (date(2024, 1, 29),)],
+    ),
+    (
+        "SELECT to_char(date '1999-01-02', 'Y,YYY'), pg_typeof(1::bigint)::text",
+        [("1,999", "bigint")],
+    ),
     # A name of the result is not one of the columns that it is made of.
     (
         (

@@ -168,5 +168,6 @@ def test_a_common_type() -> None:
     assert common_type([None, None]) == TEXT
     assert common_type([VARCHAR, VARCHAR]) == VARCHAR
     assert common_type([VARCHAR, None]) == Type("varchar")
-    assert common_type([VARCHAR, TEXT]) == TEXT
+    assert common_type([VARCHAR, TEXT]) == Type("varchar")  # each is the other, so the first one is
+    assert common_type([TEXT, VARCHAR]) == TEXT
     assert common_type([DATE, Type("timestamp")]) == Type("timestamp")
