@@ -199,8 +199,10 @@ class Descriptor:
 
     @cached_property
     def numbers_old_rows(self) -> bool:
-        """Is there a column that is being added, and whose old rows have to draw a number?"""
-        return any(c.state is State.WRITE_ONLY and not c.filled for c in self.numbered)
+        """May an update find a row that has to draw a number? One from before a column that is
+        being added. ⚠ Or, where a required one goes, one that was made under the next version."""
+        hidden = (c for c in self.numbered if c.state is State.WRITE_ONLY)
+        return any(not c.filled or not c.nullable for c in hidden)
 
     @cached_property
     def defaults_change(self) -> bool:
