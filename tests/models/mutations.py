@@ -10,7 +10,13 @@ from tests.isolation import test_rules as isolation
 from tests.isolation import test_sql_sequences as sequences
 from tests.models import test_model_lease, test_model_log, test_model_whole
 from tests.models.switches import Switch, off
-from tests.schema_change import test_locks, test_mutations, test_primary_key
+from tests.schema_change import (
+    test_locks,
+    test_mutations,
+    test_numbered,
+    test_primary_key,
+    test_referred_key,
+)
 from tests.schema_change import test_rules as schema_change
 from tests.simulation import test_rules as simulation
 from tests.unit.lease import test_rules as stories
@@ -47,6 +53,15 @@ def found() -> Iterator[Mutation]:
         yield Mutation(off(twin_rules), "model of another primary key")
     for order_of_key in test_primary_key.UNSAFE:
         yield Mutation(frozenset({Switch("order", order_of_key)}), "model of the primary key")
+    for _, number_rules in test_numbered.RULES.values():
+        yield Mutation(off(number_rules), "model of the sequences")
+    for order_of_numbers in test_numbered.UNSAFE:
+        yield Mutation(frozenset({Switch("order", order_of_numbers)}), "model of the sequences")
+    for key_rules in test_referred_key.RULES.values():
+        yield Mutation(off(key_rules), "model of a key that is referred to")
+    for order_of_reference in test_referred_key.UNSAFE:
+        switch = Switch("order", order_of_reference)
+        yield Mutation(frozenset({switch}), "model of a key that is referred to")
     for name in test_locks.OFF:
         yield Mutation(frozenset({Switch("locks", name)}), "model of the locks")
     for _, _, _, rules in simulation.OFF:

@@ -104,9 +104,10 @@ class Harmful(Exception):
 
 def key_change(sql: str = CHANGE, table: str = TABLE) -> tuple[Catalog, Job]:
     catalog = Catalog()
-    made = planned(table, catalog)
-    assert isinstance(made, CreateTablePlan)
-    catalog.apply(DescriptorWrite(1, 1, made.descriptor.to_wire()), 0, 0)
+    for number, text in enumerate(filter(None, table.split(";")), 1):
+        made = planned(text, catalog)
+        assert isinstance(made, CreateTablePlan)
+        catalog.apply(DescriptorWrite(number, 1, made.descriptor.to_wire()), 0, 0)
     asked = planned(sql, catalog)
     assert isinstance(asked, JobPlan)
     return catalog, asked.job
@@ -394,11 +395,15 @@ def _kept(catalog: Catalog, table: int, version: int) -> bool:
 
 
 def _without_dead(held: Rows, catalog: Catalog) -> Rows:
-    """What nobody can see any more is removed at once: whole tables, and the index of the job."""
+    """What nobody can see any more is removed at once: whole tables, and indexes."""
     rows = tuple(row for row in held.rows if moves(catalog, row[0]))
-    indexed = any(d.indexes for d in catalog.versions(1) if d.version >= catalog.min_version(1))
-    entries = held.entries if indexed and moves(catalog, 1) else ()
-    return Rows(rows, entries)
+    entries = (e for e in held.entries if moves(catalog, e[0]) and _indexed(catalog, e[0], e[1]))
+    return Rows(rows, tuple(entries))
+
+
+def _indexed(catalog: Catalog, table: int, index: int) -> bool:
+    used = (d for d in catalog.versions(table) if d.version >= catalog.min_version(table))
+    return any(i.element_id == index for d in used for i in d.indexes)
 
 
 def _pairs(values: dict[int, Any]) -> tuple[tuple[int, Any], ...]:

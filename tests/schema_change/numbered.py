@@ -1,0 +1,501 @@
+"""The model of sequences: who draws from one while it comes, goes or is called otherwise.
+
+What is real: the statements' plans and steps, `next_descriptors`, `job_moves`, `verify` and the
+numbers that it gives, `slice_chunk`, `first_row`, the store's key-value form, d ⊨ S, and a node's
+blocks (`NodeNumbers`). Two nodes see the log up to where they have come, hence versions that are
+adjacent, and hold blocks of numbers; rows are written under any version in use; a chunk of a run
+that has begun comes at any later moment, again and again. A master that ends loses what is not in
+the log, and answers: so a block may have been taken for nobody.
+
+Of numbers in rows it matters only that they are there: which ones were handed out is `given`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from leasehold.adapters.memory_store import MemoryStore
+from leasehold.client import numbers as blocks
+from leasehold.client.numbers import NodeNumbers
+from leasehold.model.errors import (
+    DuplicateObject,
+    MalformedRequest,
+    NoMaster,
+    OutcomeUnknown,
+    Refused,
+    UnknownTable,
+)
+from leasehold.model.records import (
+    CatalogWrite,
+    ChangeRequest,
+    Chunk,
+    DescriptorWrite,
+    JobWrite,
+    MinVersion,
+    OnConflict,
+    Operation,
+    Outcome,
+    RowChange,
+)
+from leasehold.replication.fill import slice_chunk
+from leasehold.schema import job_moves as go
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.chunk_gate import accept_chunk
+from leasehold.schema.consistency import violations
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.job import Job, Phase
+from leasehold.schema.plan import moves, moving, next_descriptors
+from leasehold.schema.script import Script
+from leasehold.schema.sequence import EPOCH
+from leasehold.schema.sequences import setting
+from leasehold.schema.states import WRITTEN, State
+from leasehold.schema.verification import as_if_public
+from leasehold.transaction.numbers import first_row
+from leasehold.transaction.verify import Decided, verify
+from tests.schema_change.numbered_world import (
+    IDS,
+    MOMENT,
+    REQUEST,
+    SETS_MAX,
+    TAKEN_MAX,
+    Move,
+    Node,
+    Position,
+    Rules,
+    World,
+    applied,
+    dead,
+    drawn_in,
+    epochs_of,
+    gives,
+    has_rows,
+    held_by,
+    in_use,
+    is_kept,
+    joined,
+    last_of,
+    named_in,
+    row_operations,
+    script_of,
+    sequences_in,
+)
+from tests.schema_change.twins import Rows, _data, _rows_of, _store
+
+
+class _Reads:
+    """What a node sees, for `NodeNumbers.find`."""
+
+    def __init__(self, catalog: Catalog, epochs: dict[int, int]) -> None:
+        self._catalog = catalog
+        self._epochs = epochs
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_Reads]:
+        yield self
+
+    def versions(self, table_id: int) -> tuple[Descriptor, ...]:
+        return self._catalog.versions(table_id) if self._catalog.has(table_id) else ()
+
+    def get(self, descriptor: Descriptor, key: Any) -> Any:
+        return _Row({EPOCH: self._epochs.get(descriptor.table_id, 0)})
+
+
+class _Row(NamedTuple):
+    values: dict[int, Any]
+
+
+@dataclass
+class Numbered:
+    """`given`: statements that were done before; `asked` one after the other. `by`: another way of
+    the first one's job than the plan's."""
+
+    given: str
+    asked: tuple[str, ...]
+    rules: Rules = Rules()
+    by: Any = None
+    cancel: bool = True
+    reached: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.all: list[Position] = []
+        self._numbers: dict[Any, int] = {}
+        self._found: dict[Any, str] = {}
+        self._memory: dict[Any, Any] = {}
+        self._shapes: dict[Any, int] = {}
+        self.seen: list[Catalog] = []
+        script = script_of(self.given, Catalog())
+        self._begin = self._keep(Position(0, applied(Catalog(), script.writes)))
+        self._opening = script.opening
+
+    def starts(self) -> Iterator[tuple[str, World]]:
+        """The table is empty, or has a row of before."""
+        columns = self.all[0].catalog.newest(1).columns
+        row = (1, (1,), tuple((column.element_id, 1) for column in columns))
+        for rows in ((), (row,)):
+            empty = World(Rows(rows), self._begin, ())
+            world = self._set("made", empty, self.all[0].catalog, self._opening).world
+            yield f"{len(rows)} rows", world._replace(nodes=(Node(0, epochs_of(world.held)),) * 2)
+
+    # ------------------------------------------------------------ invariants
+
+    def invariant(self, world: World) -> str | None:
+        position = self.all[world.at]
+        self.reached.add(position.words)
+        key = world.held, world.at
+        if not world.harm and key not in self._found:
+            self._found[key] = self._wrong(world.held, position)
+        return world.harm or self._found[key] or None
+
+    def _wrong(self, held: Rows, position: Position) -> str:
+        catalog = position.catalog
+        for table in in_use(catalog):
+            for column in table.columns:
+                drawn = column.draws_from if column.state in WRITTEN else 0
+                if drawn and not gives(catalog, drawn):
+                    return (
+                        f"version {table.version}: column {column.name} draws from a sequence that"
+                        " is gone"
+                    )
+            found = violations(_data(held, table.table_id), table, dead(catalog))
+            if found:
+                return f"version {table.version}: {found[0].words} at {found[0].key}"
+        for sequence in sequences_in(catalog):
+            if not any(table == sequence.table_id for table, _, _ in held.rows):
+                return f"sequence {sequence.name} has no row"
+        return ""
+
+    # ------------------------------------------------------------ transitions
+
+    def successors(self, world: World) -> Iterator[tuple[str, World]]:
+        """What the master does has nothing to do with nodes, nor what one node does with others: so
+        each is worked out once."""
+        if world.harm:
+            return
+        position = self.all[world.at]
+        drained = all(node.seen == position.shape for node in world.nodes)
+        alone = world._replace(nodes=(), given=())
+        for move in self._known(
+            ("master", alone, drained), lambda: self._by_master(alone, drained)
+        ):
+            yield move.label, joined(world, move, world.nodes)
+        for number, node in enumerate(world.nodes):
+            others = (*world.nodes[:number], *world.nodes[number + 1 :])
+            for move in self._known((alone, node), partial(self._by_node, alone, node)):
+                yield move.label, joined(world, move, (*others, *move.world.nodes))
+
+    def _known(self, key: Any, make: Callable[[], Iterator[Move]]) -> tuple[Move, ...]:
+        if key not in self._memory:
+            self._memory[key] = tuple(make())
+        found: tuple[Move, ...] = self._memory[key]
+        return found
+
+    def _by_master(self, world: World, drained: bool) -> Iterator[Move]:
+        position = self.all[world.at]
+        yield from self._rows(world, position)
+        yield from self._setting(world, position)
+        if position.job is None:
+            yield from self._asked(world, position)
+        else:
+            yield from self._chunks(world, position, position.job)
+            for label, after in self._job(world, position, position.job, drained):
+                yield Move(label, after)
+
+    def _rows(self, world: World, position: Position) -> Iterator[Move]:
+        """By whoever may use a version, without a number, which the master gives then."""
+        for table in in_use(position.catalog):
+            for operation in row_operations():
+                label = f"{operation.kind.name} for version {table.version}"
+                operation = operation._replace(schema_version=table.version)
+                request = ChangeRequest(REQUEST, (operation,), on_conflict=OnConflict.FAIL)
+                store = _store(world.held)
+                try:
+                    decided = self._decided(request, position.catalog, store, world.lsn)
+                except MalformedRequest as error:
+                    yield Move(label, world._replace(harm=error.message))
+                except Refused:
+                    pass
+                else:
+                    yield from self._applied(label, world, position, store, decided.changes)
+
+    def _decided(
+        self, request: ChangeRequest, catalog: Catalog, store: MemoryStore, lsn: int
+    ) -> Decided:
+        return verify(request, catalog, store.row, lsn, self.rules.verify, moment=MOMENT)
+
+    def _applied(
+        self,
+        label: str,
+        world: World,
+        position: Position,
+        store: MemoryStore,
+        changes: tuple[RowChange, ...],
+    ) -> Iterator[Move]:
+        """Nothing, where a sequence has gone as far as the model looks."""
+        drawn: list[tuple[int, int]] = []
+        for number, change in enumerate(changes):
+            descriptor = position.catalog.version(change.table_id, change.version)
+            if descriptor.sequence is None:
+                before = store.row(descriptor, change.key)
+                known = {} if before is None else before.values
+                drawn += drawn_in(descriptor, known, change.image or {})
+            elif last_of(world.held, change.table_id) >= TAKEN_MAX:
+                return
+            elif not self.rules.moved_with_rows:
+                continue
+            store.change(descriptor, change, world.lsn, number, None)
+        held = self._told(_rows_of(store), position.catalog)
+        yield Move(label, world._replace(held=held), tuple(drawn))
+
+    def _told(self, held: Rows, catalog: Catalog) -> Rows:
+        """Which number a row has matters no more; what nobody can see any more is removed."""
+        rows = tuple(
+            (t, key, pairs)
+            if t != 1
+            else (t, key, tuple((e, v if e == 1 else 1) for e, v in pairs if is_kept(catalog, e)))
+            for t, key, pairs in held.rows
+            if moves(catalog, t)
+        )
+        return Rows(rows, held.entries)
+
+    # ------------------------------------------------------------ nodes
+
+    def _by_node(self, world: World, node: Node) -> Iterator[Move]:
+        position = self.all[world.at]
+        now = node._replace(seen=position.shape, epochs=epochs_of(world.held))
+        if now != node:
+            yield Move("a node catches up", world._replace(nodes=(now,)))
+        for sequence_id in sorted(named_in(position.catalog)):
+            yield from self._draws(world, position, node, sequence_id)
+
+    def _draws(
+        self, world: World, position: Position, node: Node, sequence_id: int
+    ) -> Iterator[Move]:
+        """nextval of a session there, for a row or for nothing."""
+        asked: list[ChangeRequest] = []
+        reads = _Reads(self.seen[node.seen], dict(node.epochs))
+
+        def submit(request: ChangeRequest, *_: Any) -> Outcome:
+            asked.append(request)
+            raise OutcomeUnknown("the master has it", request_id=b"")
+
+        numbers = NodeNumbers(submit, lambda: reads, self.rules.node)  # type: ignore[arg-type, return-value]
+        for block in node.blocks:
+            kept = blocks._Block(block.epoch, block.next, block.left)
+            numbers._blocks[block.sequence] = kept
+        try:
+            found = numbers.find(sequence_id)
+        except UnknownTable:
+            return  # it has not come so far
+        drawn = numbers.draw(found)
+        if drawn is None:
+            yield from self._filled(world, position, node, numbers, found, asked)
+            return
+        after = world._replace(nodes=(held_by(node, numbers),))
+        if found.descriptor.state is State.ABSENT:
+            yield Move("drawn", after._replace(harm="drawn from a sequence that was dropped"))
+        elif found.epoch != dict(epochs_of(world.held)).get(sequence_id):
+            yield Move("a node draws, not knowing that it was set", after)
+        else:
+            yield Move(f"a node draws {drawn}", after, ((sequence_id, drawn),))
+
+    def _filled(
+        self,
+        world: World,
+        position: Position,
+        node: Node,
+        numbers: NodeNumbers,
+        found: blocks.Found,
+        asked: list[ChangeRequest],
+    ) -> Iterator[Move]:
+        """It asks for a block: which comes, or the answer is lost. ⚠ Where an answer may come
+        before the log has it, that is lost with the master instead."""
+        with suppress(NoMaster):
+            numbers.fill(found, 1)
+        (request,) = asked
+        store = _store(world.held)
+        try:
+            decided = self._decided(request, position.catalog, store, world.lsn)
+        except Refused:
+            return  # it is gone, or set anew: the statement runs again
+        self._put(position.catalog, store, decided.changes, world.lsn)
+        if any(last_of(world.held, c.table_id) >= TAKEN_MAX for c in decided.changes):
+            return
+        taken = world._replace(held=self._told(_rows_of(store), position.catalog))
+        yield Move("a block is taken for nobody", taken._replace(nodes=(node,)))
+
+        def answer(*_: Any) -> Outcome:
+            return Outcome(1, 1, 0, 0, True, answer=decided.answer)
+
+        numbers._submit = answer
+        numbers.fill(found, 1)
+        mine = (held_by(node, numbers),)
+        yield Move("a node takes a block", taken._replace(nodes=mine))
+        if not self.rules.answered_from_log:
+            yield Move("a node takes a block, and the master ends", world._replace(nodes=mine))
+
+    # ------------------------------------------------------------ setval, statements
+
+    def _setting(self, world: World, position: Position) -> Iterator[Move]:
+        """setval, or RESTART: back to where it began."""
+        if world.sets >= SETS_MAX:
+            return
+        for sequence in sequences_in(position.catalog):
+            if sequence.names:
+                said = (setting(sequence, 1, called=False),)
+                counted = world._replace(sets=world.sets + 1)
+                yield self._set(f"{sequence.name} is set", counted, position.catalog, said)
+
+    def _set(
+        self, label: str, world: World, catalog: Catalog, operations: tuple[Operation, ...]
+    ) -> Move:
+        """What begins an epoch, in a commit of its own."""
+        store = _store(world.held)
+        anew: tuple[int, ...] = ()
+        if operations:
+            request = ChangeRequest(REQUEST, operations, on_conflict=OnConflict.FAIL)
+            world = world._replace(lsn=world.lsn + 1)
+            decided = self._decided(request, catalog, store, world.lsn)
+            self._put(catalog, store, decided.changes, world.lsn)
+            anew = tuple(change.table_id for change in decided.changes)
+        held = self._told(_rows_of(store), catalog)
+        return Move(label, world._replace(held=held), (), anew)
+
+    @staticmethod
+    def _put(
+        catalog: Catalog, store: MemoryStore, changes: tuple[RowChange, ...], lsn: int
+    ) -> None:
+        for place, change in enumerate(changes):
+            store.change(catalog.version(change.table_id, change.version), change, lsn, place, None)
+
+    def _asked(self, world: World, position: Position) -> Iterator[Move]:
+        if position.asked == len(self.asked):
+            return
+        text = self.asked[position.asked]
+        try:
+            script = script_of(text, position.catalog)
+        except DuplicateObject:
+            return  # its drop was cancelled
+        at = self._at(("asked", world.at), lambda: self._after(position, script))
+        catalog = self.all[at].catalog
+        yield self._set(text, world._replace(at=at), catalog, script.opening)
+
+    def _after(self, position: Position, script: Script) -> Position:
+        catalog = applied(position.catalog, script.writes)
+        jobs = [write.job_id for write in script.writes if isinstance(write, JobWrite)]
+        job = catalog.jobs[jobs[0]] if jobs else None
+        if job is not None and self.by is not None and not position.asked:
+            job = self.by(job, position.catalog)
+            catalog = applied(catalog, (JobWrite(job.job_id, job.to_wire()),))
+        return Position(position.asked + 1, catalog, job)
+
+    def _at(self, place: Any, make: Callable[[], Position]) -> int:
+        if place not in self._numbers:
+            self._numbers[place] = self._keep(make())
+        return self._numbers[place]
+
+    # ------------------------------------------------------------ the job
+
+    def _chunks(self, world: World, position: Position, job: Job) -> Iterator[Move]:
+        for run, element_id, version in position.runs:
+            for key in IDS:
+                chunk = Chunk(job.job_id, run, 1, version, element_id, ((key,),))
+                if accept_chunk(position.catalog, chunk):
+                    now = run == job.run and job.phase is Phase.BACKFILLING
+                    todo = world.todo - {key} if now else world.todo
+                    yield self._filled_by(world._replace(todo=todo), position, chunk)
+
+    def _filled_by(self, world: World, position: Position, chunk: Chunk) -> Move:
+        store, catalog = _store(world.held), position.catalog
+        part = slice_chunk(chunk, 0, 1, catalog, store, self.rules.verify, MOMENT, world.lsn)
+        drawn: list[tuple[int, int]] = []
+        for fill in part.fills:
+            descriptor = catalog.version(1, fill.version)
+            for key, image in zip(fill.keys, fill.images, strict=True):
+                row = store.row(descriptor, key)
+                assert row is not None
+                drawn += drawn_in(descriptor, row.values, image)
+            store.fill(descriptor, fill)
+        for place, change in enumerate(part.changes):
+            if self.rules.moved_with_rows:
+                made = catalog.version(change.table_id, change.version)
+                store.change(made, change, world.lsn, place, None)
+        held = self._told(_rows_of(store), catalog)
+        return Move(f"chunk of run {chunk.run}", world._replace(held=held), tuple(drawn))
+
+    def _job(
+        self, world: World, position: Position, job: Job, drained: bool
+    ) -> Iterator[tuple[str, World]]:
+        if self.cancel and go.can_turn_back(job):
+            yield "cancel", self._go(world, go.turned_back(job, 0))
+        match job.phase:
+            case Phase.PUBLISHING:
+                made = next_descriptors(job, position.catalog)
+                writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made]
+                after = self._go(world, go.published(job, 0), *writes)
+                standing = self.all[after.at].job
+                if not self.rules.fence_before_fill and standing and standing.current.fills:
+                    after = self._go(after, go.fenced(standing, 0))
+                yield f"published: {job.current.label}", after
+            case Phase.DRAINING if drained:
+                tables = moving(job, position.catalog)
+                fences = [MinVersion(t, job.versions[t]) for t in tables]
+                yield "drained", self._go(world, go.fenced(job, 0), *fences)
+            case Phase.BACKFILLING if not (world.todo and has_rows(world.held)):
+                yield "filled", self._go(world, go.filled(job, 0))
+            case Phase.VALIDATING:
+                yield "validated", self._go(world, go.validated(job, 0))
+            case Phase.VERIFYING:
+                yield self._verified(world, position, job)
+
+    def _verified(self, world: World, position: Position, job: Job) -> tuple[str, World]:
+        elements, newest = job.current.verifies, position.catalog.newest(1)
+        found = violations(_data(world.held, 1), as_if_public(newest, elements))
+        wrong = [v.words for v in found if v.element_id in elements]
+        if not wrong or not self.rules.verified:
+            return "verified", self._go(world, go.verified(job, 0))
+        return "verification", world._replace(harm=f"refuted without a reason: {wrong[0]}")
+
+    def _go(self, world: World, job: Job, *writes: CatalogWrite) -> World:
+        before = self.all[world.at]
+        assert before.job is not None
+        job = replace(job, marks=())
+        place = (world.at, job.step, job.phase, job.status, job.fill, job.run, job.error)
+        at = self._at(place, lambda: self._moved(before, job, writes))
+        made = [s for s in sequences_in(self.all[at].catalog) if not before.catalog.has(s.table_id)]
+        store = _store(world.held)
+        for sequence in made:
+            store.change(sequence, first_row(sequence, world.lsn + 1), world.lsn + 1, 0, None)
+        lsn = world.lsn + bool(made)
+        todo = world.todo
+        if job.phase is Phase.BACKFILLING and job.run != before.job.run:
+            todo = frozenset(key[0] for table, key, _ in world.held.rows if table == 1)
+        elif job.phase is not Phase.BACKFILLING:
+            todo = frozenset()
+        held = self._told(_rows_of(store), self.all[at].catalog)
+        return world._replace(held=held, at=at, lsn=lsn, todo=todo)
+
+    def _moved(self, before: Position, job: Job, writes: tuple[CatalogWrite, ...]) -> Position:
+        assert before.job is not None
+        if not self.rules.drain:
+            writes = tuple(w for w in writes if not isinstance(w, MinVersion))
+        catalog = applied(before.catalog, (*writes, JobWrite(job.job_id, job.to_wire())))
+        runs = before.runs
+        if job.run != before.job.run and job.phase is Phase.BACKFILLING:
+            runs = (*runs, (job.run, job.element_id, job.versions[1]))
+        ended = job.phase is Phase.DONE
+        # Chunks of a job that has ended are refused, whatever comes then.
+        return Position(before.asked, catalog, None if ended else job, runs)
+
+    def _keep(self, position: Position) -> int:
+        tables = [t.table_id for t in position.catalog.leased_tables()]
+        versions = tuple((t, position.catalog.newest(t).version) for t in tables)
+        shape = position.asked, versions
+        if shape not in self._shapes:
+            self._shapes[shape] = len(self.seen)
+            self.seen.append(position.catalog)
+        self.all.append(replace(position, shape=self._shapes[shape]))
+        return len(self.all) - 1

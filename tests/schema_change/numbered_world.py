@@ -1,0 +1,223 @@
+"""States of the model of sequences as plain tuples, and what follows from a catalog or a store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from leasehold.client import numbers as blocks
+from leasehold.client.numbers import NodeNumbers, NumberRules
+from leasehold.model.records import (
+    CatalogWrite,
+    Operation,
+    OperationKind,
+)
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Moment
+from leasehold.schema.job import Job
+from leasehold.schema.script import Script
+from leasehold.schema.sequence import EPOCH, LAST
+from leasehold.schema.states import State
+from leasehold.sql.ddl import parse_statements
+from leasehold.transaction.verify import RULES as VERIFY_RULES
+from leasehold.transaction.verify import VerifyRules
+from tests.schema_change.twins import Rows
+
+IDS: Final = (1,)
+BLOCK: Final = 2
+"""Numbers of a block."""
+TAKEN_MAX: Final = 3
+"""As far a sequence goes, then nobody takes of it any more."""
+SETS_MAX: Final = 1
+MOMENT: Final = Moment(0, b"a request's")
+REQUEST: Final = bytes(16)
+
+
+class Block(NamedTuple):
+    """What a node has of a sequence, and the epoch under which it was taken."""
+
+    sequence: int
+    epoch: int
+    next: int
+    left: int
+
+
+class Node(NamedTuple):
+    """`seen`: number of the versions that it has applied; `epochs` of sequences' rows there."""
+
+    seen: int
+    epochs: tuple[tuple[int, int], ...]
+    blocks: tuple[Block, ...] = ()
+
+
+class World(NamedTuple):
+    """`nodes` are alike, hence sorted. `given`: (sequence, number) handed out since it was set
+    last, as far as it could come again: no block and no sequence goes back. `sets`: how often one
+    was set; `lsn` counts what begins epochs."""
+
+    held: Rows
+    at: int
+    nodes: tuple[Node, ...]
+    given: tuple[tuple[int, int], ...] = ()
+    lsn: int = 1
+    sets: int = 0
+    todo: frozenset[Any] = frozenset()
+    harm: str = ""
+
+
+class Move(NamedTuple):
+    """`world`: afterwards, without the nodes that have no part in it. `drawn`: what is handed out;
+    `anew`: sequences that begin anew."""
+
+    label: str
+    world: World
+    drawn: tuple[tuple[int, int], ...] = ()
+    anew: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Position:
+    """`asked`: as many of the statements were. `runs` of fills that have begun: (run, element,
+    version). `shape`: which versions there are."""
+
+    asked: int
+    catalog: Catalog
+    job: Job | None = None
+    runs: tuple[tuple[int, int, int], ...] = ()
+    shape: int = 0
+
+    @property
+    def words(self) -> str:
+        if self.job is None:
+            return f"{self.asked} statements"
+        return f"{self.job.status.value}, step {self.job.step} {self.job.phase.value}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is to be found when it is off. `answered_from_log`: a block is a node's when its commit
+    is in the log. `moved_with_rows`: one commit has rows, and how far their sequence went."""
+
+    verify: VerifyRules = VERIFY_RULES
+    node: NumberRules = blocks.RULES
+    drain: bool = True
+    fence_before_fill: bool = True
+    verified: bool = True
+    answered_from_log: bool = True
+    moved_with_rows: bool = True
+
+
+# ------------------------------------------------------------------ parts
+
+
+def script_of(text: str, catalog: Catalog) -> Script:
+    script = Script.on(catalog)
+    for statement, sql in parse_statements(text):
+        script.take(statement, sql, REQUEST, MOMENT, lambda _: -1)  # type: ignore[arg-type]
+    return script
+
+
+def applied(catalog: Catalog, writes: tuple[CatalogWrite, ...]) -> Catalog:
+    made = catalog.copy()
+    for write in writes:
+        made.apply(write, 0, 0)
+    return made
+
+
+def row_operations() -> tuple[Operation, ...]:
+    """Of a row, by who leaves to the master what is drawn."""
+    kinds, made = OperationKind, []
+    for key in ({"id": row} for row in IDS):
+        made += [Operation(kind, "t", key, {"v": 1}) for kind in (kinds.INSERT, kinds.UPDATE)]
+        made.append(Operation(kinds.DELETE, "t", key, {}))
+    return tuple(made)
+
+
+def versions_of(catalog: Catalog, table_id: int) -> list[Descriptor]:
+    """Those that may be in use, of which only the newest ones matter where nobody is waited for."""
+    kept = catalog.versions(table_id) if catalog.has(table_id) else ()
+    return [d for d in kept if d.version >= catalog.min_version(table_id)][-3:]
+
+
+def in_use(catalog: Catalog) -> list[Descriptor]:
+    return [table for table in versions_of(catalog, 1) if "t" in table.names]
+
+
+def sequences_in(catalog: Catalog) -> list[Descriptor]:
+    return [table for table in catalog.tables() if table.sequence is not None]
+
+
+def gives(catalog: Catalog, sequence_id: int) -> bool:
+    """To whomever it should: a table that goes along may have its last numbers by the master."""
+    stays = catalog.newest(1).state is State.PUBLIC
+    there = (State.PUBLIC, State.WRITE_ONLY) if stays else (State.PUBLIC, State.DELETE_ONLY)
+    return catalog.has(sequence_id) and catalog.newest(sequence_id).state in there
+
+
+def named_in(catalog: Catalog) -> set[int]:
+    """Sequences that somebody may draw from: by name, or by a column's default."""
+    columns = (column for table in in_use(catalog) for column in table.by_name.values())
+    drawn = {column.draws_from for column in columns} - {0}
+    leased = (t.table_id for t in catalog.leased_tables() if t.sequence is not None)
+    return drawn | {s for s in leased if any(d.names for d in versions_of(catalog, s))}
+
+
+def drawn_in(descriptor: Descriptor, before: Any, image: Any) -> list[tuple[int, int]]:
+    """Numbers that the master has put into a row."""
+    return [
+        (column.draws_from, image[column.element_id])
+        for column in descriptor.columns
+        if column.draws_from
+        and image.get(column.element_id) is not None
+        and before.get(column.element_id) is None
+    ]
+
+
+def is_kept(catalog: Catalog, element_id: int) -> bool:
+    """Does a version in use have it? Else it is removed at once."""
+    return any(table.element(element_id) is not None for table in versions_of(catalog, 1))
+
+
+def dead(catalog: Catalog) -> frozenset[int]:
+    """Elements that go: their pairs wait for those who still see them."""
+    known = {e.element_id for version in versions_of(catalog, 1) for e in version.elements}
+    return frozenset(known - {e.element_id for e in catalog.newest(1).elements})
+
+
+def has_rows(held: Rows) -> bool:
+    return any(table == 1 for table, _, _ in held.rows)
+
+
+def epochs_of(held: Rows) -> tuple[tuple[int, int], ...]:
+    return tuple((t, dict(pairs)[EPOCH]) for t, _, pairs in held.rows if t != 1)
+
+
+def last_of(held: Rows, table_id: int) -> int:
+    return next((dict(pairs)[LAST] for t, _, pairs in held.rows if t == table_id), 0)
+
+
+def joined(world: World, move: Move, nodes: tuple[Node, ...]) -> World:
+    """With what was handed out before, and who else is there."""
+    given = tuple(each for each in world.given if each[0] not in move.anew)
+    after = move.world._replace(nodes=tuple(sorted(nodes)), given=given)
+    for each in move.drawn:
+        if each in after.given:
+            return after._replace(harm=f"number {each[1]} of a sequence is given twice")
+        after = after._replace(given=(*after.given, each))
+    return pruned(after)
+
+
+def pruned(world: World) -> World:
+    first = {t: dict(pairs)[LAST] for t, _, pairs in world.held.rows if t != 1}
+    for node in world.nodes:
+        for block in node.blocks:
+            known = first.get(block.sequence, block.next)
+            first[block.sequence] = min(known, block.next)
+    kept = (each for each in world.given if each[0] in first and each[1] >= first[each[0]])
+    return world._replace(given=tuple(sorted(kept)))
+
+
+def held_by(node: Node, numbers: NodeNumbers) -> Node:
+    kept = (Block(s, b.epoch, b.next, b.left) for s, b in numbers._blocks.items() if b.left)
+    return node._replace(blocks=tuple(sorted(kept)))
