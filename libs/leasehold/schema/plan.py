@@ -7,19 +7,16 @@ which only rises, so that no id is ever used for a second element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
 
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
     DuplicateObject,
-    InvalidArgument,
-    TableBusy,
     UnknownObject,
     UnknownTable,
-    WrongIdentity,
 )
 from leasehold.schema.alteration import Alteration
 from leasehold.schema.catalog import Catalog
@@ -34,7 +31,21 @@ from leasehold.schema.edits import created, edited
 from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index, Moment
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.making import column_of, defined_index, drawing, generated_column
-from leasehold.schema.names import free_name, references_of, relation_names, running_jobs
+from leasehold.schema.names import free_name, references_of, relation_names
+from leasehold.schema.planned import (
+    NOTHING_GOES,
+    Changes,
+    CreateTablePlan,
+    Going,
+    JobPlan,
+    NothingToDo,
+    Plan,
+    RestartPlan,
+    TruncatePlan,
+    busy_job,
+    free_table,
+    is_table,
+)
 from leasehold.schema.primary_key import (
     KeyChange,
     asked_key,
@@ -44,36 +55,25 @@ from leasehold.schema.primary_key import (
     referring_tracks,
 )
 from leasehold.schema.references import (
-    Referring,
     referring,
     referring_to,
 )
-from leasehold.schema.sequence import defined
+from leasehold.schema.sequence_plans import left_by, of_sequence, restart_identity
 from leasehold.schema.sequences import (
-    drawing_from,
     drawn_by,
-    nextval_text,
-    owned_anew,
     owned_by,
     refuse_sequence,
     refuse_used_elsewhere,
-    relation_of,
-    sequence_named,
-    users_of,
 )
 from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import (
-    Track,
     add_index,
     drop_index,
-    drop_numbering,
     drop_sequence,
     drop_table,
     hide_index,
     rename,
-    reword_drawn,
-    set_numbering,
     show_index,
 )
 from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
@@ -84,7 +84,6 @@ from leasehold.sql.statements import (
     CreateSequence,
     CreateTable,
     DropColumn,
-    DropConstraint,
     DropIndex,
     DropSequence,
     DropTable,
@@ -96,6 +95,23 @@ from leasehold.sql.statements import (
     Truncate,
 )
 
+__all__ = [
+    "NOTHING_GOES",
+    "NO_MOMENT",
+    "CreateTablePlan",
+    "Going",
+    "JobPlan",
+    "NothingToDo",
+    "Plan",
+    "RestartPlan",
+    "TruncatePlan",
+    "busy_job",
+    "moves",
+    "moving",
+    "next_descriptor",
+    "next_descriptors",
+    "plan",
+]
 SETTINGS: Final[Mapping[str, int]] = {
     "rows_per_second": 0,
     "chunk_rows": 5_000,
@@ -107,93 +123,6 @@ SETTINGS: Final[Mapping[str, int]] = {
 NO_MOMENT: Final = Moment(0, b"")
 KEY_CHANGE: Final = "change primary key"
 KEY_DROP: Final = "drop primary key"
-
-
-class Going(NamedTuple):
-    """What earlier statements of the same request take away, all in one job: `elements` are (table
-    id, element id). More may go with it."""
-
-    job_id: int = 0
-    elements: frozenset[tuple[int, int]] = frozenset()
-
-    def for_actions(self, statement: AlterTable) -> Going:
-        drops = all(isinstance(action, DropConstraint) for action in statement.actions)
-        return self if drops else NOTHING_GOES
-
-
-NOTHING_GOES: Final = Going()
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTablePlan:
-    """Version 1, public at once: nobody can have used a table that was not there. `sequences`: its
-    own, made before it."""
-
-    descriptor: Descriptor
-    notices: tuple[str, ...] = ()
-    sequences: tuple[Descriptor, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RestartPlan:
-    """A sequence goes on from `start`."""
-
-    sequence: Descriptor
-    start: int
-    notices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class JobPlan:
-    """`job` is the first record of the job and the intent of its first step in one (D2). `made`:
-    sequences that it makes for new columns."""
-
-    job: Job
-    notices: tuple[str, ...] = ()
-    made: tuple[Descriptor, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NothingToDo:
-    """IF NOT EXISTS of something that is there, and the like; `notice` says so."""
-
-    notice: str
-
-
-@dataclass(frozen=True, slots=True)
-class TruncatePlan:
-    """Their rows go at one LSN; the versions stay. `restarted`: sequences that begin anew."""
-
-    tables: tuple[Descriptor, ...]
-    notices: tuple[str, ...] = ()
-    restarted: tuple[Descriptor, ...] = ()
-
-
-Plan: TypeAlias = CreateTablePlan | RestartPlan | TruncatePlan | JobPlan | NothingToDo
-
-
-class Changes:
-    """What a statement on one table comes to: tracks of elements, and words for people."""
-
-    def __init__(self, table: Descriptor, kind: str, subject: str, tracks: Iterable[Track]) -> None:
-        self.table = table
-        self.kind = kind
-        self.subject = subject
-        self.tracks = tuple(tracks)
-        self.notices: tuple[str, ...] = ()
-        self.needs: tuple[int, ...] = ()
-        self.joins: tuple[int, ...] = ()
-        self.made: tuple[Descriptor, ...] = ()
-        self.versions = {table.table_id: table.version + 1}  # with those that move together
-
-    def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:
-        """Foreign keys of other tables, which join in where they are edited. Raises TableBusy."""
-        others = {child.table_id: child for child, _ in found}
-        for child in others.values():
-            _free_table(catalog, child, going)
-        self.tracks += tuple(dropped_along(found))
-        self.versions |= {child.table_id: child.version + 1 for child in others.values()}
-        self.joins = tuple(sorted({*self.joins, *others}))
 
 
 def plan(
@@ -212,22 +141,16 @@ def plan(
     NotGenerated (55000), DependentObjects (2BP01), NotNullViolation (23502), TableBusy
     (55006), FeatureNotSupported, OutOfRange (limits), what expressions raise.
     """
-    made: Changes | RestartPlan | NothingToDo
+    made: Changes | CreateTablePlan | RestartPlan | NothingToDo
     match statement:
         case CreateTable():
             return _create_table(statement, catalog)
         case Truncate():
             return _truncate(statement, catalog)
-        case CreateSequence():
-            return _create_sequence(statement, catalog)
-        case RestartSequence():
-            return _restart_sequence(statement, catalog)
-        case DropSequence():
-            made = _drop_sequence(statement, catalog, going)
-        case OwnSequence():
-            made = _own_sequence(statement, catalog, going)
-        case RenameSequence():
-            made = _rename_sequence(statement, catalog)
+        case (
+            CreateSequence() | DropSequence() | RestartSequence() | OwnSequence() | RenameSequence()
+        ):
+            made = of_sequence(statement, catalog, going)
         case CreateIndex():
             made = _create_index(statement, catalog)
         case DropTable():
@@ -238,7 +161,7 @@ def plan(
             made = _rename_index(statement, catalog)
         case AlterTable():
             made = _alter_table(statement, catalog, moment, going)
-    if isinstance(made, NothingToDo | RestartPlan):
+    if isinstance(made, NothingToDo | RestartPlan | CreateTablePlan):
         return made
     job = _job(catalog, made)
     marks = ((0, Phase.PUBLISHING.value, moment.now_us),)
@@ -301,29 +224,12 @@ def moves(catalog: Catalog, table_id: int) -> bool:
     return newest.state is not State.ABSENT or catalog.min_version(table_id) < newest.version
 
 
-def busy_job(catalog: Catalog, table_id: int) -> Job | None:
-    """The job that is changing a table now, or needs it as it is (D9: at most one)."""
-    found = (j for j in running_jobs(catalog) if table_id in j.tables or table_id in j.needs)
-    return next(found, None)
-
-
-def _free_table(catalog: Catalog, table: Descriptor, going: Going = NOTHING_GOES) -> None:
-    job = busy_job(catalog, table.table_id)
-    if job is not None and job.job_id != going.job_id:
-        raise TableBusy(
-            f"table {table.name!r} is being changed by job {job.job_id} ({job.kind}, {job.status}):"
-            f" wait for it to end, or cancel it",
-            table=table.name,
-            job=job.job_id,
-        )
-
-
 # ------------------------------------------------------------------ tables
 
 
 def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan | NothingToDo:
     name = statement.name
-    if _is_table(catalog, name):
+    if is_table(catalog, name):
         if statement.if_not_exists:
             return NothingToDo(f"table {name!r} exists already, nothing was done")
         raise DuplicateObject(f"table {name!r} exists already", table=name)
@@ -350,7 +256,7 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
             names = {name, *(s.name for s in sequences), *taken}
             drawn = drawn_by(name, definition, catalog, names, len(sequences))
             if drawn.made is None:
-                _free_table(catalog, catalog.newest(drawn.numbering.sequence))
+                free_table(catalog, catalog.newest(drawn.numbering.sequence))
             else:
                 sequences.append(drawn.made)
             column = drawing(column, drawn)
@@ -377,142 +283,12 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
     for key in statement.foreign_keys:
         made.constraints.add_foreign_key(replace(key, not_valid=False), new_table=True)
     for parent in made.needs:
-        _free_table(catalog, catalog.newest(parent))
+        free_table(catalog, catalog.newest(parent))
     return CreateTablePlan(_public_at_once(table, made), sequences=tuple(sequences))
 
 
 def _parents(catalog: Catalog) -> Callable[[str], Descriptor]:
     return lambda name: refuse_sequence(catalog.resolve(name))
-
-
-def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
-    name = statement.name
-    if name in relation_names(catalog):
-        if statement.if_not_exists and _is_table(catalog, name):
-            return NothingToDo(f"relation {name!r} exists already, nothing was done")
-        raise DuplicateObject(
-            f"relation {name!r} exists already, or is being made or dropped",
-            table=name,
-            position=statement.position,
-        )
-    made = relation_of(defined(statement.options), catalog.next_sequence_id(), name)
-    return CreateTablePlan(made)
-
-
-def _sequence(
-    statement: DropSequence | RestartSequence | OwnSequence | RenameSequence, catalog: Catalog
-) -> Descriptor | NothingToDo:
-    try:
-        return sequence_named(catalog, statement.name, statement.position)
-    except UnknownTable:
-        if not statement.if_exists:
-            raise
-        return NothingToDo(f"sequence {statement.name!r} does not exist, nothing was done")
-
-
-def _restart_sequence(statement: RestartSequence, catalog: Catalog) -> RestartPlan | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
-    assert found.sequence is not None, "it is one"
-    sequence = found.sequence
-    start = sequence.start if statement.start is None else statement.start
-    if not sequence.least <= start <= sequence.most:
-        word, bound = "greater than MAXVALUE", sequence.most
-        if start < sequence.least:
-            word, bound = "less than MINVALUE", sequence.least
-        raise InvalidArgument(
-            f"RESTART value ({start}) cannot be {word} ({bound})", position=statement.position
-        )
-    return RestartPlan(found, start)
-
-
-def _restart_identity(
-    table: Descriptor, action: RestartIdentity, catalog: Catalog
-) -> RestartPlan | NothingToDo:
-    column = table.column(action.column)
-    if not column.identity:
-        raise WrongIdentity(
-            f"column {column.name!r} of relation {table.name!r} is not an identity column",
-            column=column.name,
-            position=action.position,
-        )
-    name = catalog.newest(column.draws_from).name
-    restart = RestartSequence(name, action.start, position=action.position)
-    return _restart_sequence(restart, catalog)
-
-
-def _drop_sequence(
-    statement: DropSequence, catalog: Catalog, going: Going
-) -> Changes | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
-    _free_table(catalog, found, going)
-    name = f"sequence {found.name}"
-    users = [] if statement.owned else drawing_from(catalog, found, statement.position)
-    if not users:
-        return Changes(found, "drop sequence", name, [drop_table(found)])
-    if not statement.cascade:
-        doomed = Doomed(name, name, position=statement.position)
-        raise doomed.refused((user.words for user in users), sequence=found.name)
-    # Nobody draws any more in the version in which it goes.
-    first, *others = {user.table.table_id: user.table for user in users}.values()
-    for table in (first, *others):
-        _free_table(catalog, table)
-    gone = (
-        replace(drop_numbering(column), table_id=0 if table is first else table.table_id)
-        for table, column in users
-    )
-    made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
-    made.versions |= {table.table_id: table.version + 1 for table in (*others, found)}
-    made.joins = tuple(sorted(table.table_id for table in (*others, found)))
-    made.notices = tuple(cascades_to(user.words) for user in users)
-    return made
-
-
-def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
-    if statement.to in relation_names(catalog):
-        raise DuplicateObject(
-            f"relation {statement.to!r} exists already, or is being made or dropped",
-            table=statement.to,
-            position=statement.position,
-        )
-    users = [(t, c) for t, c, _ in users_of(catalog, found.table_id) if c.draws_from]
-    tables = {table.table_id: table for table, _ in users}
-    for table in (found, *tables.values()):
-        _free_table(catalog, table)
-    text = nextval_text(statement.to)
-    shown = (replace(reword_drawn(c, text), table_id=t.table_id) for t, c in users)
-    tracks = (rename(found, statement.to), *shown)
-    made = Changes(found, "rename sequence", f"sequence {found.name}", tracks)
-    made.versions |= {table.table_id: table.version + 1 for table in tables.values()}
-    made.joins = tuple(sorted(tables))
-    return made
-
-
-def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Changes | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
-    changed = owned_anew(catalog, found, statement.owner)
-    if not changed:
-        return NothingToDo(f"sequence {found.name!r} is owned like that already")
-    first, *others = {each.table.table_id: each.table for each in changed}.values()
-    for table in (found, first, *others):
-        _free_table(catalog, table, going)
-    tracks = (
-        replace(set_numbering(column, numbering), table_id=0 if table is first else table.table_id)
-        for table, column, numbering in changed
-    )
-    made = Changes(first, "own sequence", f"sequence {found.name}", tracks)
-    made.versions |= {table.table_id: table.version + 1 for table in others}
-    made.joins = tuple(sorted(table.table_id for table in others))
-    made.needs = (found.table_id,)
-    return made
 
 
 def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
@@ -523,15 +299,6 @@ def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
     seen = replace(table, columns=marked)
     made = (generated_column(c, said[c.name], seen) if c.name in said else c for c in marked)
     return replace(table, columns=tuple(made))
-
-
-def _is_table(catalog: Catalog, name: str) -> bool:
-    """One that is being dropped is not there any more, though its name is still taken."""
-    try:
-        catalog.resolve(name)
-    except UnknownTable:
-        return False
-    return True
 
 
 def _public_at_once(table: Descriptor, made: Alteration) -> Descriptor:
@@ -560,7 +327,7 @@ def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes
             return NothingToDo(f"table {statement.name!r} does not exist, nothing was done")
         raise
     refuse_sequence(table, statement.position)
-    _free_table(catalog, table, going)
+    free_table(catalog, table, going)
     refuse_used_elsewhere(catalog, table, table.columns, statement.beside)
     made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
     found = [
@@ -581,10 +348,10 @@ def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes
 def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     # ⚠ First of all: while a primary key changes there is a table more that foreign keys refer to.
     for named in statement.tables:
-        _free_table(catalog, catalog.resolve(named.name))
+        free_table(catalog, catalog.resolve(named.name))
     tables, notices = truncated_tables(statement, catalog)
     for table in tables:
-        _free_table(catalog, table)
+        free_table(catalog, table)
     restarted: tuple[Descriptor, ...] = ()
     if statement.restart:
         own = dict.fromkeys(s for table in tables for s in owned_by(table) if catalog.has(s))
@@ -606,7 +373,7 @@ def _alter_table(
     refuse_sequence(table, statement.position)
     match statement.actions:
         case (RestartIdentity() as restarted,):
-            return _restart_identity(table, restarted, catalog)
+            return restart_identity(table, restarted, catalog)
     key = asked_key(table, statement.actions)
     if key is not None:
         return _another_key(table, key, catalog)
@@ -624,14 +391,14 @@ def _alter_table(
         made.add(action)
     if not made.tracks:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
-    _free_table(catalog, table, going)
+    free_table(catalog, table, going)
     names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
     dropped = [column for column in table.by_name.values() if column.name in names]
     dropped += made.unnumbered
     refuse_used_elsewhere(catalog, table, dropped, ())
-    sequences = _left_by(dropped, catalog)
+    sequences = left_by(dropped, catalog)
     for sequence in sequences:
-        _free_table(catalog, sequence)
+        free_table(catalog, sequence)
     steps = max(len(track.fall) for track in made.tracks)
     gone = (drop_sequence(sequence, steps) for sequence in sequences)
     changes = Changes(table, made.kind, made.subject, (*made.tracks, *gone))
@@ -641,21 +408,10 @@ def _alter_table(
     changes.made = tuple(made.sequences)
     changes.take_along(made.along, catalog, going)
     for parent in made.needs:
-        _free_table(catalog, catalog.newest(parent))
+        free_table(catalog, catalog.newest(parent))
     changes.notices = tuple(made.notices)
     changes.needs = tuple(sorted(made.needs))
     return changes
-
-
-def _left_by(dropped: Iterable[Column], catalog: Catalog) -> tuple[Descriptor, ...]:
-    """Sequences whose columns are dropped."""
-    own = [
-        column.numbering.sequence
-        for column in dropped
-        if column.numbering is not None and column.numbering.owned
-    ]
-    there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
-    return tuple(sequence for sequence in there if sequence.names)
 
 
 def _another_key(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Changes | NothingToDo:
@@ -665,11 +421,11 @@ def _another_key(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Chang
     said = ", ".join(column.name for column in columns or table.key_columns)
     if tuple(column.element_id for column in columns) == table.primary_key:
         return NothingToDo(f"({said}) is the primary key already")
-    _free_table(catalog, table)
+    free_table(catalog, table)
     referring = references_of(catalog, table.table_id)
     others = {child.table_id: child for child, _ in referring if child is not table}
     for child in others.values():
-        _free_table(catalog, child)
+        free_table(catalog, child)
     other_id = catalog.next_table_id()
     tracks = key_tracks(table, columns, other_id, relation_names(catalog), asked)
     of_referring, lost = referring_tracks(referring, table, tracks, asked)
@@ -701,7 +457,7 @@ def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Nothing
             return NothingToDo(f"index {name!r} exists already, nothing was done")
         raise DuplicateObject(f"{name!r} exists already, or is being made", index=name)
     index = defined_index(statement, table, name)
-    _free_table(catalog, table)
+    free_table(catalog, table)
     if shown is not None:
         return Changes(table, "create index", f"index {name}", [show_index(shown, name)])
     kind = "create unique index" if statement.unique else "create index"
@@ -720,7 +476,7 @@ def _implied(statement: CreateIndex, table: Descriptor) -> Index | None:
 
 
 def _is_public(catalog: Catalog, name: str) -> bool:
-    if _is_table(catalog, name):
+    if is_table(catalog, name):
         return True
     found = (table.index(name) for table in catalog.tables())
     return any(index is not None and index.state is State.PUBLIC for index in found)
@@ -753,7 +509,7 @@ def _drop_index(statement: DropIndex, catalog: Catalog, going: Going) -> Changes
             index=index.name,
             position=statement.position,
         )
-    _free_table(catalog, table, going)
+    free_table(catalog, table, going)
     return _index_dropped(statement, table, index, catalog, going)
 
 
@@ -791,5 +547,5 @@ def _rename_index(statement: RenameIndex, catalog: Catalog) -> Changes | Nothing
     if statement.to in relation_names(catalog):
         raise DuplicateObject(f"{statement.to!r} exists already, or is being made")
     table, index = found
-    _free_table(catalog, table)
+    free_table(catalog, table)
     return Changes(table, "rename index", f"index {index.name}", [rename(index, statement.to)])

@@ -452,6 +452,11 @@ class RenameSequence:
     position: int = 1
 
 
+SequenceStatement: TypeAlias = (
+    CreateSequence | DropSequence | RestartSequence | OwnSequence | RenameSequence
+)
+
+
 # ------------------------------------------------------------------ statements
 
 Change: TypeAlias = (
@@ -462,11 +467,7 @@ Change: TypeAlias = (
     | CreateIndex
     | DropIndex
     | RenameIndex
-    | CreateSequence
-    | DropSequence
-    | RestartSequence
-    | OwnSequence
-    | RenameSequence
+    | SequenceStatement
 )
 
 

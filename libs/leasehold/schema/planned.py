@@ -1,0 +1,132 @@
+"""What a statement comes to: a table at once, a job, or nothing to do; and who else changes a table
+now. The plans themselves are made in plan.py and `sequence_plans.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.model.errors import TableBusy, UnknownTable
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.dependents import dropped_along
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.job import Job
+from leasehold.schema.names import running_jobs
+from leasehold.schema.references import Referring
+from leasehold.schema.tracks import Track
+from leasehold.sql.statements import AlterTable, DropConstraint
+
+
+class Going(NamedTuple):
+    """What earlier statements of the same request take away, all in one job: `elements` are (table
+    id, element id). More may go with it."""
+
+    job_id: int = 0
+    elements: frozenset[tuple[int, int]] = frozenset()
+
+    def for_actions(self, statement: AlterTable) -> Going:
+        drops = all(isinstance(action, DropConstraint) for action in statement.actions)
+        return self if drops else NOTHING_GOES
+
+
+NOTHING_GOES: Final = Going()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTablePlan:
+    """Version 1, public at once: nobody can have used a table that was not there. `sequences`: its
+    own, made before it."""
+
+    descriptor: Descriptor
+    notices: tuple[str, ...] = ()
+    sequences: tuple[Descriptor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """A sequence goes on from `start`."""
+
+    sequence: Descriptor
+    start: int
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """`job` is the first record of the job and the intent of its first step in one (D2). `made`:
+    sequences that it makes for new columns."""
+
+    job: Job
+    notices: tuple[str, ...] = ()
+    made: tuple[Descriptor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """IF NOT EXISTS of something that is there, and the like; `notice` says so."""
+
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatePlan:
+    """Their rows go at one LSN; the versions stay. `restarted`: sequences that begin anew."""
+
+    tables: tuple[Descriptor, ...]
+    notices: tuple[str, ...] = ()
+    restarted: tuple[Descriptor, ...] = ()
+
+
+Plan: TypeAlias = CreateTablePlan | RestartPlan | TruncatePlan | JobPlan | NothingToDo
+
+
+class Changes:
+    """What a statement on one table comes to: tracks of elements, and words for people."""
+
+    def __init__(self, table: Descriptor, kind: str, subject: str, tracks: Iterable[Track]) -> None:
+        self.table = table
+        self.kind = kind
+        self.subject = subject
+        self.tracks = tuple(tracks)
+        self.notices: tuple[str, ...] = ()
+        self.needs: tuple[int, ...] = ()
+        self.joins: tuple[int, ...] = ()
+        self.made: tuple[Descriptor, ...] = ()
+        self.versions = {table.table_id: table.version + 1}  # with those that move together
+
+    def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:
+        """Foreign keys of other tables, which join in where they are edited. Raises TableBusy."""
+        others = {child.table_id: child for child, _ in found}
+        for child in others.values():
+            free_table(catalog, child, going)
+        self.tracks += tuple(dropped_along(found))
+        self.versions |= {child.table_id: child.version + 1 for child in others.values()}
+        self.joins = tuple(sorted({*self.joins, *others}))
+
+
+def busy_job(catalog: Catalog, table_id: int) -> Job | None:
+    """The job that is changing a table now, or needs it as it is (D9: at most one)."""
+    found = (j for j in running_jobs(catalog) if table_id in j.tables or table_id in j.needs)
+    return next(found, None)
+
+
+def free_table(catalog: Catalog, table: Descriptor, going: Going = NOTHING_GOES) -> None:
+    job = busy_job(catalog, table.table_id)
+    if job is not None and job.job_id != going.job_id:
+        raise TableBusy(
+            f"table {table.name!r} is being changed by job {job.job_id} ({job.kind}, {job.status}):"
+            f" wait for it to end, or cancel it",
+            table=table.name,
+            job=job.job_id,
+        )
+
+
+def is_table(catalog: Catalog, name: str) -> bool:
+    """One that is being dropped is not there any more, though its name is still taken."""
+    try:
+        catalog.resolve(name)
+    except UnknownTable:
+        return False
+    return True

@@ -1,0 +1,214 @@
+"""Statements on sequences → plans: what is made at once, set anew, or a job and its steps.
+
+What they lose or get beside their row is edits of the columns that have them; so most are jobs of
+a table, and other tables join in (DESIGN.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from leasehold.model.errors import (
+    DuplicateObject,
+    InvalidArgument,
+    UnknownTable,
+    WrongIdentity,
+)
+from leasehold.schema.catalog import Catalog
+from leasehold.schema.dependents import Doomed, cascades_to
+from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.elements import Column
+from leasehold.schema.names import relation_names
+from leasehold.schema.planned import (
+    Changes,
+    CreateTablePlan,
+    Going,
+    NothingToDo,
+    RestartPlan,
+    free_table,
+    is_table,
+)
+from leasehold.schema.sequence import defined
+from leasehold.schema.sequences import (
+    drawing_from,
+    nextval_text,
+    owned_anew,
+    relation_of,
+    sequence_named,
+    users_of,
+)
+from leasehold.schema.tracks import (
+    drop_numbering,
+    drop_sequence,
+    drop_table,
+    rename,
+    reword_drawn,
+    set_numbering,
+)
+from leasehold.sql.statements import (
+    CreateSequence,
+    DropSequence,
+    OwnSequence,
+    RenameSequence,
+    RestartIdentity,
+    RestartSequence,
+    SequenceStatement,
+)
+
+
+def of_sequence(
+    statement: SequenceStatement, catalog: Catalog, going: Going
+) -> Changes | CreateTablePlan | RestartPlan | NothingToDo:
+    match statement:
+        case CreateSequence():
+            return _create_sequence(statement, catalog)
+        case RestartSequence():
+            return _restart_sequence(statement, catalog)
+        case DropSequence():
+            return _drop_sequence(statement, catalog, going)
+        case OwnSequence():
+            return _own_sequence(statement, catalog, going)
+        case RenameSequence():
+            return _rename_sequence(statement, catalog)
+
+
+def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
+    name = statement.name
+    if name in relation_names(catalog):
+        if statement.if_not_exists and is_table(catalog, name):
+            return NothingToDo(f"relation {name!r} exists already, nothing was done")
+        raise DuplicateObject(
+            f"relation {name!r} exists already, or is being made or dropped",
+            table=name,
+            position=statement.position,
+        )
+    made = relation_of(defined(statement.options), catalog.next_sequence_id(), name)
+    return CreateTablePlan(made)
+
+
+def _sequence(
+    statement: DropSequence | RestartSequence | OwnSequence | RenameSequence, catalog: Catalog
+) -> Descriptor | NothingToDo:
+    try:
+        return sequence_named(catalog, statement.name, statement.position)
+    except UnknownTable:
+        if not statement.if_exists:
+            raise
+        return NothingToDo(f"sequence {statement.name!r} does not exist, nothing was done")
+
+
+def _restart_sequence(statement: RestartSequence, catalog: Catalog) -> RestartPlan | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    assert found.sequence is not None, "it is one"
+    sequence = found.sequence
+    start = sequence.start if statement.start is None else statement.start
+    if not sequence.least <= start <= sequence.most:
+        word, bound = "greater than MAXVALUE", sequence.most
+        if start < sequence.least:
+            word, bound = "less than MINVALUE", sequence.least
+        raise InvalidArgument(
+            f"RESTART value ({start}) cannot be {word} ({bound})", position=statement.position
+        )
+    return RestartPlan(found, start)
+
+
+def restart_identity(
+    table: Descriptor, action: RestartIdentity, catalog: Catalog
+) -> RestartPlan | NothingToDo:
+    column = table.column(action.column)
+    if not column.identity:
+        raise WrongIdentity(
+            f"column {column.name!r} of relation {table.name!r} is not an identity column",
+            column=column.name,
+            position=action.position,
+        )
+    name = catalog.newest(column.draws_from).name
+    restart = RestartSequence(name, action.start, position=action.position)
+    return _restart_sequence(restart, catalog)
+
+
+def _drop_sequence(
+    statement: DropSequence, catalog: Catalog, going: Going
+) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    free_table(catalog, found, going)
+    name = f"sequence {found.name}"
+    users = [] if statement.owned else drawing_from(catalog, found, statement.position)
+    if not users:
+        return Changes(found, "drop sequence", name, [drop_table(found)])
+    if not statement.cascade:
+        doomed = Doomed(name, name, position=statement.position)
+        raise doomed.refused((user.words for user in users), sequence=found.name)
+    # Nobody draws any more in the version in which it goes.
+    first, *others = {user.table.table_id: user.table for user in users}.values()
+    for table in (first, *others):
+        free_table(catalog, table)
+    gone = (
+        replace(drop_numbering(column), table_id=0 if table is first else table.table_id)
+        for table, column in users
+    )
+    made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
+    made.versions |= {table.table_id: table.version + 1 for table in (*others, found)}
+    made.joins = tuple(sorted(table.table_id for table in (*others, found)))
+    made.notices = tuple(cascades_to(user.words) for user in users)
+    return made
+
+
+def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    if statement.to in relation_names(catalog):
+        raise DuplicateObject(
+            f"relation {statement.to!r} exists already, or is being made or dropped",
+            table=statement.to,
+            position=statement.position,
+        )
+    users = [(t, c) for t, c, _ in users_of(catalog, found.table_id) if c.draws_from]
+    tables = {table.table_id: table for table, _ in users}
+    for table in (found, *tables.values()):
+        free_table(catalog, table)
+    text = nextval_text(statement.to)
+    shown = (replace(reword_drawn(c, text), table_id=t.table_id) for t, c in users)
+    tracks = (rename(found, statement.to), *shown)
+    made = Changes(found, "rename sequence", f"sequence {found.name}", tracks)
+    made.versions |= {table.table_id: table.version + 1 for table in tables.values()}
+    made.joins = tuple(sorted(tables))
+    return made
+
+
+def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    changed = owned_anew(catalog, found, statement.owner)
+    if not changed:
+        return NothingToDo(f"sequence {found.name!r} is owned like that already")
+    first, *others = {each.table.table_id: each.table for each in changed}.values()
+    for table in (found, first, *others):
+        free_table(catalog, table, going)
+    tracks = (
+        replace(set_numbering(column, numbering), table_id=0 if table is first else table.table_id)
+        for table, column, numbering in changed
+    )
+    made = Changes(first, "own sequence", f"sequence {found.name}", tracks)
+    made.versions |= {table.table_id: table.version + 1 for table in others}
+    made.joins = tuple(sorted(table.table_id for table in others))
+    made.needs = (found.table_id,)
+    return made
+
+
+def left_by(dropped: Iterable[Column], catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Sequences whose columns are dropped."""
+    own = [
+        column.numbering.sequence
+        for column in dropped
+        if column.numbering is not None and column.numbering.owned
+    ]
+    there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
+    return tuple(sequence for sequence in there if sequence.names)
