@@ -54,9 +54,10 @@ from leasehold.schema.sequence import EPOCH
 from leasehold.schema.sequences import setting
 from leasehold.schema.states import WRITTEN, State
 from leasehold.schema.verification import as_if_public
-from leasehold.transaction.numbers import first_row
+from leasehold.transaction.numbers import rows_with_versions
 from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.numbered_world import (
+    ALTERED,
     IDS,
     MOMENT,
     REQUEST,
@@ -79,9 +80,11 @@ from tests.schema_change.numbered_world import (
     joined,
     last_of,
     named_in,
+    restarted_between,
     row_operations,
     script_of,
     sequences_in,
+    with_blocks,
 )
 from tests.schema_change.twins import Rows, _data, _rows_of, _store
 
@@ -118,9 +121,11 @@ class Numbered:
     rules: Rules = Rules()
     by: Any = None
     cancel: bool = True
+    sets: int = SETS_MAX
     reached: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.gives_back = any(ALTERED in text for text in self.asked)
         self.all: list[Position] = []
         self._numbers: dict[Any, int] = {}
         self._found: dict[Any, str] = {}
@@ -202,7 +207,8 @@ class Numbered:
         else:
             yield from self._chunks(world, position, position.job)
             for label, after in self._job(world, position, position.job, drained):
-                yield Move(label, after)
+                anew = restarted_between(position.catalog, self.all[after.at].catalog)
+                yield Move(label, after, (), anew)
 
     def _rows(self, world: World, position: Position) -> Iterator[Move]:
         """By whoever may use a version, without a number, which the master gives then."""
@@ -283,13 +289,13 @@ class Numbered:
             raise OutcomeUnknown("the master has it", request_id=b"")
 
         numbers = NodeNumbers(submit, lambda: reads, self.rules.node)  # type: ignore[arg-type, return-value]
-        for block in node.blocks:
-            kept = blocks._Block(block.epoch, block.next, block.left)
-            numbers._blocks[block.sequence] = kept
+        numbers = with_blocks(numbers, node)
         try:
             found = numbers.find(sequence_id)
         except UnknownTable:
             return  # it has not come so far
+        yield from self._given_back(world, position, node, numbers, found, asked)
+        numbers = with_blocks(numbers, node)
         drawn = numbers.draw(found)
         if drawn is None:
             yield from self._filled(world, position, node, numbers, found, asked)
@@ -301,6 +307,34 @@ class Numbered:
             yield Move("a node draws, not knowing that it was set", after)
         else:
             yield Move(f"a node draws {drawn}", after, ((sequence_id, drawn),))
+
+    def _given_back(
+        self,
+        world: World,
+        position: Position,
+        node: Node,
+        numbers: NodeNumbers,
+        found: blocks.Found,
+        asked: list[ChangeRequest],
+    ) -> Iterator[Move]:
+        """Before ALTER SEQUENCE. The master gets it, now or after others, or never."""
+        if not self.gives_back or world.backs:
+            return
+        numbers.give_back(found)
+        if not asked:
+            return
+        nodes = (held_by(node, numbers),)
+        world = world._replace(backs=1)
+        request, store = asked.pop(), _store(world.held)
+        yield Move("a node leaves its block", world._replace(nodes=nodes))
+        try:
+            decided = self._decided(request, position.catalog, store, world.lsn + 1)
+        except Refused:
+            return
+        self._put(position.catalog, store, decided.changes, world.lsn + 1)
+        held = self._told(_rows_of(store), position.catalog)
+        back = world._replace(held=held, nodes=nodes, lsn=world.lsn + bool(decided.changes))
+        yield Move("a node gives its block back", back)
 
     def _filled(
         self,
@@ -341,7 +375,7 @@ class Numbered:
 
     def _setting(self, world: World, position: Position) -> Iterator[Move]:
         """setval, or RESTART: back to where it began."""
-        if world.sets >= SETS_MAX:
+        if world.sets >= self.sets:
             return
         for sequence in sequences_in(position.catalog):
             if sequence.names:
@@ -465,11 +499,11 @@ class Numbered:
         job = replace(job, marks=())
         place = (world.at, job.step, job.phase, job.status, job.fill, job.run, job.error)
         at = self._at(place, lambda: self._moved(before, job, writes))
-        made = [s for s in sequences_in(self.all[at].catalog) if not before.catalog.has(s.table_id)]
-        store = _store(world.held)
-        for sequence in made:
-            store.change(sequence, first_row(sequence, world.lsn + 1), world.lsn + 1, 0, None)
-        lsn = world.lsn + bool(made)
+        store, lsn, rules = _store(world.held), world.lsn + 1, self.rules.verify
+        made = [*rows_with_versions(before.catalog, writes, store.row, lsn, rules)]
+        for move in made:
+            store.change(move.descriptor, move.change, lsn, 0, None)
+        lsn -= not made
         todo = world.todo
         if job.phase is Phase.BACKFILLING and job.run != before.job.run:
             todo = frozenset(key[0] for table, key, _ in world.held.rows if table == 1)

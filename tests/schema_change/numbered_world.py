@@ -30,6 +30,8 @@ BLOCK: Final = 2
 TAKEN_MAX: Final = 3
 """As far a sequence goes, then nobody takes of it any more."""
 SETS_MAX: Final = 1
+ALTERED: Final = "increment"
+"""In statements before which nodes give their numbers back."""
 MOMENT: Final = Moment(0, b"a request's")
 REQUEST: Final = bytes(16)
 
@@ -41,6 +43,7 @@ class Block(NamedTuple):
     epoch: int
     next: int
     left: int
+    first: int
 
 
 class Node(NamedTuple):
@@ -54,7 +57,7 @@ class Node(NamedTuple):
 class World(NamedTuple):
     """`nodes` are alike, hence sorted. `given`: (sequence, number) handed out since it was set
     last, as far as it could come again: no block and no sequence goes back. `sets`: how often one
-    was set; `lsn` counts what begins epochs."""
+    was set, `backs`: a block given back; `lsn` counts what begins epochs."""
 
     held: Rows
     at: int
@@ -62,6 +65,7 @@ class World(NamedTuple):
     given: tuple[tuple[int, int], ...] = ()
     lsn: int = 1
     sets: int = 0
+    backs: int = 0
     todo: frozenset[Any] = frozenset()
     harm: str = ""
 
@@ -219,5 +223,21 @@ def pruned(world: World) -> World:
 
 
 def held_by(node: Node, numbers: NodeNumbers) -> Node:
-    kept = (Block(s, b.epoch, b.next, b.left) for s, b in numbers._blocks.items() if b.left)
+    kept = (
+        Block(s, b.epoch, b.next, b.left, b.first) for s, b in numbers._blocks.items() if b.left
+    )
     return node._replace(blocks=tuple(sorted(kept)))
+
+
+def with_blocks(numbers: NodeNumbers, node: Node) -> NodeNumbers:
+    for block in node.blocks:
+        kept = blocks._Block(block.epoch, block.next, block.left, block.first)
+        numbers._blocks[block.sequence] = kept
+    return numbers
+
+
+def restarted_between(before: Catalog, after: Catalog) -> tuple[int, ...]:
+    """Sequences whose new version begins them anew."""
+    there = (s for s in sequences_in(after) if before.has(s.table_id))
+    other = (s for s in there if s.sequence != before.newest(s.table_id).sequence)
+    return tuple(s.table_id for s in other if s.sequence and s.sequence.begins is not None)

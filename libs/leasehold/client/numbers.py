@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +24,7 @@ from leasehold.model.errors import (
     NoMaster,
     OutcomeUnknown,
     QueryCanceled,
+    Refused,
     StaleVersion,
     UnknownTable,
     refused,
@@ -33,7 +35,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.sequence import EPOCH, ROW_KEY, standing_of
 from leasehold.schema.sequences import setting
 from leasehold.schema.states import State
-from leasehold.transaction.numbers import BLOCK_MAX, TAKE
+from leasehold.transaction.numbers import BACK, BLOCK_MAX, TAKE
 
 BLOCK_NUMBERS: Final = 32
 """As PostgreSQL writes ahead of itself; twice as many after one that was used up soon."""
@@ -71,6 +73,7 @@ class _Block:
     epoch: int = -1
     next: int = 0
     left: int = 0
+    first: int = 0
     size: int = 0
     taken_s: float = 0.0
     filling: threading.Lock = field(default_factory=threading.Lock)
@@ -158,6 +161,7 @@ class NodeNumbers:
                 return  # another one has its name by now: `find` will tell
             with self._lock:
                 block.epoch, block.next, block.left = epoch, first, got
+                block.first = first
                 block.taken_s = time.monotonic()
         finally:
             block.filling.release()
@@ -169,6 +173,26 @@ class NodeNumbers:
         size = max(BLOCK_NUMBERS, min(size, BLOCK_NUMBERS_MAX))
         block.size = size
         return min(max(size, wanted, descriptor.sequence.cache), BLOCK_MAX)
+
+    def give_back(self, found: Found, stopped: Stopped | None = None) -> None:
+        """What is left of a block is handed out no more, and is the next for whoever takes numbers:
+        before ALTER SEQUENCE, which would leave a gap, and PostgreSQL leaves none. Whether the
+        master has taken it back nobody is told: where it has not, there is the gap."""
+        sequence = found.descriptor.sequence
+        assert sequence is not None, found
+        with self._lock:
+            block = self._blocks.get(found.descriptor.table_id)
+            if block is None or not block.left or block.epoch != found.epoch:
+                return
+            values = {
+                BACK: block.next,
+                "last": block.next + (block.left - 1) * sequence.increment,
+                "epoch": block.epoch,
+                "untouched": block.next == block.first,
+            }
+            block.left = 0
+        with suppress(Refused, NoMaster, OutcomeUnknown):
+            self._asked(found.descriptor, values, stopped)
 
     def set(
         self, descriptor: Descriptor, value: int, *, called: bool, stopped: Stopped | None = None

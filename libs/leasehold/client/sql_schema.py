@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from leasehold.adapters.clock import new_request_id
 from leasehold.client.serving_node import SqlNode
-from leasehold.model.errors import CanceledUnderWay, QueryCanceled, refused
+from leasehold.model.errors import (
+    CanceledUnderWay,
+    NotCoherent,
+    QueryCanceled,
+    Refused,
+    UnknownTable,
+    refused,
+)
+from leasehold.model.ids import is_sequence_id
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.schema.edits import Kind
@@ -19,6 +28,8 @@ from leasehold.sql.statements import (
     AddForeignKey,
     AddPrimaryKey,
     AddUnique,
+    AlterIdentity,
+    AlterSequence,
     AlterTable,
     CreateIndex,
     CreateSequence,
@@ -51,6 +62,7 @@ _TAGS: Final[dict[type, str]] = {
     RestartSequence: "ALTER SEQUENCE",
     OwnSequence: "ALTER SEQUENCE",
     RenameSequence: "ALTER SEQUENCE",
+    AlterSequence: "ALTER SEQUENCE",
 }
 CANCELLED: Final = "57014"
 FAILED: Final = "55000"
@@ -87,6 +99,22 @@ def submit_change(
     if not outcome.lsn:
         raise refused(outcome.code, outcome.message, outcome.detail)
     return outcome
+
+
+def give_back_numbers(node: SqlNode, change: object, stopped: Callable[[], bool]) -> None:
+    """What this node has left of sequences whose options `change` alters: the next number is then
+    the one after the last that it has told, as in PostgreSQL. Raises QueryCanceled."""
+    found: list[int] = []
+    with suppress(Refused), node.single_read().snapshot() as snapshot:
+        match change:
+            case AlterSequence(name):
+                found.append(snapshot.newest(name).table_id)
+            case AlterTable(table, actions):
+                named = (a.column for a in actions if isinstance(a, AlterIdentity))
+                found += (snapshot.newest(table).column(name).draws_from for name in named)
+    for sequence_id in filter(is_sequence_id, found):
+        with suppress(NotCoherent, UnknownTable):
+            node.numbers.give_back(node.numbers.find(sequence_id), stopped)
 
 
 def notices_of(outcome: Outcome) -> list[Notice]:

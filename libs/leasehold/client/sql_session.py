@@ -23,6 +23,7 @@ from leasehold.client.sql_rows import RowStatements
 from leasehold.client.sql_running import Running
 from leasehold.client.sql_schema import (
     follow_jobs,
+    give_back_numbers,
     notices_of,
     plan_lines,
     submit_change,
@@ -408,6 +409,7 @@ class SqlSession:
             return Answer("EXPLAIN", plan_lines(outcome))
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._block.end_batch()
+        give_back_numbers(self._node, meaning.change, self._running.stopped)
         outcome = submit_change(self._node, statement, self._running.stopped)
         self._settings.reports += notices_of(outcome)
         if self._settings.values.on("leasehold.wait_for_jobs") and not follow_jobs(

@@ -45,9 +45,9 @@ from leasehold.replication.outcomes import (
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.catalog_ahead import CatalogAhead
-from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
-from leasehold.transaction.numbers import first_row
+from leasehold.transaction.numbers import rows_with_versions
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import (
@@ -462,14 +462,16 @@ class Batch:
         """Commit catalog writes; → the LSN. Closes the batch: what follows must see them.
 
         With `message` and `request` they answer a request (DDL, job control). A sequence that a
-        job makes begins with them."""
-        lsn, made = self.next_lsn, self._new_sequences(writes)
+        job makes begins with them, and one that it alters goes on."""
+        lsn = self.next_lsn
+        moves = [*rows_with_versions(self._catalog, writes, self._store.row, lsn, self._rules)]
+        made = [move.descriptor for move in moves if move.row is None]
         commit = Commit(
             request_id=request.id if request else b"",
             attempt=request.attempt if request else 1,
             commit_us=self._next_commit_us(),
-            versions={table.table_id: table.version for table in made},
-            changes=tuple(first_row(table, lsn) for table in made),
+            versions={m.descriptor.table_id: m.descriptor.version for m in moves},
+            changes=tuple(move.change for move in moves),
             rows_affected=0,
             reply_to=request.reply_to if request else -1,
             catalog=writes,
@@ -480,22 +482,13 @@ class Batch:
             raise Full
         for table in made:
             self._store.prepare(table)
-        self._apply(commit, (None,) * len(made), lsn, self._with(made))
+        self._apply(commit, tuple(move.row for move in moves), lsn, self._with(made))
         if request is not None and message is not None:
             self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
             self.passed(message.lane, message.offset)
         self._add_commit(commit, packed)
         self.closed = True
         return lsn
-
-    def _new_sequences(self, writes: tuple[CatalogWrite, ...]) -> list[Descriptor]:
-        return [
-            from_wire(write.body)
-            for write in writes
-            if isinstance(write, DescriptorWrite)
-            and is_sequence_id(write.table_id)
-            and not self._catalog.has(write.table_id)
-        ]
 
     def _with(self, made: list[Descriptor]) -> Catalog:
         if not made:

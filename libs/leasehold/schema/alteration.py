@@ -23,6 +23,7 @@ from leasehold.schema.references import (
     References,
     Referring,
 )
+from leasehold.schema.sequence import Options
 from leasehold.schema.tracks import Track
 from leasehold.sql.statements import (
     Action,
@@ -33,6 +34,7 @@ from leasehold.sql.statements import (
     AddLock,
     AddPrimaryKey,
     AddUnique,
+    AlterIdentity,
     AlterType,
     DropColumn,
     DropConstraint,
@@ -98,6 +100,11 @@ class Alteration:
         return self._draft.sequences
 
     @property
+    def altered(self) -> list[tuple[Column, Options]]:
+        """Identity columns whose sequences are to be otherwise."""
+        return self._draft.altered
+
+    @property
     def unnumbered(self) -> list[Column]:
         """Columns that lose their sequence, and stay."""
         return self._draft.unnumbered
@@ -130,6 +137,8 @@ class Alteration:
                 self._identities.add(action)
             case SetIdentity():
                 self._identities.set(action)
+            case AlterIdentity():
+                self._identities.alter(action)
             case DropIdentity():
                 self._identities.drop(action)
             case RestartIdentity():
@@ -187,6 +196,7 @@ _KINDS: dict[type, str] = {
     AddIdentity: "add identity",
     SetIdentity: "set identity",
     RestartIdentity: "restart identity",
+    AlterIdentity: "alter identity",
     DropIdentity: "drop identity",
     AlterType: "alter type",
     SetNotNull: "set not null",

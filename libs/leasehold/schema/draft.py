@@ -28,6 +28,7 @@ from leasehold.schema.references import (
     Referring,
     implied_index,
 )
+from leasehold.schema.sequence import Options
 from leasehold.schema.sequences import Drawn
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track
@@ -81,6 +82,7 @@ class Draft:
         self.along: list[Referring] = []
         self.sequences: list[Descriptor] = []
         self.unnumbered: list[Column] = []
+        self.altered: list[tuple[Column, Options]] = []
         self._drawn_by = drawn_by
 
     def take(self, track: Track, words: str) -> None:

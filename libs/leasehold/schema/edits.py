@@ -32,6 +32,7 @@ from leasehold.schema.elements import (
     lock_to_wire,
     state_of,
 )
+from leasehold.schema.sequence import sequence_from_wire, sequence_to_wire
 from leasehold.schema.states import State
 
 FENCE_BEFORE: Final = -1
@@ -123,6 +124,7 @@ def body_of(element: Element | Descriptor) -> Body:
         "state": element.state.label,
         "lock_moves": [list(move) for move in element.lock_moves],
         "twin": element.twin,
+        **({} if element.sequence is None else {"sequence": sequence_to_wire(element.sequence)}),
     }
 
 
@@ -156,6 +158,7 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
         state=state_of(after["state"]),
         lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
         twin=after["twin"],
+        sequence=sequence_from_wire(after.get("sequence")),
     )
 
 
@@ -171,6 +174,8 @@ def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
     """With the fences of lock moves that were not known when the job was planned."""
     assert body is not None
     body = {"twin": 0, **body}  # one of an older writer has none
+    if descriptor.sequence is not None:
+        body["sequence"] = list(body.get("sequence") or sequence_to_wire(descriptor.sequence))
     moves = [list(move) for move in body["lock_moves"]]
     for number, move in enumerate(moves):
         if move[2] == FENCE_BEFORE:

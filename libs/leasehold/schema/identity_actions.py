@@ -11,7 +11,13 @@ from leasehold.schema.draft import Draft
 from leasehold.schema.elements import Column
 from leasehold.schema.making import drawing
 from leasehold.sql.ddl_column import check_identity
-from leasehold.sql.statements import AddIdentity, ColumnDefinition, DropIdentity, SetIdentity
+from leasehold.sql.statements import (
+    AddIdentity,
+    AlterIdentity,
+    ColumnDefinition,
+    DropIdentity,
+    SetIdentity,
+)
 
 
 class IdentityActions:
@@ -74,6 +80,15 @@ class IdentityActions:
         numbering = column.numbering._replace(identity=action.identity)
         self._draft.take(way.set_numbering(column, numbering), f"column {column.name}")
         self._draft.columns[column.name] = replace(column, numbering=numbering)
+
+    def alter(self, action: AlterIdentity) -> None:
+        """Of its sequence; with SET GENERATED, if that is said as well."""
+        if action.identity:
+            self.set(SetIdentity(action.column, action.identity, action.position))
+        column = self._identity(action.column, action.position)
+        self._refuse_new(column, action.position)
+        self._draft.altered.append((column, action.options))
+        self._draft.words.append(f"sequence of column {column.name}")
 
     def drop(self, action: DropIdentity) -> None:
         try:

@@ -58,7 +58,13 @@ from leasehold.schema.references import (
     referring,
     referring_to,
 )
-from leasehold.schema.sequence_plans import left_by, of_sequence, restart_identity
+from leasehold.schema.sequence_plans import (
+    altered_beside,
+    left_by,
+    of_sequence,
+    restart_identity,
+    take_altered,
+)
 from leasehold.schema.sequences import (
     drawn_by,
     owned_by,
@@ -78,6 +84,7 @@ from leasehold.schema.tracks import (
 )
 from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
 from leasehold.sql.statements import (
+    AlterSequence,
     AlterTable,
     Change,
     CreateIndex,
@@ -148,7 +155,12 @@ def plan(
         case Truncate():
             return _truncate(statement, catalog)
         case (
-            CreateSequence() | DropSequence() | RestartSequence() | OwnSequence() | RenameSequence()
+            CreateSequence()
+            | DropSequence()
+            | RestartSequence()
+            | OwnSequence()
+            | RenameSequence()
+            | AlterSequence()
         ):
             made = of_sequence(statement, catalog, going)
         case CreateIndex():
@@ -166,7 +178,7 @@ def plan(
     job = _job(catalog, made)
     marks = ((0, Phase.PUBLISHING.value, moment.now_us),)
     job = replace(job, sql=sql, request_id=request_id, created_us=moment.now_us, marks=marks)
-    return JobPlan(job, made.notices, made.made)
+    return JobPlan(job, made.notices, made.made, made.within)
 
 
 def _job(catalog: Catalog, made: Changes) -> Job:
@@ -389,7 +401,8 @@ def _alter_table(
     made.going(statement.actions, going.elements)
     for action in statement.actions:
         made.add(action)
-    if not made.tracks:
+    others = altered_beside(made.altered, catalog, going)
+    if not made.tracks and not others:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
     free_table(catalog, table, going)
     names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
@@ -399,13 +412,14 @@ def _alter_table(
     sequences = left_by(dropped, catalog)
     for sequence in sequences:
         free_table(catalog, sequence)
-    steps = max(len(track.fall) for track in made.tracks)
+    steps = max((len(track.fall) for track in made.tracks), default=0)
     gone = (drop_sequence(sequence, steps) for sequence in sequences)
     changes = Changes(table, made.kind, made.subject, (*made.tracks, *gone))
     changes.versions |= {s.table_id: s.version + 1 for s in sequences}
     # What is made goes on from the table's numbers, step by step.
     changes.versions |= {s.table_id: table.version + 1 for s in made.sequences}
     changes.made = tuple(made.sequences)
+    take_altered(changes, others)
     changes.take_along(made.along, catalog, going)
     for parent in made.needs:
         free_table(catalog, catalog.newest(parent))

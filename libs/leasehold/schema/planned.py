@@ -56,11 +56,13 @@ class RestartPlan:
 @dataclass(frozen=True, slots=True)
 class JobPlan:
     """`job` is the first record of the job and the intent of its first step in one (D2). `made`:
-    sequences that it makes for new columns."""
+    sequences that it makes for new columns; `within`: as they will be, sequences that may not stand
+    beyond their new bounds when it begins."""
 
     job: Job
     notices: tuple[str, ...] = ()
     made: tuple[Descriptor, ...] = ()
+    within: tuple[Descriptor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Changes:
         self.needs: tuple[int, ...] = ()
         self.joins: tuple[int, ...] = ()
         self.made: tuple[Descriptor, ...] = ()
+        self.within: tuple[Descriptor, ...] = ()
         self.versions = {table.table_id: table.version + 1}  # with those that move together
 
     def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:

@@ -40,7 +40,8 @@ from leasehold.schema.plan import (
     TruncatePlan,
     plan,
 )
-from leasehold.schema.sequences import owned_by, setting
+from leasehold.schema.sequence import restarted_at
+from leasehold.schema.sequences import owned_by, setting, standing_within
 from leasehold.schema.taking_away import (
     names_of,
     of_what_stays,
@@ -67,7 +68,8 @@ _BEGINNINGS: Final = count(1)
 class Script:
     """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
     version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there; `begun`:
-    sequences that it makes or restarts, with where they begin, and which beginning that is."""
+    sequences that it makes or restarts, with where they begin, and which beginning that is;
+    `within`: as they will be, those that have to be inside of their new bounds."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -75,6 +77,7 @@ class Script:
     jobs: dict[int, Job] = field(default_factory=dict)  # by table id
     dropped: dict[int, Descriptor] = field(default_factory=dict)
     begun: dict[int, tuple[int, int]] = field(default_factory=dict)
+    within: list[Descriptor] = field(default_factory=list)
     _taking: list[Job] = field(default_factory=list)
     _going: Going = NOTHING_GOES
 
@@ -85,8 +88,8 @@ class Script:
     def copy(self) -> Script:
         """To go on from here without this one."""
         kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
-        begun = dict(self.begun)
-        return Script(self.catalog.copy(), *kept, begun, list(self._taking), self._going)
+        begun, within = dict(self.begun), list(self.within)
+        return Script(self.catalog.copy(), *kept, begun, within, list(self._taking), self._going)
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
@@ -105,8 +108,9 @@ class Script:
 
     @property
     def opening(self) -> tuple[Operation, ...]:
-        """Where sequences begin, before the first of the request's own operations."""
-        return tuple(setting(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
+        """Where sequences begin, or have to be, before the first of its own operations."""
+        begun = (setting(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
+        return (*begun, *map(standing_within, self.within))
 
     def start_of(self, sequence: Descriptor) -> tuple[int, int]:
         """Where it begins, and which of all beginnings in this process that is."""
@@ -201,12 +205,13 @@ class Script:
                     assert made.sequence is not None, made
                     self._make(made)
                     self._begin(made.table_id, made.sequence.start)
-                self._make(_at_once(self.made[job.table_id], job))
+                self._make_altered(_at_once(self.made[job.table_id], job))
                 answer = {"table": job.table_id}
             case JobPlan(job) if taken_away(job):
                 answer = {"job": self._take_away(self._counted(job, rows_about))}
             case JobPlan(job):
                 self._refuse_name_that_goes(job)
+                self.within += planned.within
                 self.jobs[job.table_id] = job = self._counted(job, rows_about)
                 self.catalog.jobs[job.job_id] = job
                 answer = {"job": job.job_id}
@@ -227,6 +232,16 @@ class Script:
         table = replace(table, version=version, replaces=replaces)
         self.made[table.table_id] = table
         self.catalog.make(table)
+
+    def _make_altered(self, table: Descriptor) -> None:
+        """A sequence of this request stays where it was, unless RESTART is said as well."""
+        sequence = table.sequence
+        if sequence is not None:
+            if sequence.begins is not None:
+                self._begin(table.table_id, sequence.begins)
+            restarted_at(sequence, self.begun[table.table_id][0])
+            table = replace(table, sequence=sequence._replace(begins=None))
+        self._make(table)
 
     def _drop(self, job: Job, rows_about: Callable[[int], int]) -> Answer:
         """With the foreign keys of others that the statement says go, too."""

@@ -23,7 +23,8 @@ BIGINT: Final = Type("bigint")
 
 class Sequence(NamedTuple):
     """`type` bounds it where nothing else does. `cache`: as many numbers at least are taken at
-    once. `cycles`: behind its last number comes its first one again."""
+    once. `cycles`: behind its last number comes its first one again. `begins`: the version that
+    says so first goes on from there, None: from where it was."""
 
     type: str
     start: int
@@ -32,6 +33,7 @@ class Sequence(NamedTuple):
     most: int
     cache: int = 1
     cycles: bool = False
+    begins: int | None = None
 
 
 class Standing(NamedTuple):
@@ -60,7 +62,8 @@ class Owner(NamedTuple):
 
 
 class Options(NamedTuple):
-    """As CREATE SEQUENCE says them; None: not at all."""
+    """As CREATE and ALTER SEQUENCE say them; None: not at all. `no_least`, `no_most`: NO MINVALUE,
+    NO MAXVALUE. `restarts`: RESTART [WITH `restart`]."""
 
     type: str | None = None
     start: int | None = None
@@ -72,6 +75,10 @@ class Options(NamedTuple):
     name: str | None = None  # of an identity column's sequence
     position: int = 1
     owner: Owner | None = None
+    no_least: bool = False
+    no_most: bool = False
+    restarts: bool = False
+    restart: int | None = None
 
 
 def limits_of(kind: str) -> tuple[int, int]:
@@ -83,12 +90,69 @@ def defined(options: Options, kind: str = "bigint") -> Sequence:
     """`kind`: of the column that it is for. Raises InvalidArgument in PostgreSQL's words."""
     kind = options.type or kind
     lowest, highest = limits_of(kind)
-    increment = 1 if options.increment is None else options.increment
-    if not increment:
-        raise _invalid("INCREMENT must not be zero", options)
+    increment = _increment(options, 1)
     rises = increment > 0
     least = (1 if rises else lowest) if options.least is None else options.least
     most = (highest if rises else -1) if options.most is None else options.most
+    start = (least if rises else most) if options.start is None else options.start
+    return _checked(Sequence(kind, start, increment, least, most), options)
+
+
+def altered(before: Sequence, options: Options) -> Sequence:
+    """By ALTER SEQUENCE: what is not said stays. Bounds that were its type's become those of
+    another type; whether they hold where it stands only who has its row can tell (`bounds_held`).
+
+    Raises InvalidArgument in PostgreSQL's words."""
+    kind = options.type or before.type
+    lowest, highest = limits_of(kind)
+    were = limits_of(before.type)
+    retyped = options.type is not None
+    increment = _increment(options, before.increment)
+    least, most = before.least, before.most
+    if retyped and least == were[0]:
+        least = lowest
+    elif options.no_least:
+        least = 1 if increment > 0 else lowest
+    if retyped and most == were[1]:
+        most = highest
+    elif options.no_most:
+        most = highest if increment > 0 else -1
+    least = least if options.least is None else options.least
+    most = most if options.most is None else options.most
+    start = before.start if options.start is None else options.start
+    made = before._replace(
+        type=kind, start=start, increment=increment, least=least, most=most, begins=None
+    )
+    made = _checked(made, options)
+    if not options.restarts:
+        return made
+    begins = made.start if options.restart is None else options.restart
+    return made._replace(begins=restarted_at(made, begins, options.position))
+
+
+def restarted_at(sequence: Sequence, value: int, position: int = 1) -> int:
+    """Raises InvalidArgument where it may not stand there."""
+    if not sequence.least <= value <= sequence.most:
+        word, bound = "greater than MAXVALUE", sequence.most
+        if value < sequence.least:
+            word, bound = "less than MINVALUE", sequence.least
+        raise InvalidArgument(
+            f"RESTART value ({value}) cannot be {word} ({bound})", position=position
+        )
+    return value
+
+
+def _increment(options: Options, otherwise: int) -> int:
+    found = otherwise if options.increment is None else options.increment
+    if not found:
+        raise _invalid("INCREMENT must not be zero", options)
+    return found
+
+
+def _checked(sequence: Sequence, options: Options) -> Sequence:
+    """With what bounds nothing else. Raises InvalidArgument."""
+    kind, start, least, most = sequence.type, sequence.start, sequence.least, sequence.most
+    lowest, highest = limits_of(kind)
     for word, value in (("MAXVALUE", most), ("MINVALUE", least)):
         if not lowest <= value <= highest:
             raise _invalid(
@@ -96,15 +160,15 @@ def defined(options: Options, kind: str = "bigint") -> Sequence:
             )
     if least >= most:
         raise _invalid(f"MINVALUE ({least}) must be less than MAXVALUE ({most})", options)
-    start = (least if rises else most) if options.start is None else options.start
     if start < least:
         raise _invalid(f"START value ({start}) cannot be less than MINVALUE ({least})", options)
     if start > most:
         raise _invalid(f"START value ({start}) cannot be greater than MAXVALUE ({most})", options)
-    cache = 1 if options.cache is None else options.cache
+    cache = sequence.cache if options.cache is None else options.cache
     if cache < 1:
         raise _invalid(f"CACHE ({cache}) must be greater than zero", options)
-    return Sequence(kind, start, increment, least, most, cache, bool(options.cycles))
+    cycles = sequence.cycles if options.cycles is None else options.cycles
+    return sequence._replace(cache=cache, cycles=cycles)
 
 
 def _invalid(words: str, options: Options) -> InvalidArgument:
@@ -151,6 +215,16 @@ def moved_to(sequence: Sequence, name: str, last: int, called: bool, epoch: int)
     return Standing(last, called, epoch)
 
 
+def going_on(sequence: Sequence, before: Standing, epoch: int) -> Standing:
+    """Where it stands in the version that says `sequence`. ⚠ Under another epoch: what nodes have
+    taken before was counted by the old increment, and may lie behind the new bounds. What was
+    given meanwhile may lie there, too: then it has come to its end."""
+    if sequence.begins is not None:
+        return Standing(sequence.begins, False, epoch)
+    last = min(max(before.last, sequence.least), sequence.most)
+    return Standing(last, before.called or last != before.last, epoch)
+
+
 # ------------------------------------------------------------------ its row, and wire form
 
 
@@ -173,7 +247,12 @@ def sequence_from_wire(body: Any) -> Sequence | None:
 
 def sequence_to_wire(sequence: Sequence) -> list[Any]:
     """One that does not cycle is read by older nodes, too."""
-    return list(sequence) if sequence.cycles else list(sequence)[:-1]
+    body = list(sequence)
+    if sequence.begins is None:
+        body.pop()
+        if not sequence.cycles:
+            body.pop()
+    return body
 
 
 # ------------------------------------------------------------------ columns that draw

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 from leasehold.model.errors import (
     DuplicateObject,
-    InvalidArgument,
     UnknownTable,
     WrongIdentity,
 )
@@ -29,7 +29,7 @@ from leasehold.schema.planned import (
     free_table,
     is_table,
 )
-from leasehold.schema.sequence import defined
+from leasehold.schema.sequence import Options, Sequence, altered, defined, restarted_at
 from leasehold.schema.sequences import (
     drawing_from,
     nextval_text,
@@ -39,6 +39,7 @@ from leasehold.schema.sequences import (
     users_of,
 )
 from leasehold.schema.tracks import (
+    alter_sequence,
     drop_numbering,
     drop_sequence,
     drop_table,
@@ -47,6 +48,7 @@ from leasehold.schema.tracks import (
     set_numbering,
 )
 from leasehold.sql.statements import (
+    AlterSequence,
     CreateSequence,
     DropSequence,
     OwnSequence,
@@ -71,6 +73,8 @@ def of_sequence(
             return _own_sequence(statement, catalog, going)
         case RenameSequence():
             return _rename_sequence(statement, catalog)
+        case AlterSequence():
+            return _alter_sequence(statement, catalog, going)
 
 
 def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
@@ -88,7 +92,8 @@ def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTable
 
 
 def _sequence(
-    statement: DropSequence | RestartSequence | OwnSequence | RenameSequence, catalog: Catalog
+    statement: DropSequence | RestartSequence | OwnSequence | RenameSequence | AlterSequence,
+    catalog: Catalog,
 ) -> Descriptor | NothingToDo:
     try:
         return sequence_named(catalog, statement.name, statement.position)
@@ -105,14 +110,7 @@ def _restart_sequence(statement: RestartSequence, catalog: Catalog) -> RestartPl
     assert found.sequence is not None, "it is one"
     sequence = found.sequence
     start = sequence.start if statement.start is None else statement.start
-    if not sequence.least <= start <= sequence.most:
-        word, bound = "greater than MAXVALUE", sequence.most
-        if start < sequence.least:
-            word, bound = "less than MINVALUE", sequence.least
-        raise InvalidArgument(
-            f"RESTART value ({start}) cannot be {word} ({bound})", position=statement.position
-        )
-    return RestartPlan(found, start)
+    return RestartPlan(found, restarted_at(sequence, start, statement.position))
 
 
 def restart_identity(
@@ -157,6 +155,65 @@ def _drop_sequence(
     made.joins = tuple(sorted(table.table_id for table in (*others, found)))
     made.notices = tuple(cascades_to(user.words) for user in users)
     return made
+
+
+class Altered(NamedTuple):
+    """A sequence that is there, and what is to be said of it."""
+
+    before: Descriptor
+    said: Sequence
+
+    @property
+    def within(self) -> tuple[Descriptor, ...]:
+        """Where it may stand beyond its new bounds, which only its row can tell."""
+        before, said = self.before.sequence, self.said
+        assert before is not None, "it is one"
+        narrower = said.least > before.least or said.most < before.most
+        return (replace(self.before, sequence=said),) if narrower and said.begins is None else ()
+
+
+def _alter_sequence(
+    statement: AlterSequence, catalog: Catalog, going: Going
+) -> Changes | RestartPlan | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    assert found.sequence is not None, "it is one"
+    said = altered(found.sequence, statement.options)
+    if said._replace(begins=None) == found.sequence._replace(begins=None):
+        if said.begins is not None:
+            return RestartPlan(found, said.begins)
+        return NothingToDo(f"sequence {found.name!r} is like that already")
+    free_table(catalog, found, going)
+    track = replace(alter_sequence(found, said), table_id=0)
+    made = Changes(found, "alter sequence", f"sequence {found.name}", [track])
+    made.within = Altered(found, said).within
+    return made
+
+
+def altered_beside(
+    asked: Iterable[tuple[Column, Options]], catalog: Catalog, going: Going
+) -> list[Altered]:
+    """Sequences of identity columns, by a statement on their table. Raises TableBusy,
+    InvalidArgument."""
+    made = []
+    for column, options in asked:
+        found = catalog.newest(column.draws_from)
+        assert found.sequence is not None, "it is one"
+        said = altered(found.sequence, options)
+        if said != found.sequence._replace(begins=None):
+            free_table(catalog, found, going)
+            made.append(Altered(found, said))
+    return made
+
+
+def take_altered(changes: Changes, others: Iterable[Altered]) -> None:
+    """They join in the step that alters them."""
+    for each in others:
+        changes.tracks += (alter_sequence(*each),)
+        changes.versions[each.before.table_id] = each.before.version + 1
+        changes.joins = tuple(sorted({*changes.joins, each.before.table_id}))
+        changes.within += each.within
 
 
 def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | NothingToDo:

@@ -260,3 +260,10 @@ def setting(sequence: Descriptor, last: int, *, called: bool) -> Operation:
     """What a request says to set it (`transaction/numbers.py`)."""
     values = {"set": last, "called": called}
     return Operation(OperationKind.UPDATE, sequence.name, ROW_KEY, values)
+
+
+def standing_within(sequence: Descriptor) -> Operation:
+    """What a request says that is to be refused where the sequence stands beyond its new bounds."""
+    assert sequence.sequence is not None, sequence
+    bounds = sequence.sequence.least, sequence.sequence.most
+    return Operation(OperationKind.UPDATE, sequence.name, ROW_KEY, {"within": bounds})

@@ -32,7 +32,7 @@ from leasehold.schema.elements import (
     Lock,
     Missing,
 )
-from leasehold.schema.sequence import Numbering
+from leasehold.schema.sequence import Numbering, Sequence
 from leasehold.schema.states import State
 
 NEVER = 1 << 30
@@ -336,6 +336,12 @@ def add_sequence(sequence: Descriptor) -> Track:
     """Of a column that is added: drawn from by the master alone until both are public. Nobody can
     have used one that was not there, and its row is the one of its first version's commit."""
     return Track(sequence, True, (_WRITE_ONLY,), (_PUBLIC,), 0, sequence.table_id)
+
+
+def alter_sequence(sequence: Descriptor, said: Sequence) -> Track:
+    """Its options, from one version to the next. Only the master goes by them, and whoever hands
+    numbers out from a block that he has taken; which ends with this version (`going_on`)."""
+    return Track(sequence, fall=(Stage({"sequence": said}),), table_id=sequence.table_id)
 
 
 def another_key(

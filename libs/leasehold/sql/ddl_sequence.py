@@ -8,11 +8,15 @@ from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxI
 from leasehold.schema.sequence import Options, Owner
 from leasehold.sql.reader import Kind, Reader
 from leasehold.sql.statements import (
+    AlterIdentity,
+    AlterSequence,
     CreateSequence,
     DropSequence,
     OwnSequence,
     RenameSequence,
+    RestartIdentity,
     RestartSequence,
+    SetIdentity,
 )
 from leasehold.sql.whole import whole
 
@@ -20,6 +24,10 @@ _TYPES: Final = {
     **dict.fromkeys(("smallint", "int2"), "smallint"),
     **dict.fromkeys(("integer", "int", "int4"), "integer"),
     **dict.fromkeys(("bigint", "int8"), "bigint"),
+}
+_OTHER_CHANGES: Final = {
+    "owner to": "a database has one owner",
+    "set": "a sequence stays in the schema public, and is always logged",
 }
 _OWNED: Final = "the sequence of an identity column is owned by that column"
 
@@ -43,23 +51,35 @@ def drop_sequence(reader: Reader) -> DropSequence:
     return DropSequence(name, exists, position, cascade=reader.cascades())
 
 
-def alter_sequence(reader: Reader) -> RestartSequence | OwnSequence | RenameSequence:
-    """ALTER SEQUENCE [IF EXISTS] s {RESTART [[WITH] n] | OWNED BY {t.c | NONE} | RENAME TO r}"""
+def alter_sequence(
+    reader: Reader,
+) -> RestartSequence | OwnSequence | RenameSequence | AlterSequence:
+    """ALTER SEQUENCE [IF EXISTS] s {option … | OWNED BY {t.c | NONE} | RENAME TO r}, RESTART among
+    the options."""
     reader.expect("alter sequence")
     exists = reader.take("if exists")
     position = reader.position
     name = reader.qualified_name("the sequence's name")
-    if reader.at("owned by"):
-        return OwnSequence(name, owner(reader), exists, position)
     if reader.take("rename to"):
         return RenameSequence(name, reader.name("the sequence's new name"), exists, position)
-    if not reader.take("restart"):
-        raise FeatureNotSupported(
-            "RESTART, OWNED BY and RENAME TO are supported of ALTER SEQUENCE, each by itself, and"
-            " nothing else of it: drop it and make another one",
-            position=reader.position,
-        )
-    return RestartSequence(name, restart_at(reader), exists, position)
+    reader.refuse(_OTHER_CHANGES)
+    options = sequence_options(reader, restarts=True)
+    if options == Options(position=options.position):
+        raise reader.unexpected("an option of a sequence is expected, or RENAME TO")
+    if options.owner is not None:
+        if options != Options(position=options.position, owner=options.owner):
+            raise FeatureNotSupported(
+                "OWNED BY changes a column, and other options the sequence: send each by itself",
+                position=options.owner.position,
+            )
+        return OwnSequence(name, options.owner, exists, position)
+    if options == restart_alone(options):
+        return RestartSequence(name, options.restart, exists, position)
+    return AlterSequence(name, options, exists, position)
+
+
+def restart_alone(options: Options) -> Options:
+    return Options(position=options.position, restarts=True, restart=options.restart)
 
 
 def restart_at(reader: Reader) -> int | None:
@@ -69,48 +89,118 @@ def restart_at(reader: Reader) -> int | None:
     return _number(reader)
 
 
-def sequence_options(reader: Reader, *, named: bool = False) -> Options:
-    """Up to what is none. `named`: SEQUENCE NAME may be among them. Raises SyntaxInvalid,
-    FeatureNotSupported, InvalidArgument (its type)."""
-    found: dict[str, Any] = {}
+def sequence_options(reader: Reader, *, named: bool = False, restarts: bool = False) -> Options:
+    """Up to what is none. `named`: SEQUENCE NAME may be among them; `restarts`: RESTART. Raises
+    SyntaxInvalid, FeatureNotSupported, InvalidArgument (its type)."""
+    found = Said(reader)
     position = reader.position
+    while found.take_bounds() or found.take_other(named=named, restarts=restarts):
+        pass
+    return Options(**found.options, position=position)
 
-    def once(what: str, value: Any) -> None:
-        if what in found:
-            raise SyntaxInvalid("conflicting or redundant options", position=reader.position)
-        found[what] = value
 
-    while True:
-        if reader.take("as"):
-            once("type", _type(reader))
-        elif reader.take("increment"):
+class Said:
+    """Options as they are read, each once."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._seen: set[str] = set()
+        self._position = reader.position
+        self.options: dict[str, Any] = {}
+
+    def once(self, what: str, value: Any, *, name: str = "") -> None:
+        """`name`: of the field, where it is not what may be said once."""
+        if what in self._seen:
+            raise SyntaxInvalid("conflicting or redundant options", position=self._position)
+        self._seen.add(what)
+        self.options[name or what] = value
+
+    def take_bounds(self) -> bool:
+        """What an identity column may SET of its sequence, too."""
+        reader = self._reader
+        self._position = reader.position
+        if reader.take("increment"):
             reader.take("by")
-            once("increment", _number(reader))
+            self.once("increment", _number(reader))
         elif reader.take("minvalue"):
-            once("least", _number(reader))
+            self.once("least", _number(reader))
         elif reader.take("maxvalue"):
-            once("most", _number(reader))
+            self.once("most", _number(reader))
         elif reader.take("no minvalue"):
-            once("least", None)
+            self.once("least", value=True, name="no_least")
         elif reader.take("no maxvalue"):
-            once("most", None)
+            self.once("most", value=True, name="no_most")
         elif reader.take("start"):
             reader.take("with")
-            once("start", _number(reader))
+            self.once("start", _number(reader))
         elif reader.take("cache"):
-            once("cache", _number(reader))
+            self.once("cache", _number(reader))
         elif reader.take("no cycle"):
-            once("cycles", value=False)
+            self.once("cycles", value=False)
         elif reader.take("cycle"):
-            once("cycles", value=True)
+            self.once("cycles", value=True)
+        else:
+            return False
+        return True
+
+    def take_restart(self) -> bool:
+        if not self._reader.take("restart"):
+            return False
+        self.once("restarts", value=True)
+        self.options["restart"] = restart_at(self._reader)
+        return True
+
+    def take_other(self, *, named: bool, restarts: bool) -> bool:
+        reader = self._reader
+        if reader.take("as"):
+            self.once("type", _type(reader))
+        elif restarts and self.take_restart():
+            pass
         elif named and reader.take("sequence name"):
-            once("name", reader.qualified_name("the sequence's name"))
+            self.once("name", reader.qualified_name("the sequence's name"))
         elif reader.at("owned by"):
             reader.refuse({"owned by": _OWNED} if named else {})
-            once("owner", owner(reader))
+            self.once("owner", owner(reader))
         else:
+            return False
+        return True
+
+
+def identity_options(
+    reader: Reader, column: str, position: int
+) -> SetIdentity | RestartIdentity | AlterIdentity:
+    """SET GENERATED …, SET option, RESTART [[WITH] n]: behind ALTER COLUMN c, one or more."""
+    found, place, identity = Said(reader), reader.position, ""
+    while True:
+        if reader.take("set generated"):
+            found.once("generated", "a" if reader.take("always") else _by_default(reader))
+            identity = found.options.pop("generated")
+        elif reader.at("set") and not reader.at("set not null"):
+            reader.expect("set")
+            _refuse_here(reader)
+            if not found.take_bounds():
+                raise reader.unexpected("GENERATED, or an option of a sequence is expected")
+        elif not found.take_restart():
             break
-    return Options(**found, position=position)
+    options = Options(**found.options, position=place)
+    if options == Options(position=place):
+        return SetIdentity(column, identity, position)
+    if not identity and options == restart_alone(options):
+        return RestartIdentity(column, options.restart, position)
+    return AlterIdentity(column, options, identity, position)
+
+
+def _by_default(reader: Reader) -> str:
+    reader.expect("by default")
+    return "d"
+
+
+def _refuse_here(reader: Reader) -> None:
+    for words, name in (("as", "as"), ("restart", "restart"), ("owned by", "owned_by")):
+        if reader.at(words):
+            raise SyntaxInvalid(
+                f'sequence option "{name}" not supported here', position=reader.position
+            )
 
 
 def owner(reader: Reader) -> Owner:

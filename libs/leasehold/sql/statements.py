@@ -276,6 +276,17 @@ class RestartIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterIdentity:
+    """ALTER COLUMN c SET option …, RESTART among them: of its sequence. `identity`: as in
+    `SetIdentity`; "": as it is."""
+
+    column: str
+    options: Options
+    identity: str = ""
+    position: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class DropIdentity:
     """ALTER COLUMN c DROP IDENTITY: a plain column, without a default; its sequence goes."""
 
@@ -374,6 +385,7 @@ Action: TypeAlias = (
     | AddIdentity
     | SetIdentity
     | RestartIdentity
+    | AlterIdentity
     | DropIdentity
     | AlterType
     | SetNotNull
@@ -452,8 +464,18 @@ class RenameSequence:
     position: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    """ALTER SEQUENCE s option …; of RESTART alone: `RestartSequence`."""
+
+    name: str
+    options: Options
+    if_exists: bool = False
+    position: int = 1
+
+
 SequenceStatement: TypeAlias = (
-    CreateSequence | DropSequence | RestartSequence | OwnSequence | RenameSequence
+    CreateSequence | DropSequence | RestartSequence | OwnSequence | RenameSequence | AlterSequence
 )
 
 

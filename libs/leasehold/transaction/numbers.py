@@ -1,27 +1,41 @@
 """Numbers of sequences, as the master gives them: to rows that came without one, and by the block.
 
 The master alone moves a sequence, on its own row of it, in the order of its log; what it gave
-stands in the commit. Operations on a sequence are of two kinds, and no others are taken:
+stands in the commit. Operations on a sequence are of these kinds, and no others are taken:
     {"take": n}                    the next n numbers are the asker's; the answer says which
     {"set": v, "called": yes}      setval, RESTART: what was taken before is nobody's any more
+    {"within": [least, most]}      it is refused where it stands beyond
+    {"back": n, "last": m, …}      of a block the numbers from n to m are nobody's: the next one is
+                                   n again, where none has been taken behind them
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import MalformedRequest, StoreCorrupted, VerifyError, WrongObject
+from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import Row
-from leasehold.model.records import ChangeKind, Operation, OperationKind, RowChange
+from leasehold.model.records import (
+    CatalogWrite,
+    ChangeKind,
+    DescriptorWrite,
+    Operation,
+    OperationKind,
+    RowChange,
+)
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Column, Descriptor
+from leasehold.schema.descriptor import Column, Descriptor, from_wire
 from leasehold.schema.sequence import (
     ROW_KEY,
+    Sequence,
     Standing,
     fresh,
+    going_on,
     image_of,
     moved_to,
+    restarted_at,
     standing_of,
     taken,
 )
@@ -33,6 +47,10 @@ from leasehold.transaction.rules import VerifyRules
 BLOCK_MAX: Final = 1_000_000
 TAKE: Final = "take"
 SET: Final = "set"
+WITHIN: Final = "within"
+BACK: Final = "back"
+_ASKED: Final = (TAKE, SET, WITHIN, BACK)
+_BIGINT: Final = (-(1 << 63), (1 << 63) - 1)
 _CREATES: Final = (OperationKind.INSERT, OperationKind.UPSERT)
 _CHANGES: Final = (OperationKind.UPDATE, OperationKind.UPSERT)
 
@@ -71,6 +89,29 @@ def first_row(sequence: Descriptor, lsn: int) -> RowChange:
     """Of a sequence that commit `lsn` makes: where it begins."""
     assert sequence.sequence is not None, sequence
     return _inserted(sequence, fresh(sequence.sequence, lsn))
+
+
+def rows_with_versions(
+    catalog: Catalog, writes: Iterable[CatalogWrite], rows: RowReader, lsn: int, rules: VerifyRules
+) -> Iterator[Move]:
+    """Of sequences, in the commit `lsn` that writes their versions: one that it makes begins, and
+    one that it alters goes on under another epoch."""
+    for write in writes:
+        if not isinstance(write, DescriptorWrite) or not is_sequence_id(write.table_id):
+            continue
+        said = from_wire(write.body)
+        if not catalog.has(said.table_id):
+            yield Move(said, None, first_row(said, lsn))
+            continue
+        before = catalog.newest(said.table_id)
+        row = rows(before, ROW_KEY)
+        if said.sequence is None or said.sequence == before.sequence or row is None:
+            continue
+        standing = standing_of(row.values)
+        after = going_on(said.sequence, standing, lsn)
+        if not rules.altering_begins_an_epoch:
+            after = after._replace(epoch=standing.epoch)
+        yield Move(before, row, moved_row(before, row, after))
 
 
 def _inserted(sequence: Descriptor, standing: Standing) -> RowChange:
@@ -179,7 +220,12 @@ class Numbers:
         sequence = descriptor.sequence
         assert sequence is not None, descriptor
         values = operation.values
-        if operation.kind is not OperationKind.UPDATE or not values.keys() & {TAKE, SET}:
+        if operation.kind is not OperationKind.UPDATE or not values.keys() & {
+            TAKE,
+            SET,
+            WITHIN,
+            BACK,
+        }:
             raise WrongObject(
                 f"{descriptor.name!r} is a sequence: its row can't be written",
                 table=descriptor.name,
@@ -194,10 +240,18 @@ class Numbers:
             }
             self._put(descriptor, row, moved_row(descriptor, row, found.after))
             return
+        if WITHIN in values:
+            _check_within(values, standing, sequence)
+            return
+        if BACK in values:
+            back = given_back(sequence, standing, values, self._lsn)
+            if back is not None:
+                self._put(descriptor, row, moved_row(descriptor, row, back))
+            return
         if values.get("own") and standing.epoch != self._lsn:
             # ⚠ Its maker has seen another name for it than the one that this commit has found free.
             raise VerifyError(f"sequence {descriptor.name!r} is not made by this request")
-        last = _whole(values, SET, -(1 << 63), (1 << 63) - 1)
+        last = _whole(values, SET, *_BIGINT)
         called = bool(values.get("called", True))
         after = moved_to(sequence, descriptor.name, last, called, self._lsn)
         if not self._rules.setting_begins_an_epoch:
@@ -207,6 +261,34 @@ class Numbers:
     def _put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
         self._versions.setdefault(descriptor.table_id, descriptor.version)
         self._overlay.put(descriptor, row, change)
+
+
+def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Sequence) -> None:
+    """As PostgreSQL says it of what ALTER SEQUENCE finds."""
+    bounds = values[WITHIN]
+    if type(bounds) not in (tuple, list) or len(bounds) != 2:
+        raise MalformedRequest(f"{WITHIN!r} has two whole numbers")
+    least, most = (_whole({WITHIN: each}, WITHIN, *_BIGINT) for each in bounds)
+    restarted_at(sequence._replace(least=least, most=most), standing.last)
+
+
+def given_back(
+    sequence: Sequence, standing: Standing, values: Mapping[str, Any], lsn: int
+) -> Standing | None:
+    """Where it stands when a node has left off handing out a block from `back` on; None: as it
+    does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch, so
+    that a request which comes again later finds nothing to give back."""
+    first, last = _whole(values, BACK, *_BIGINT), _whole(values, "last", *_BIGINT)
+    epoch = _whole(values, "epoch", 0, _BIGINT[1])
+    if not standing.called or (standing.last, standing.epoch) != (last, epoch):
+        return None
+    left, rest = divmod(last - first, sequence.increment)
+    if rest or left < 0:
+        return None
+    before = first - sequence.increment
+    if values.get("untouched") or not sequence.least <= before <= sequence.most:
+        return Standing(first, False, lsn)
+    return Standing(before, True, lsn)
 
 
 def _whole(values: Mapping[str, Any], name: str, least: int, most: int) -> int:

@@ -176,3 +176,25 @@ def test_what_a_statement_is_told_without_numbers(
     with pytest.raises(LeaseholdError) as error:
         drawn(node)
     assert error.value.sqlstate == told
+
+
+def test_what_is_left_of_a_block_is_given_back_once_and_handed_out_no_more(
+    node: NodeNumbers, master: Master
+) -> None:
+    """Before ALTER SEQUENCE: the next number would be behind the block otherwise."""
+    for _ in range(3):
+        drawn(node)
+    told: list[Any] = []
+
+    def back(request: ChangeRequest, *_: Any) -> Outcome:
+        told.append(request.operations[0].values)
+        raise OutcomeUnknown("nobody has heard of it", request_id=b"")
+
+    taking, node._submit = node._submit, back
+    node.give_back(Found(SEQUENCE, 2))
+    assert not told, "it is a block of another epoch"
+    node.give_back(Found(SEQUENCE, 1))
+    node.give_back(Found(SEQUENCE, 1))
+    assert told == [{"back": 4, "last": BLOCK_NUMBERS, "epoch": 1, "untouched": False}]
+    node._submit = taking
+    assert drawn(node) == BLOCK_NUMBERS + 1

@@ -18,8 +18,10 @@ from leasehold.schema.sequence import (
     Options,
     Sequence,
     Standing,
+    altered,
     defined,
     fresh,
+    going_on,
     image_of,
     moved_to,
     sequence_from_wire,
@@ -82,6 +84,42 @@ def test_one_that_cycles_begins_again_at_its_other_bound(seed: int) -> None:
         first, got, standing = taken(sequence, "s", standing, rng.randint(1, 12))
         given.extend(first + sequence.increment * n for n in range(got))
     assert given[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        (Options(increment=3), ("bigint", 1, 3, 1, 2**63 - 1)),
+        (Options(type="smallint"), ("smallint", 1, 1, 1, 2**15 - 1)),
+        (Options(most=9, start=9), ("bigint", 9, 1, 1, 9)),
+        (
+            Options(increment=-1, no_most=True, start=-1, no_least=True),
+            ("bigint", -1, -1, -(2**63), -1),
+        ),
+    ],
+)
+def test_what_alter_does_not_say_stays(options: Options, made: tuple[object, ...]) -> None:
+    """A bound that was its type's becomes the other type's, as in PostgreSQL."""
+    assert altered(defined(Options()), options)[:5] == made
+
+
+def test_where_an_altered_one_goes_on() -> None:
+    before = Standing(40, True, 3)
+    sequence = altered(defined(Options()), Options(increment=5))
+    assert going_on(sequence, before, 9) == Standing(40, True, 9)
+    assert taken(sequence, "s", going_on(sequence, before, 9), 2).first == 45
+    # Numbers that were given beyond the new bound, while its job was under way.
+    shorter = altered(defined(Options()), Options(most=30))
+    with pytest.raises(SequenceExhausted):
+        taken(shorter, "s", going_on(shorter, before, 9), 1)
+    anew = altered(defined(Options()), Options(increment=2, restarts=True, restart=7))
+    assert going_on(anew, before, 9) == Standing(7, False, 9)
+    assert sequence_from_wire(sequence_to_wire(anew)) == anew
+
+
+def test_an_altered_one_may_not_begin_outside() -> None:
+    with pytest.raises(InvalidArgument, match="RESTART value"):
+        altered(defined(Options(most=9)), Options(restarts=True, restart=99))
 
 
 def test_what_does_not_cycle_is_written_as_it_always_was() -> None:

@@ -193,6 +193,39 @@ def test_setting_begins_an_epoch(master: Master) -> None:
     assert (first, epoch) == (51, 3)
 
 
+def back(first: int, last: int, epoch: int, *, untouched: bool = False) -> Operation:
+    values = {"back": first, "last": last, "epoch": epoch, "untouched": untouched}
+    return Operation(UPDATE, "t_id_seq", (0,), values)
+
+
+def test_a_block_is_given_back_while_it_is_the_last_one_and_once(master: Master) -> None:
+    _, first, got, epoch = master.decide(take(5)).answer["numbers"]
+    given = back(first + 2, first + got - 1, epoch)
+    assert master.decide(given).changes
+    assert not master.decide(given).changes, "it comes again"
+    _, first, got, epoch = master.decide(take(4)).answer["numbers"]
+    assert (first, got) == (3, 4)
+    master.decide(take(1))
+    assert not master.decide(back(4, 6, epoch)).changes, "others have taken numbers behind it"
+    assert master.decide(take(1)).answer["numbers"][1] == 8
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code"), [((1, 3), "22023"), ((1, 5), ""), ((9, 3, 1), "08P01")]
+)
+def test_it_may_have_to_be_inside_of_new_bounds(
+    master: Master, bounds: tuple[int, ...], code: str
+) -> None:
+    master.decide(take(5))
+    asked = Operation(UPDATE, "t_id_seq", (0,), {"within": bounds})
+    if not code:
+        assert not master.decide(asked).changes
+        return
+    with pytest.raises(Refused) as error:
+        master.decide(asked)
+    assert error.value.sqlstate == code
+
+
 @pytest.mark.parametrize(
     ("operation", "code"),
     [
