@@ -20,6 +20,7 @@ from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer, Replica
 from leasehold.adapters.clock import unix_us
+from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import ClusterView
@@ -183,6 +184,70 @@ def test_d6_redis_back_without_its_data(
         )
 
     seen(watch, rebuilt, "a ledger with the agents that were there before")
+    await_no_troubles(cluster)
+
+
+# ---------------------------------------------------------------- acknowledgements by Redis
+
+
+def grown(settings: ClientSettings, load: Load) -> tuple[int, int]:
+    """Records of the log, and of the topic of acknowledgements, while the load writes."""
+    reader = TopicReader(settings.kafka, "counter")
+    names = (settings.topics.log.name, settings.topics.acks.name)
+    try:
+        before = [reader.end_offset(name, 0) for name in names]
+        load.more(100)
+        log, acks = [
+            reader.end_offset(name, 0) - end for name, end in zip(names, before, strict=True)
+        ]
+    finally:
+        reader.close()
+    return log, acks
+
+
+def by_redis(settings: ClientSettings, load: Load) -> bool:
+    log, acks = grown(settings, load)
+    return acks < log
+
+
+def test_acknowledgements_go_by_redis_while_it_is_there(
+    cluster: LocalCluster, settings: ClientSettings, replica: Replica, load: Load
+) -> None:
+    """r1 and the embedded replica would put one on the topic for every record. Also a new master's
+    way is found, which listens on a channel of its own."""
+    replica.wait_coherent()
+    until(lambda: by_redis(settings, load), "acknowledgements by Redis")
+    holder = "m1" if "now master" in logged(cluster, "m1") else "m2"
+    cluster.restart(holder)
+    replica.wait_coherent()
+    until(lambda: by_redis(settings, load), "acknowledgements by Redis to another master")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "stands still"])
+def test_c1_writes_go_on_by_kafka_while_redis_dies_or_stands_still(
+    cluster: LocalCluster,
+    settings: ClientSettings,
+    replica: Replica,
+    load: Load,
+    number: signal.Signals,
+) -> None:
+    """Each acknowledged write is seen by whoever reads then; the sums are told at the end."""
+    cluster.kill("redis", number)
+    try:
+        load.more(100)
+        log, acks = grown(settings, load)
+        assert acks > log  # two nodes and each record, and what is renewed
+        replica.wait_coherent()
+        answered = load.committed
+        found = {row["id"]: row["n"] for row in replica.scan("t")}
+        assert all(found[key] >= count for key, count in answered.items())
+        assert logged(cluster, "r1").count("acknowledgements by Redis") <= 20
+    finally:
+        if number == signal.SIGSTOP:
+            cluster.kill("redis", signal.SIGCONT)
+        else:
+            cluster.start("redis")
+    until(lambda: by_redis(settings, load), "acknowledgements by Redis again")
     await_no_troubles(cluster)
 
 

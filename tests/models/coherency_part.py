@@ -42,6 +42,21 @@ class Sent(NamedTuple):
     asked_ns: int
 
 
+def _record(ack: Sent) -> Ack:
+    return Ack(
+        READER,
+        ack.incarnation,
+        "replicant",
+        ack.applied,
+        0,
+        0,
+        ack.asked_ns,
+        coherent=False,
+        serves="",
+        sent_us=0,
+    )
+
+
 class CoherencyPart:
     """What a master does with its watch, as functions of the nodes that it has seen."""
 
@@ -68,19 +83,13 @@ class CoherencyPart:
 
     def acked(self, seen: tuple[Seen, ...], ack: Sent, log_end: int, now: int) -> tuple[Seen, ...]:
         watch = self._watch(seen)
-        record = Ack(
-            READER,
-            ack.incarnation,
-            "replicant",
-            ack.applied,
-            0,
-            0,
-            ack.asked_ns,
-            coherent=False,
-            serves="",
-            sent_us=0,
-        )
-        watch.acked(record, log_end, now * NS_PER_MS)
+        watch.acked(_record(ack), log_end, now * NS_PER_MS)
+        return self._seen(watch)
+
+    def heard(self, seen: tuple[Seen, ...], told: Sent, now: int) -> tuple[Seen, ...]:
+        """By the fast way."""
+        watch = self._watch(seen)
+        watch.heard(_record(told), now * NS_PER_MS)
         return self._seen(watch)
 
     def may_answer(self, seen: tuple[Seen, ...], serve_from_ns: int, offset: int, now: int) -> bool:

@@ -34,6 +34,14 @@ class CandidateSteps:
             yield from self._claim(world, who)
         for ack in dict.fromkeys(world.acks[who]):
             yield self._acked(world, who, ack)
+        if candidate.master:
+            for told in sorted(world.told):
+                heard = self._coherency.heard(candidate.watch, told, world.now)
+                if heard != candidate.watch:
+                    yield (
+                        f"candidate {who} is told that {told.applied} records are applied",
+                        placed(world, who, candidate._replace(watch=heard)),
+                    )
         if who == 0 and world.crashes < self._bounds.crashes:
             yield self._crash(world, who)
 

@@ -33,6 +33,8 @@ class Bounds:
     records: int = 4
     commits: int = 1
     acks: int = 0
+    tells: int = 0
+    strangers: int = 0
     epochs: int = 1
     crashes: int = 0
     reboots: int = 0
@@ -67,7 +69,8 @@ class Reader(NamedTuple):
 
 class World(NamedTuple):
     """`log` and `net` hold numbers of records (`Model.records`); `net`: sent and not landed.
-    `answered`: request numbers whose result was given."""
+    `answered`: request numbers whose result was given. `told`: positions that went by the fast way,
+    each of which may be heard at any time, any number of times, or never."""
 
     now: int
     log: tuple[int, ...]
@@ -76,6 +79,7 @@ class World(NamedTuple):
     reader: Reader
     acks: tuple[tuple[Sent, ...], ...]
     answered: frozenset[int]
+    told: frozenset[Sent]
     commits: int
     acked: int
     crashes: int

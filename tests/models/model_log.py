@@ -3,8 +3,11 @@
 What is real: which records count (`admit`), the replicant's lease (`CoherencyLease`), whom a
 master waits for and what it grants (`CoherencyWatch`). What the model adds is the world: appends
 that land late or after their sender gave up, acknowledgements that arrive late, in any order or
-never, processes that pause at any point (they just don't take their next step), crash and come
-back as another incarnation, and a replicant's machine that reboots, whose clock then starts anew.
+never, positions told by the fast way that are heard late, in any order, again and again or never
+(by whoever is master then, which is more than the channels allow; and those of another cluster's
+node of the same name), processes that pause at any point (they just don't take their next step),
+crash and come back as another incarnation, and a replicant's machine that reboots, whose clock then
+starts anew.
 
 Time is a small number of ticks of one millisecond each; every clock runs at the same rate, the
 replicant's has an offset of its own. Positions are not in the state: what a reader knows follows
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from leasehold.model.records import Claim, Decisions
 from leasehold.replication.coherency import NS_PER_MS, CoherencyLease
@@ -32,6 +36,9 @@ from tests.models.log_world import (
     clock_ns,
     incarnation,
 )
+
+STRANGER: Final = Sent(b"elsewhere", 1_000, 0)
+"""What a node of the same name tells in a cluster that was copied from this one, and is ahead."""
 
 
 @dataclass
@@ -59,6 +66,7 @@ class Model:
             Reader(1, 0, -UPTIME),
             ((),) * (1 + (self.bounds.epochs > 1)),
             frozenset(),
+            frozenset((STRANGER,) * bool(self.bounds.strangers)),
             *(0,) * 5,
         )
         return [("candidate 0 is master of epoch 1", world)]
@@ -130,6 +138,9 @@ class Model:
                 "the replicant acknowledges and asks for a lease",
                 world._replace(reader=after, acks=acks, acked=world.acked + 1),
             )
+        told = world.told | {Sent(incarnation(9, reader.incarnation), reader.read, 0)}
+        if world.told < told and len(told) <= self.bounds.tells + self.bounds.strangers:
+            yield "the replicant tells what it has applied", world._replace(told=told)
         if world.reboots < self.bounds.reboots:
             after = Reader(reader.read, reader.incarnation + 1, world.now)
             yield (

@@ -46,7 +46,13 @@ PROTOCOL: Final = (
     Rule(
         "C1",
         "every answer, first or repeated, waits for every coherent node",
-        of("replication", "repeats_wait_too", "lost_node_waits", "takeover_waits"),
+        of(
+            "replication",
+            "repeats_wait_too",
+            "lost_node_waits",
+            "takeover_waits",
+            "told_by_incarnation",
+        ),
     ),
     Rule(
         "C3",

@@ -19,6 +19,8 @@ from tests.models.switches import switches_off
 STATES_MAX = 400_000
 ONE_MASTER = Bounds(ticks=4, records=3, commits=1, acks=2)
 TAKEOVER = Bounds(ticks=3, records=3, commits=1, acks=1, epochs=2)
+TOLD = Bounds(ticks=3, records=3, commits=1, acks=1, tells=2, strangers=1)
+TOLD_REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, tells=2, reboots=1)
 REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
 ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
 CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
@@ -35,6 +37,8 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
     [
         pytest.param("L C: one master", ONE_MASTER, id="one_master"),
         pytest.param("L C: takeover", TAKEOVER, id="takeover", marks=pytest.mark.slow),
+        pytest.param("C1: told by the fast way", TOLD, id="told"),
+        pytest.param("C1 C3: told, reboot", TOLD_REBOOT, id="told_reboot"),
         pytest.param("C3: reboot", REBOOT, id="reboot"),
         pytest.param("L1 L2 L4: errors", ERRORS, id="errors"),
         pytest.param("L1 L4: crash", CRASH, id="crash"),
@@ -52,6 +56,13 @@ STOPS = "L1 L2: a reader stops"
 NO_INCARNATION = LogRules(incarnation_counts=False)
 BROKEN = [
     ("C1", "a repeat is answered at once", Rules(repeats_wait_too=False), ONE_MASTER, FIRST_MISSED),
+    (
+        "C1",
+        "what is told counts for any incarnation of the node",
+        Rules(coherency=CoherencyRules(told_by_incarnation=False)),
+        TOLD,
+        FIRST_MISSED,
+    ),
     (
         "C3",
         "a grant needs no ask of this incarnation",

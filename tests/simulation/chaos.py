@@ -22,10 +22,12 @@ class Weather:
     def __init__(self) -> None:
         self.rough = False
         self.append_errors = 0.0
+        self.untold = 0.0
 
     def calm_down(self) -> None:
         self.rough = False
         self.append_errors = 0.0
+        self.untold = 0.0
 
 
 class ChaosHops(Hops):
@@ -50,6 +52,14 @@ class ChaosHops(Hops):
 
     def ledger_ns(self) -> int:
         return self._delay_ns()
+
+    def tell_ns(self) -> int:
+        return self._delay_ns()
+
+    def tell_outcome(self) -> str:
+        if self._rng.random() >= self._weather.untold:
+            return "ok"
+        return self._rng.choice(("lost", "unanswered", "twice"))
 
     def survives_crash(self) -> bool:
         return self._rng.random() < 0.5
@@ -106,6 +116,7 @@ class Chaos:
             (3, self._ledger),
             (3, self._wall_clock),
             (6, self._append_errors),
+            (4, self._fast_acks),
         ]
         # Swarm testing: a run without some kinds of fault reaches states that one with all of
         # them never does (a job that gets on, a master that stays).
@@ -232,8 +243,11 @@ class Chaos:
         elif how == "FLUSHALL":
             ledger.flush()
         else:
+            # The same server as of the fast way; that one alone may be away too, below.
             ledger.reachable = False
+            sim.cluster.ears.away = True
             self._later(sim.ledger_back)
+            self._later(sim.ears_back)
 
     def _wall_clock(self) -> None:
         name = self._node()
@@ -248,5 +262,21 @@ class Chaos:
 
         def over() -> None:
             weather.append_errors = 0.0
+
+        self._later(over)
+
+    def _fast_acks(self) -> None:
+        """What is told is lost, doubled or not answered for; or nobody passes it on."""
+        sim, weather = self._sim, self._sim.weather
+        if self._rng.random() < 0.4:
+            sim.note("the fast way of acknowledgements is away")
+            sim.cluster.ears.away = True
+            self._later(sim.ears_back)
+            return
+        weather.untold = self._rng.choice((0.05, 0.5, 1.0))
+        sim.note(f"{weather.untold:.0%} of what is told to masters goes astray")
+
+        def over() -> None:
+            weather.untold = 0.0
 
         self._later(over)

@@ -293,6 +293,9 @@ class Simulation:
     def ledger_back(self) -> None:
         self.cluster.ledger.reachable = True
 
+    def ears_back(self) -> None:
+        self.cluster.ears.away = False
+
     def heal(self) -> None:
         self.note("everything is healed")
         self.chaos.stop()
@@ -307,6 +310,7 @@ class Simulation:
             agent.heal()
         self.restart_rest()
         self.ledger_back()
+        self.ears_back()
 
     # ------------------------------------------------------------ the run
 

@@ -212,6 +212,13 @@ class RedisSettings:
     ca: Path | None = setting(
         "LEASEHOLD_REDIS_CA", "PEM file of the authority to trust", default=None, parse=Path
     )
+    fast_acks: str = setting(
+        "LEASEHOLD_FAST_ACKS",
+        "on or off: nodes tell the master through Redis what they have applied, Kafka stands in"
+        " while that fails; off = always through Kafka",
+        default="on",
+        parse=choice("on", "off"),
+    )
 
     def client_options(self) -> dict[str, Any]:
         """Keyword arguments beside the URL: `Redis.from_url(s.url, **s.client_options())`."""

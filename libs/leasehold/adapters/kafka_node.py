@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from random import SystemRandom
 from threading import Event as Flag
@@ -22,6 +23,7 @@ from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
+from leasehold.adapters.redis_acks import AckListener, AckSpeaker
 from leasehold.adapters.redis_ledger import RedisLedger
 from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model.errors import (
@@ -35,6 +37,7 @@ from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Lane
 from leasehold.model.topics import Topics
 from leasehold.replication.effects import (
+    AckHeard,
     AckRead,
     Append,
     AppendFailed,
@@ -47,6 +50,7 @@ from leasehold.replication.effects import (
     Event,
     LaneRead,
     LedgerReplied,
+    Listen,
     LogEnd,
     LogRead,
     PauseLane,
@@ -57,7 +61,9 @@ from leasehold.replication.effects import (
     Sent,
     Stop,
     StopLanes,
+    Tell,
     Tick,
+    Told,
     Topic,
     Wake,
 )
@@ -70,6 +76,8 @@ IDLE_NS: Final = 100_000_000
 SECRET_BYTES: Final = 32
 LEDGER_POLL_NS: Final = 1_000_000
 """Longest that records wait while the ledger is asked."""
+HEAR_POLL_S: Final = 0.001
+"""Longest that records wait for acknowledgements, or these for records."""
 TURN_NS_MAX: Final = 50_000_000
 """Longest that applied records wait for their commit. A follower that is behind could otherwise be
 busy for seconds with what it has read, acknowledge nothing, and lose its coherency lease by it."""
@@ -97,6 +105,8 @@ class KafkaNode:
         redis: RedisSettings,
         store: StoreWriter,
     ) -> None:
+        if redis.fast_acks == "off":
+            settings = replace(settings, fast_acks=replace(settings.fast_acks, on=False))
         self._topics = topics
         client_id = f"leasehold-{settings.name}"
         self._reader = TopicReader(kafka, client_id)
@@ -104,6 +114,8 @@ class KafkaNode:
         self._writer = TopicWriter(kafka, client_id)
         self._admin = TopicAdmin(kafka, f"{client_id}-admin")
         self._ledger = RedisLedger(redis, topics.database)
+        self._speaker = AckSpeaker(redis, topics.database)
+        self._listener = AckListener(redis, topics.database)
         self._inbox: SimpleQueue[Event | Callable[[], list[Effect]]] = SimpleQueue()
         self._ledger_thread = LedgerThread(self._ledger, self._ledger_completed)
         self._ledger_calls = 0
@@ -201,9 +213,13 @@ class KafkaNode:
 
     def _turn(self) -> None:
         asked = self._ledger_calls > 0
-        records = self._reader.read(RECORDS_PER_READ_MAX, 0 if asked else self._wait_s())
-        if asked and not records:
-            self._await_ledger(self._wait_s())
+        wait_s = self._wait_s()
+        if self._listener.up and self.node.awaits_acks:
+            records = self._read_or_hear(wait_s)
+        else:
+            records = self._reader.read(RECORDS_PER_READ_MAX, 0 if asked else wait_s)
+            if asked and not records:
+                self._await_ledger(self._wait_s())
         moment = begun = now()
         for record in records:
             event = self._event(record)
@@ -215,6 +231,8 @@ class KafkaNode:
                 moment = begun = now()
                 self._perform(self.node.step(Tick(), moment))
         self._hear_writers()
+        self._hear_nodes()
+        self._hear_of_tells()
         self._empty_inbox()
         self._wake_ns = 0
         self._perform(self.node.step(Tick(), now()))
@@ -257,6 +275,41 @@ class KafkaNode:
                     self._send(send)  # L7: an answer is given until the broker has it
             elif send.token:
                 self._perform(self.node.step(Sent(send.token), now()))
+
+    # ------------------------------------------------------------ the fast way of acknowledgements
+
+    def _read_or_hear(self, wait_s: float) -> list[Record]:
+        """Answers wait for nodes: until one of them may go, a record comes, or `wait_s` is over.
+
+        librdkafka can't be waited for together with another socket. So the one is waited for from
+        which the next news are expected, and the other is looked at every `HEAR_POLL_S`."""
+        end_ns = boottime_ns() + int(wait_s * 1e9)
+        master = self.node.master
+        while master is not None:
+            left_s = (end_ns - boottime_ns()) / 1e9
+            slice_s = max(0.0, min(left_s, HEAR_POLL_S))
+            records = self._reader.read(RECORDS_PER_READ_MAX, slice_s if master.in_flight else 0)
+            if records:
+                return records
+            if not master.in_flight:
+                self._listener.wait(slice_s)
+            self._hear_nodes()
+            over = left_s <= 0 or not self._inbox.empty() or not self._listener.up
+            if over or master.may_give(boottime_ns()):
+                break
+        return []
+
+    def _hear_nodes(self) -> None:
+        for data in self._listener.messages():
+            try:
+                heard = AckHeard(CODEC.decode(data))
+            except MalformedRequest:
+                continue  # anybody may have said it, as often as he likes: no line for each
+            self._perform(self.node.step(heard, now()))
+
+    def _hear_of_tells(self) -> None:
+        for number, heard in self._speaker.outcomes():
+            self._perform(self.node.step(Told(number, heard), now()))
 
     # ------------------------------------------------------------ from other threads
 
@@ -303,6 +356,12 @@ class KafkaNode:
                     self._inbox.put(AppendFailed(error.message))
             case Send():
                 self._send(effect)
+            case Tell(number, epoch, incarnation, record):
+                if not self._speaker.tell(number, epoch, incarnation, CODEC.encode(record)):
+                    self._inbox.put(Told(number, heard=False))
+            case Listen(epoch, incarnation):
+                if self._own_settings.fast_acks.on:
+                    self._listener.listen(epoch, incarnation)
             case CallLedger(token, command):
                 self._ledger_calls += 1
                 if not self._ledger_thread.submit(command, token):
@@ -320,6 +379,7 @@ class KafkaNode:
             case ResumeLane(lane):
                 self._reader.resume(self._lane_topics[lane], 0)
             case StopLanes():
+                self._listener.stop()
                 for topic in self._lanes:
                     self._reader.stop(topic, 0)
             case DeleteBelow(lane, offset):
@@ -361,4 +421,6 @@ class KafkaNode:
         self._log_writer.close(0.5)
         self._ledger_thread.close()
         self._ledger.close()
+        self._speaker.close()
+        self._listener.close()
         self._reader.close()

@@ -14,6 +14,7 @@ from typing import Any, Final
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Scheduler
 from leasehold.adapters.memory_changefeed import MemoryChangefeed
+from leasehold.adapters.memory_ears import MemoryEars
 from leasehold.adapters.memory_hops import Hops
 from leasehold.adapters.memory_ledger import MemoryLedger
 from leasehold.adapters.memory_node import MemoryNode
@@ -94,6 +95,7 @@ class MemoryCluster:
         self.topics = Topics(self.shape.database)
         self.bus = MemoryBus(scheduler, bus_delay_ns)
         self.ledger = MemoryLedger(lease_rules)
+        self.ears = MemoryEars()
         self._open_store: Callable[[str], StoreWriter] = open_store or MemoryStores().open
         self._rules = rules
         self.nodes: dict[str, MemoryNode] = {}
@@ -142,6 +144,7 @@ class MemoryCluster:
             self._session_ids(),
             hops_of(name),
             self._rules,
+            self.ears,
         )
 
     def _session_ids(self) -> Iterator[int]:

@@ -20,6 +20,15 @@ class Hops:
     def ledger_ns(self) -> int:
         return 0
 
+    def tell_ns(self) -> int:
+        """Each of its own, so that one told later may be heard earlier."""
+        return 0
+
+    def tell_outcome(self) -> str:
+        """ "ok", "lost" (counted as heard by who passes it on, and never heard), "unanswered"
+        (heard, and nobody says so), "twice"."""
+        return "ok"
+
     def survives_crash(self) -> bool:
         """Whether a message that was on its way when its sender died arrives."""
         return True

@@ -12,6 +12,7 @@ from typing import Final
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
+from leasehold.adapters.memory_ears import MemoryEars, Term
 from leasehold.adapters.memory_hops import Hops, NodeClock
 from leasehold.adapters.memory_ledger import MemoryLedger
 from leasehold.model.errors import LedgerUnavailable, LogStopped, MalformedRequest
@@ -19,6 +20,7 @@ from leasehold.model.ports import Now, StoreWriter
 from leasehold.model.records import Lane
 from leasehold.model.topics import Topics
 from leasehold.replication.effects import (
+    AckHeard,
     AckRead,
     Append,
     AppendFailed,
@@ -31,6 +33,7 @@ from leasehold.replication.effects import (
     Event,
     LaneRead,
     LedgerReplied,
+    Listen,
     LogEnd,
     LogRead,
     PauseLane,
@@ -41,7 +44,9 @@ from leasehold.replication.effects import (
     Sent,
     Stop,
     StopLanes,
+    Tell,
     Tick,
+    Told,
     Topic,
     Wake,
 )
@@ -69,6 +74,7 @@ class MemoryNode:
         session_ids: Iterator[int],
         hops: Hops | None = None,
         rules: ReplicationRules = RULES,
+        ears: MemoryEars | None = None,
     ) -> None:
         self.settings = settings
         self._topics = topics
@@ -80,6 +86,8 @@ class MemoryNode:
         self._session_ids = session_ids
         self._hops = hops or Hops()
         self._rules = rules
+        self._ears = ears or MemoryEars()
+        self._listens: Term | None = None
         self._life = 0
         self._subscriptions: dict[str, Subscription] = {}
         self._produced_ns: dict[str, int] = {}
@@ -129,6 +137,7 @@ class MemoryNode:
         for subscription in self._subscriptions.values():
             subscription.cancel()
         self._subscriptions.clear()
+        self._stop_listening()
         self.node = None
 
     def stop(self) -> None:
@@ -304,7 +313,14 @@ class MemoryNode:
             case ResumeLane(lane):
                 topic = self._lane_topic(lane)
                 self._bus.resume(topic, 0, self._subscriptions[topic])
+            case Listen(epoch, incarnation):
+                self._stop_listening()
+                self._listens = epoch, incarnation
+                self._ears.listen(self._listens, self._told_of)
+            case Tell():
+                self._tell(effect)
             case StopLanes():
+                self._stop_listening()
                 for lane in Lane:
                     gone = self._subscriptions.pop(self._lane_topic(lane), None)
                     if gone is not None:
@@ -388,6 +404,48 @@ class MemoryNode:
                 arrived()
 
         self._arrive(name, arrive)
+
+    def _stop_listening(self) -> None:
+        if self._listens is not None:
+            self._ears.leave(self._listens)
+            self._listens = None
+
+    def _told_of(self, data: bytes) -> None:
+        term = self._listens
+
+        def hear() -> None:
+            if term != self._listens:
+                return
+            try:
+                self.step(AckHeard(CODEC.decode(data)))
+            except MalformedRequest:
+                return  # anybody may say anything
+
+        if not self.isolated:  # who can't be reached then hears of it never
+            self._scheduler.later(self._hops.tell_ns(), self._guarded(hear))
+
+    def _tell(self, tell: Tell) -> None:
+        data = CODEC.encode(tell.record)
+        outcome = self._hops.tell_outcome()
+
+        def answer(*, heard: bool) -> None:
+            if outcome != "unanswered" and not self.isolated:
+                told = self._guarded(lambda: self.step(Told(tell.number, heard)))
+                self._scheduler.later(self._hops.tell_ns(), told)
+
+        def arrive() -> None:
+            if self._ears.away:
+                return
+            heard = outcome == "lost" or self._ears.tell((tell.epoch, tell.incarnation), data)
+            if outcome == "twice":
+                self._scheduler.later(self._hops.late_ns(), arrive_again)
+            answer(heard=heard)
+
+        def arrive_again() -> None:
+            self._ears.tell((tell.epoch, tell.incarnation), data)
+
+        if not self.isolated:
+            self._scheduler.later(self._hops.tell_ns(), arrive)
 
     def _call_ledger(self, token: object, command: object) -> None:
         def answer(reply: object) -> None:

@@ -86,6 +86,10 @@ class PendingAnswers:
     def waiting(self) -> bool:
         return bool(self._waiting)
 
+    def first_waiting(self) -> int | None:
+        """The offset of the record whose answers are next."""
+        return self._waiting[0].offset if self._waiting else None
+
     def release(self, may_answer: Callable[[int], bool]) -> list[Send]:
         sends: list[Send] = []
         while self._waiting and may_answer(self._waiting[0].offset):

@@ -49,6 +49,7 @@ class CoherencyRules:
     grant_names_an_ask: bool = True  # C3
     takeover_waits: bool = True  # C4
     lost_node_waits: bool = True  # C4
+    told_by_incarnation: bool = True  # C1, of what is heard by the fast way
 
 
 RULES: Final = CoherencyRules()
@@ -165,6 +166,25 @@ class CoherencyWatch:
         elif ack.asked_ns:
             node.asked_ns = ack.asked_ns
         self._time(now_ns)
+
+    def heard(self, ack: Ack, now_ns: int) -> None:
+        """Take a position that was told by the fast way (`fast_acks.py`).
+
+        It says that this incarnation has applied what stands below `offset`. A position only rises
+        while an incarnation lives, so that stays true: it makes no difference to any answer when
+        it is heard, how often, or in which order with those from the topic (C1 takes the highest),
+        and without it an answer is only later. ⚠ It says nothing of another incarnation, whose
+        store may be older. Whether there is such an incarnation, asks for a lease or returns it
+        (C3, C4), only the topic says: who is told of here comes, stays and goes by that alone.
+        """
+        names = [(ack.node, ack.incarnation)]
+        if not self._rules.told_by_incarnation:
+            names = [name for name in self._nodes if name[0] == ack.node]
+        for name in names:
+            node = self._nodes.get(name)
+            if node is not None:
+                node.applied = max(node.applied, ack.offset)
+                self._time(now_ns)
 
     def read_back(self, offset: int, now_ns: int) -> None:
         """The record at `offset` was read back: from now on its acknowledgements are timed."""

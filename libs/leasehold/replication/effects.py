@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.records import Acknowledgement, Lane, LogRecord
+from leasehold.model.records import Ack, Acknowledgement, Lane, LogRecord
 
 # ---------------------------------------------------------------- events
 
@@ -39,6 +39,19 @@ class AckRead(NamedTuple):
     record: Acknowledgement
 
 
+class AckHeard(NamedTuple):
+    """An acknowledgement told by the fast way: late, doubled, overtaken, or made up by anybody."""
+
+    record: Acknowledgement
+
+
+class Told(NamedTuple):
+    """What became of the Tell of that number: whether anybody listened. None need come."""
+
+    number: int
+    heard: bool
+
+
 class AppendFailed(NamedTuple):
     """An append whose fate is unknown or bad: any produce error or time-out (L4)."""
 
@@ -63,7 +76,16 @@ class Tick(NamedTuple):
 
 
 Event: TypeAlias = (
-    LogRead | LogEnd | LaneRead | AckRead | AppendFailed | Sent | LedgerReplied | Tick
+    LogRead
+    | LogEnd
+    | LaneRead
+    | AckRead
+    | AckHeard
+    | Told
+    | AppendFailed
+    | Sent
+    | LedgerReplied
+    | Tick
 )
 
 
@@ -97,8 +119,16 @@ class ResumeLane(NamedTuple):
     lane: Lane
 
 
+class Listen(NamedTuple):
+    """Master of this epoch: deliver what nodes tell it by the fast way (AckHeard), until
+    StopLanes."""
+
+    epoch: int
+    incarnation: bytes
+
+
 class StopLanes(NamedTuple):
-    """No longer master: deliver no more of any lane."""
+    """No longer master: deliver no more of any lane, and listen no more."""
 
 
 class Append(NamedTuple):
@@ -122,6 +152,16 @@ class Send(NamedTuple):
     key: bytes
     record: Any
     token: int
+
+
+class Tell(NamedTuple):
+    """Tell the master of that epoch by the fast way, at once or not at all; report Told. Numbers
+    rise."""
+
+    number: int
+    epoch: int
+    incarnation: bytes
+    record: Ack
 
 
 class CallLedger(NamedTuple):
@@ -168,9 +208,11 @@ Effect: TypeAlias = (
     | ReadLane
     | PauseLane
     | ResumeLane
+    | Listen
     | StopLanes
     | Append
     | Send
+    | Tell
     | CallLedger
     | DeleteBelow
     | DeleteLogBelow

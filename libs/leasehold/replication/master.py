@@ -52,6 +52,7 @@ from leasehold.replication.effects import (
     DeleteLogBelow,
     Effect,
     LaneRead,
+    Listen,
     PauseLane,
     ReadLane,
     ResumeLane,
@@ -159,7 +160,10 @@ class Master:
 
     def begin(self) -> list[Effect]:
         """L3: each lane from where the log says that it was decided through."""
-        return [ReadLane(lane, offset) for lane, offset in self._next.items()]
+        return [
+            Listen(self._epoch, self._incarnation),
+            *(ReadLane(lane, offset) for lane, offset in self._next.items()),
+        ]
 
     # ------------------------------------------------------------ events
 
@@ -187,6 +191,23 @@ class Master:
             return []  # for those who look on; the ledger alone decides who is in the way
         assert isinstance(record, CheckReport)
         return self._changes.reported(record, now)
+
+    def heard(self, record: Acknowledgement, now: Now) -> None:
+        """By the fast way, where anybody may have said it: only a plain position, and only in the
+        log that this term's Claim stands in. What is kept for others (truncation, those who look
+        on) is fed by the topic."""
+        if isinstance(record, Ack) and record.asked_ns == 0 and record.epoch == self._epoch:
+            self.watch.heard(record, now.mono_ns)
+
+    @property
+    def awaits_acks(self) -> bool:
+        """Whether an acknowledgement could let an answer go."""
+        return self._answers.waiting()
+
+    def may_give(self, now_ns: int) -> bool:
+        """Whether the next answer that waits may go: a tick would give it."""
+        offset = self._answers.first_waiting()
+        return offset is not None and self.watch.may_answer(offset, now_ns)
 
     def sent(self, token: int) -> None:
         self._answers.sent(token)

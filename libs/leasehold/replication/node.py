@@ -32,6 +32,7 @@ from leasehold.replication.apply import apply_record
 from leasehold.replication.checks import Checks
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import (
+    AckHeard,
     AckRead,
     Append,
     AppendFailed,
@@ -48,11 +49,14 @@ from leasehold.replication.effects import (
     Sent,
     Stop,
     StopLanes,
+    Tell,
     Tick,
+    Told,
     Topic,
     Wake,
 )
 from leasehold.replication.election import Election, ElectionSettings
+from leasehold.replication.fast_acks import FastAcks, FastAckSettings
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.master import Master, MasterSettings
@@ -82,6 +86,7 @@ class NodeSettings:
     election: ElectionSettings = field(default_factory=ElectionSettings)
     schema: SchemaSettings = field(default_factory=SchemaSettings)
     leases: HolderLimits = field(default_factory=HolderLimits)
+    fast_acks: FastAckSettings = field(default_factory=FastAckSettings)
 
     def with_session_ttl(self, session_ttl_ms: int) -> NodeSettings:
         """Both sides of the ledger by one figure: what its agent keeps to, and after which the
@@ -141,6 +146,7 @@ class Node:
         self._catalog_changed = True
         self._unanswered: deque[Answers] = deque(maxlen=UNANSWERED_RECORDS_MAX)
         self._reread: deque[LogRead] = deque(maxlen=UNANSWERED_RECORDS_MAX)
+        self._fast = FastAcks(settings.fast_acks)
         self._acked_ns = 0
         self._acked_offset = -1
         self._given_up = False
@@ -154,6 +160,11 @@ class Node:
         if self.master is not None:
             return "master"
         return "standby" if self._settings.candidate else "replicant"
+
+    @property
+    def awaits_acks(self) -> bool:
+        """Whether an acknowledgement of a node's could let an answer go."""
+        return self.master is not None and self.master.awaits_acks
 
     def has_committed(self, offset: int) -> bool:
         """Is that record of the log, with all before it, applied and visible to readers? May be
@@ -190,6 +201,13 @@ class Node:
                 return master.lane_read(event) if master is not None else []
             case AckRead(record):
                 return master.acknowledged(record, now) if master is not None else []
+            case AckHeard(record):
+                if master is not None:
+                    master.heard(record, now)
+                return []
+            case Told(number, heard):
+                self._fast.told(number, now.mono_ns, heard=heard)
+                return []
             case Sent(token):
                 if master is not None:
                     master.sent(token)
@@ -469,24 +487,41 @@ class Node:
         return Send(Topic.ACKS, 0, self._settings.name.encode(), report, 0)
 
     def _acknowledge(self, now: Now) -> list[Effect]:
-        """Acknowledge what was applied, and ask for a lease when the renewal is due (C3)."""
+        """Acknowledge what was applied, and ask for a lease when the renewal is due (C3).
+
+        For ticks only: between them the position may be ahead of what readers see (C1)."""
         if self._given_up:
             return []
+        effects: list[Effect] = []
         renewal_ns = self._settings.master.coherency.renewal_ms * NS_PER_MS
-        due = now.mono_ns - self._acked_ns >= renewal_ns
         serving = self._settings.serving
-        if not due and (self.position.offset == self._acked_offset or not serving):
-            return [Wake(self._acked_ns + renewal_ns)]
-        asked_ns = 0
-        if due:
+        if now.mono_ns - self._acked_ns >= renewal_ns:
             self._acked_ns = now.mono_ns
-            if serving:
-                asked_ns = self.lease.ask(now.mono_ns)
-        self._acked_offset = self.position.offset
-        return [self._ack(asked_ns, now), Wake(self._acked_ns + renewal_ns)]
+            asked_ns = self.lease.ask(now.mono_ns) if serving else 0
+            effects.append(self._ack_on_topic(asked_ns, now))
+        elif self._fast.overdue(now.mono_ns):
+            effects.append(self._ack_on_topic(0, now))
+        elif serving and self.position.offset != self._acked_offset:
+            effects += self._tell(now)
+        wake_ns = self._acked_ns + renewal_ns
+        fast_ns = self._fast.due_ns()
+        effects.append(Wake(wake_ns if fast_ns is None else min(wake_ns, fast_ns)))
+        return effects
 
-    def _ack(self, asked_ns: int, now: Now) -> Send:
-        ack = Ack(
+    def _tell(self, now: Now) -> list[Effect]:
+        position = self.position
+        self._acked_offset = position.offset
+        number, on_topic = self._fast.choose(position.epoch, position.incarnation, now.mono_ns)
+        effects: list[Effect] = []
+        if number:
+            told = Tell(number, position.epoch, position.incarnation, self._ack(0, now))
+            effects.append(told)
+        if on_topic:
+            effects.append(self._ack_on_topic(0, now))
+        return effects
+
+    def _ack(self, asked_ns: int, now: Now) -> Ack:
+        return Ack(
             node=self._settings.name,
             incarnation=self.incarnation,
             role=self.role,
@@ -498,13 +533,18 @@ class Node:
             serves=self._settings.serves,
             sent_us=now.wall_us,
         )
+
+    def _ack_on_topic(self, asked_ns: int, now: Now) -> Send:
+        self._acked_offset = self.position.offset
+        self._fast.on_topic()
+        ack = self._ack(asked_ns, now)
         return Send(Topic.ACKS, 0, self._settings.name.encode(), ack, 0)
 
     def give_up_lease(self, now: Now) -> list[Effect]:
         """Before a clean stop: serve no more reads, and let nobody wait for this node."""
         self.lease.give_up()
         self._given_up = True
-        effects: list[Effect] = [self._ack(GIVEN_UP, now)]
+        effects: list[Effect] = [self._ack_on_topic(GIVEN_UP, now)]
         if self.agent is not None:
             effects += self.agent.drain(now.mono_ns)
         return effects

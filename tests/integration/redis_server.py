@@ -1,0 +1,57 @@
+"""A Redis of a test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from infra.ports import find_free_port
+from infra.redis.server import server_command, wait_for_redis
+
+START_DEADLINE_S = 20.0
+
+
+class RedisServer:
+    """A server that can be killed, lose the end of its append-only file, and come back."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = find_free_port()
+        self.url = f"redis://127.0.0.1:{self._port}/0"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        # Without fsync a write is never put off, so `written` is exact before each reply.
+        command = [*server_command(self._folder, self._port), "--appendfsync", "no"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.process = process
+        wait_for_redis(self.url, START_DEADLINE_S, lambda: process.poll() is None)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def pause(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def _append_only_file(self) -> Path:
+        return max(self._folder.glob("appendonlydir/*.incr.aof"), key=lambda path: path.name)
+
+    def written(self) -> int:
+        """Bytes of the append-only file so far: what a power cut now would keep."""
+        return self._append_only_file().stat().st_size
+
+    def restart(self, keep: int | None = None) -> None:
+        self.kill()
+        if keep is not None:
+            os.truncate(self._append_only_file(), keep)
+        self.start()
