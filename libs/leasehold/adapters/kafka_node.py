@@ -279,7 +279,7 @@ class KafkaNode:
     # ------------------------------------------------------------ the fast way of acknowledgements
 
     def _read_or_hear(self, wait_s: float) -> list[Record]:
-        """Answers wait for nodes: until one of them may go, a record comes, or `wait_s` is over.
+        """Something waits for nodes: until they let it go, a record comes, or `wait_s` is over.
 
         librdkafka can't be waited for together with another socket. So the one is waited for from
         which the next news are expected, and the other is looked at every `HEAR_POLL_S`."""
@@ -293,19 +293,22 @@ class KafkaNode:
                 return records
             if not master.in_flight:
                 self._listener.wait(slice_s)
-            self._hear_nodes()
-            over = left_s <= 0 or not self._inbox.empty() or not self._listener.up
-            if over or master.may_give(boottime_ns()):
+            if self._hear_nodes() and master.acks_let_go(now()):
+                break
+            if left_s <= 0 or not self._inbox.empty() or not self._listener.up:
                 break
         return []
 
-    def _hear_nodes(self) -> None:
-        for data in self._listener.messages():
+    def _hear_nodes(self) -> bool:
+        """Whether anything was heard."""
+        told = self._listener.messages()
+        for data in told:
             try:
                 heard = AckHeard(CODEC.decode(data))
             except MalformedRequest:
                 continue  # anybody may have said it, as often as he likes: no line for each
             self._perform(self.node.step(heard, now()))
+        return bool(told)
 
     def _hear_of_tells(self) -> None:
         for number, heard in self._speaker.outcomes():

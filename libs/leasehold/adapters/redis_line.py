@@ -24,6 +24,7 @@ from leasehold.adapters.redis_replies import Malformed, Replies
 
 CONNECT_TIMEOUT_S: Final = 2.0
 READ_BYTES: Final = 64 * 1024
+READS_MAX: Final = 4
 PAUSE_NS: Final = 200_000_000
 PAUSE_NS_MAX: Final = 5_000_000_000
 _LATER: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -100,7 +101,9 @@ class RedisLine:
         """Replies that have come; afterwards it may be no longer `up`."""
         found: list[Any] = []
         try:
-            while self._socket is not None:
+            for _ in range(READS_MAX):  # who says more than can be read must not hold the loop
+                if self._socket is None:
+                    break
                 data = self._socket.recv(READ_BYTES)
                 if not data:
                     self.lost("Redis has closed the connection")

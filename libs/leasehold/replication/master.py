@@ -201,13 +201,23 @@ class Master:
 
     @property
     def awaits_acks(self) -> bool:
-        """Whether an acknowledgement could let an answer go."""
-        return self._answers.waiting()
+        """Whether something waits that an acknowledgement can let go on: answers and news (C1),
+        rows of a backfill and requests that nodes must catch up for, the measure of a round."""
+        if self._answers.waiting() or self._news or self._requests or self._pace.measures:
+            return True
+        return bool(self._chunks) or self._chunk is not None
 
-    def may_give(self, now_ns: int) -> bool:
-        """Whether the next answer that waits may go: a tick would give it."""
-        offset = self._answers.first_waiting()
-        return offset is not None and self.watch.may_answer(offset, now_ns)
+    def acks_let_go(self, now: Now) -> bool:
+        """Whether a tick after what was just heard would let it go on."""
+        may_answer = self._may_answer(now)
+        first = self._answers.first_waiting()
+        if first is not None and may_answer(first):
+            return True
+        if self._news and may_answer(self._news[0][0]):
+            return True
+        if self._pace.has_ended(may_answer):
+            return True
+        return not self.in_flight and self._has_work(now)
 
     def sent(self, token: int) -> None:
         self._answers.sent(token)

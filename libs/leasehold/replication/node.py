@@ -163,7 +163,7 @@ class Node:
 
     @property
     def awaits_acks(self) -> bool:
-        """Whether an acknowledgement of a node's could let an answer go."""
+        """Whether something waits here that an acknowledgement of a node's can let go on."""
         return self.master is not None and self.master.awaits_acks
 
     def has_committed(self, offset: int) -> bool:

@@ -11,7 +11,8 @@ import pytest
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.model.ports import Now
-from leasehold.model.records import Ack, Claim, Decisions, Grant
+from leasehold.model.records import Ack, Claim, Decisions, Grant, Lane, Outcome, Result
+from leasehold.replication.answers import Answers
 from leasehold.replication.coherency import (
     GIVEN_UP,
     NODES_MAX,
@@ -24,6 +25,7 @@ from leasehold.replication.effects import (
     AckRead,
     Append,
     Effect,
+    LaneRead,
     Listen,
     LogRead,
     Send,
@@ -41,6 +43,7 @@ MS = 1_000_000
 MASTER = b"master"
 SETTINGS = FastAckSettings(patience_ms=50, pause_ms=100, pause_ms_max=400)
 CODEC = MessagePackCodec()
+OUTCOME = Outcome(1, 1, 1, 0, final=True)
 
 
 class Ways:
@@ -392,6 +395,48 @@ def test_c1_the_master_takes_plain_positions_of_its_epoch_alone(pair: Pair) -> N
     pair.m1.step(AckHeard(ack(2)), pair.now())
     assert watch.may_answer(1, now_ns)
     assert pair.r1.step(AckHeard(ack(2)), pair.now()) == []  # who is no master passes it over
+
+
+def awaits(pair: Pair) -> bool:
+    return pair.m1.awaits_acks
+
+
+def test_what_waits_for_nodes_is_let_go_by_what_is_told(pair: Pair) -> None:
+    """A loop that hears of it otherwise than by the topic has to know when to tick: answers, news
+    of jobs, requests, rows of a backfill and the measure of a round wait for nodes."""
+    master = pair.m1.master
+    assert master is not None
+    watch = waits_for_r1(pair)
+    assert not awaits(pair)
+    chunk = LaneRead(Lane.BACKFILL, 0, "application/msgpack", b"")
+    pair.m1.step(chunk, pair.now())
+    assert awaits(pair)
+    master._log_end = 1 + master._settings.fill.behind_max + 1  # r1 is too far behind for rows
+    master._appended_ns = pair.now().mono_ns
+    watch._nodes["r1", b"r1"].asked_ns = 0
+    assert not master.acks_let_go(pair.now())
+    pair.m1.step(AckHeard(ack(2)), pair.now())
+    assert master.acks_let_go(pair.now())
+    master._chunks.clear()
+    assert not awaits(pair)
+    for offset, waits in ((2, False), (1, True)):
+        master._news.clear()
+        master._news.append((offset, Send(Topic.NOTICES, 0, b"", None, 0)))
+        assert awaits(pair)
+        assert master.acks_let_go(pair.now()) == waits
+    master._news.clear()
+    for offset, waits in ((2, False), (1, True)):
+        master._pace.appended(0, 0, users=True, waiting=False)
+        master._pace.read_back(offset)
+        assert awaits(pair)
+        assert master.acks_let_go(pair.now()) == waits
+        master._pace._without = None
+    for offset, waits in ((2, False), (1, True)):
+        answers = Answers(offset, [(0, Result(b"id", offset, OUTCOME))])
+        master._answers._waiting.clear()
+        master._answers.add(answers)
+        assert awaits(pair)
+        assert master.acks_let_go(pair.now()) == waits
 
 
 @pytest.mark.parametrize("record", ["", b"", 7, None, {}])
