@@ -77,7 +77,9 @@ SECRET_BYTES: Final = 32
 LEDGER_POLL_NS: Final = 1_000_000
 """Longest that records wait while the ledger is asked."""
 HEAR_POLL_S: Final = 0.001
-"""Longest that records wait for acknowledgements, or these for records."""
+HEAR_POLL_S_MAX: Final = 0.004
+"""Longest that acknowledgements wait while a record of this master's is awaited; and that requests
+do while acknowledgements are: twice as long each time that none came, since these are late then."""
 TURN_NS_MAX: Final = 50_000_000
 """Longest that applied records wait for their commit. A follower that is behind could otherwise be
 busy for seconds with what it has read, acknowledge nothing, and lose its coherency lease by it."""
@@ -282,19 +284,22 @@ class KafkaNode:
         """Something waits for nodes: until they let it go, a record comes, or `wait_s` is over.
 
         librdkafka can't be waited for together with another socket. So the one is waited for from
-        which the next news are expected, and the other is looked at every `HEAR_POLL_S`."""
+        which the next news are expected, and the other is looked at now and then."""
         end_ns = boottime_ns() + int(wait_s * 1e9)
-        master = self.node.master
+        master, poll_s = self.node.master, HEAR_POLL_S
         while master is not None:
             left_s = (end_ns - boottime_ns()) / 1e9
-            slice_s = max(0.0, min(left_s, HEAR_POLL_S))
+            slice_s = max(0.0, min(left_s, poll_s))
             records = self._reader.read(RECORDS_PER_READ_MAX, slice_s if master.in_flight else 0)
             if records:
                 return records
             if not master.in_flight:
                 self._listener.wait(slice_s)
-            if self._hear_nodes() and master.acks_let_go(now()):
-                break
+            if self._hear_nodes():
+                if master.acks_let_go(now()):
+                    break
+            elif not master.in_flight:
+                poll_s = min(2 * poll_s, HEAR_POLL_S_MAX)
             if left_s <= 0 or not self._inbox.empty() or not self._listener.up:
                 break
         return []
