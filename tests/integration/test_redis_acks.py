@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from infra.ports import find_free_port
 from leasehold.adapters import redis_acks, redis_line
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.redis_acks import (
@@ -264,3 +266,38 @@ def test_a_password_is_given_as_for_the_ledger(server: RedisServer) -> None:
     right.listener.listen(*TERM)
     right.works()
     right.close()
+
+
+def test_tls_as_for_the_ledger(server: RedisServer, tmp_path: Path) -> None:
+    """Its records come in other pieces than what was sent, and a socket does not tell of all."""
+    certificate, key, port = tmp_path / "redis.pem", tmp_path / "redis.key", find_free_port()
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("tls-cert-file", str(certificate), "tls-key-file", str(key))
+        client.config_set("tls-auth-clients", "no")
+        client.config_set("tls-ca-cert-file", str(certificate))
+        client.config_set("tls-port", port)
+    url = f"rediss://127.0.0.1:{port}/0"
+    stranger = Both(RedisSettings(url=url))
+    stranger.fails()  # nobody whom it trusts has signed that
+    stranger.close()
+    both = Both(RedisSettings(url=url, ca=certificate))
+    both.listener.listen(*TERM)
+    both.works()
+    said = [bytes([n % 256]) * ACK_BYTES_MAX for n in range(500)]
+    for data in said:
+        both.tell(data)
+        both.turn()
+    both.until(lambda: len(both.heard) == len(said), "all that was told")
+    assert both.heard == said
+    assert both.outcome(both.number)
+    server.pause()
+    for data in said * 20:
+        both.tell(data)
+        both.turn()
+    server.resume()
+    both.works()
+    both.close()

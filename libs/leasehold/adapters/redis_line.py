@@ -119,8 +119,10 @@ class RedisLine:
 
     def wait(self, timeout_s: float) -> None:
         """Until something may have come."""
-        if self._socket is not None:
-            self._poll.poll(timeout_s * 1e3)
+        made = self._socket
+        if made is None or (isinstance(made, ssl.SSLSocket) and made.pending()):
+            return
+        self._poll.poll(timeout_s * 1e3)
 
     def works(self) -> None:
         """What was said by it was understood: the next trouble is a new one."""
