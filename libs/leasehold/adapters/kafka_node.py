@@ -335,9 +335,8 @@ class KafkaNode:
             self._take(self._inbox.get(timeout=wait_s))
 
     def _empty_inbox(self) -> None:
-        with suppress(Empty):
-            while True:
-                self._take(self._inbox.get_nowait())
+        while not self._inbox.empty():  # nobody else takes from it
+            self._take(self._inbox.get_nowait())
 
     def _take(self, item: Event | Callable[[], list[Effect]]) -> None:
         if callable(item):

@@ -114,7 +114,8 @@ class TopicWriter:
 
     def deliveries(self, timeout_s: float = 0) -> list[Delivery]:
         """What became known since the last call; waits up to `timeout_s` for something."""
-        self._serve(timeout_s)
+        if timeout_s or len(self._producer):  # else there is no event, and none to come
+            self._serve(timeout_s)
         told = []
         while self._deliveries:
             told.append(self._deliveries.popleft())

@@ -99,7 +99,7 @@ class PgwireClient(asyncio.Protocol):
         self._seen: object = None
         self._since_s = 0.0
         self._closing_s: float | None = None
-        self._turn_due: asyncio.TimerHandle | None = None
+        self._due_s: float | None = None  # until then it waits to go on with what it holds
         self._in_turn = False
         self._said: list[bytes] = []  # in this turn
 
@@ -155,6 +155,10 @@ class PgwireClient(asyncio.Protocol):
 
     def check_time(self, now_s: float) -> None:
         """Ends or cancels what takes longer than it may."""
+        if self._due_s is not None and now_s >= self._due_s:
+            # What it waits for does not come: a worker finds that out, and says so.
+            self._due_s = None
+            self._server.workers.submit(self._work)
         if self._closing_s is not None:
             if now_s - self._closing_s > CLOSING_S_MAX:
                 self.abort()  # it does not read its last answer
@@ -329,24 +333,17 @@ class PgwireClient(asyncio.Protocol):
         elif waits.until is None:
             self._server.workers.submit(self._work)
         else:
-            self._turn_due = self._server.loop.call_later(waits.timeout_s, self._too_late)
+            self._due_s = self._server.now_s() + waits.timeout_s
             waits.until(self._again)
 
     def _again(self) -> None:
         """From any thread."""
-        self._server.soon(self._due)
+        self._server.goes_on_soon(self)
 
-    def _due(self) -> None:
-        due, self._turn_due = self._turn_due, None
-        if due is not None:
-            due.cancel()
+    def goes_on(self) -> None:
+        if self._due_s is not None:  # else it was too late, and a worker is at it
+            self._due_s = None
             self._turn()
-
-    def _too_late(self) -> None:
-        """What it waits for does not come: a worker finds that out, and says so."""
-        if self._turn_due is not None:
-            self._turn_due = None
-            self._server.workers.submit(self._work)
 
     # --- on a worker -------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import errno
 import hmac
 import secrets
 import ssl
+from collections import deque
 from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any, Final
@@ -63,12 +64,14 @@ class PgwireServer:
         self._mock_secret = secrets.token_bytes(SECRET_BYTES)
         self._clients: dict[int, PgwireClient] = {}
         self._have_said: list[PgwireClient] = []
+        self._going_on: deque[PgwireClient] = deque()
+        self._told_to_go_on = False
         self._last_process = 0
         self._stopping = False
         self._empty = Event()
         self._listener: asyncio.Server | None = None
         self._watch: asyncio.TimerHandle | None = None
-        self._thread = Thread(target=self._run, name="sql-listener", daemon=True)
+        self._at_work = Thread(target=self._run, name="sql-listener", daemon=True)
 
     # --- from any thread ---------------------------------------------------------------------
 
@@ -86,7 +89,7 @@ class PgwireServer:
             ) from None
         self._listener = listener
         self.port = listener.sockets[0].getsockname()[1]
-        self._thread.start()
+        self._at_work.start()
 
     def stop(self, grace_s: float = 5.0) -> None:
         """Clients are told (57P01), running statements are cancelled; no thread is left."""
@@ -98,12 +101,19 @@ class PgwireServer:
         if not self.workers.stop(grace_s):
             LOG.warning("a statement did not end within %.1f s of its cancellation", grace_s)
         self.soon(self.loop.stop)
-        self._thread.join()
+        self._at_work.join()
         self.loop.close()
 
     def soon(self, call: Callable[..., Any], *arguments: Any) -> None:
         """On the loop's thread, as soon as it comes to it."""
         self.loop.call_soon_threadsafe(call, *arguments)
+
+    def goes_on_soon(self, client: PgwireClient) -> None:
+        """The loop is woken for the first of many whose answers come at once, and not for each."""
+        self._going_on.append(client)
+        if not self._told_to_go_on:
+            self._told_to_go_on = True
+            self.soon(self._go_on)
 
     def is_full(self) -> bool:
         return len(self._clients) > self.settings.connections_max
@@ -170,6 +180,11 @@ class PgwireServer:
         clients, self._have_said = self._have_said, []
         for client in clients:
             client.write_said()
+
+    def _go_on(self) -> None:
+        self._told_to_go_on = False  # before it looks: who comes from here on tells it again
+        for _ in range(len(self._going_on)):  # those that wait again have the next turn
+            self._going_on.popleft().goes_on()
 
     def cancel(self, process: int, key: bytes) -> None:
         client = self._clients.get(process)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import apsw
 
@@ -22,7 +22,6 @@ from leasehold.adapters.sqlite_layout import connect
 from leasehold.adapters.sqlite_past import SqlitePast, match_of, range_of
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite_row_history import kept_from, lsn_at
-from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import Key, LogPosition
@@ -149,7 +148,7 @@ class Readers:
             self._idle.pop().connection.close()
 
 
-class SqliteSnapshot(Closing):
+class SqliteSnapshot:
     """StoreSnapshot: everything it answers is of the one commit it was opened at."""
 
     def __init__(self, readers: Readers, reader: Reader) -> None:
@@ -308,6 +307,12 @@ class SqliteSnapshot(Closing):
             cursor.close(force=True)
         self._execute("COMMIT")
         self._readers.give_back(reader)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _through(plan: ReadPlan, entries: EntriesPlan, where: str) -> str:

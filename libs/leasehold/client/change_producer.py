@@ -10,14 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from leasehold.adapters.clock import boottime_ns, new_request_id, random_bytes
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending, Standing, standing_of
 from leasehold.client.request_form import form
 from leasehold.client.request_group import RequestGroup
-from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import ChangeRequest, OnConflict, Result
 from leasehold.model.topics import RESULT_PARTITIONS
@@ -74,7 +73,7 @@ _COUNTED: Final = {
 }
 
 
-class ChangeProducer(Closing):
+class ChangeProducer:
     """Thread-safe context manager::
 
         with ChangeProducer(ClientSettings.read()) as changes:
@@ -182,6 +181,12 @@ class ChangeProducer(Closing):
             for pending in list(self._waiting.values()):
                 self._settled(pending, Standing.UNKNOWN, None, "its producer was closed")
         self._road.close(self._settings.close_timeout_ms / 1_000)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # --- sending -------------------------------------------------------------------------------
 

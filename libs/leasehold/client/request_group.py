@@ -32,16 +32,16 @@ class RequestGroup:
         self._users = 1  # of the last group
         self._wanted = 0  # those users again, and who had come when they had their answers
         self._stopping = False
-        self._thread: Thread | None = None
+        self._worker: Thread | None = None
 
     def joins(self, pending: Pending) -> bool:
         """True: it will be sent with others; False: it is its user's to send, now."""
         if not self._under_way and self._users <= 1:
             self._under_way.add(pending.request_id)
             return False
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="leasehold-group", daemon=True)
-            self._thread.start()
+        if self._worker is None:
+            self._worker = Thread(target=self._run, name="leasehold-group", daemon=True)
+            self._worker.start()
         self._gathered.append(pending)
         if len(self._gathered) in (1, self._wanted):
             self._changed.notify()
@@ -59,8 +59,8 @@ class RequestGroup:
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
+        if self._worker is not None:
+            self._worker.join()
 
     def _run(self) -> None:
         while group := self._next():

@@ -14,7 +14,7 @@ from typing import Any, Final
 from leasehold.adapters.clock import fresh_seed, unix_us
 from leasehold.client.drawn_numbers import DrawnNumbers, SessionNumbers
 from leasehold.client.serving_node import SqlNode
-from leasehold.client.sql_commit import Sent, await_answer, commit, send_ahead, send_single
+from leasehold.client.sql_commit import Sent, answer_of, commit, send_ahead, send_single
 from leasehold.client.sql_cursors import SqlCursors
 from leasehold.client.sql_portals import Answer, PreparedStatement
 from leasehold.client.sql_running import Running
@@ -25,6 +25,7 @@ from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction
 from leasehold.model.errors import LeaseholdError, NotCoherent, UnknownTable
 from leasehold.model.records import Outcome
+from leasehold.pgwire.session import Waits
 from leasehold.schema.descriptor import PROVISIONAL_FROM
 from leasehold.schema.elements import Moment
 from leasehold.schema.moments import AsOf
@@ -229,10 +230,14 @@ class SessionBlock:
 
     # ------------------------------------------------------------ its end
 
-    def end_batch(self) -> None:
+    def end_batch(self) -> Waits | None:
         runs = self._transaction or self._single
         if self._idle and (runs is not None or self._settings.have_begun):
-            self.end(committed=True)
+            waits = self._ends_ahead()
+            if waits is not None:
+                return waits
+            self._end(committed=True)
+        return None
 
     def fail(self) -> None:
         if self._idle:
@@ -246,9 +251,12 @@ class SessionBlock:
 
     def end(self, *, committed: bool) -> None:
         """Raises what COMMIT can fail with."""
-        if committed:
-            self._check_cursors()
-            self._send_ahead()
+        waits = self._ends_ahead() if committed else None
+        if waits is not None:
+            raise waits
+        self._end(committed=committed)
+
+    def _end(self, *, committed: bool) -> None:
         self._single = None
         transaction, self._transaction = self._transaction, None
         outcome: Outcome | None = None
@@ -297,31 +305,36 @@ class SessionBlock:
             self.end(committed=False)
             raise
 
-    def _send_ahead(self) -> None:
+    def _ends_ahead(self) -> Waits | None:
+        """Before a COMMIT: what it would wait for."""
+        self._check_cursors()
+        return self._send_ahead()
+
+    def _send_ahead(self) -> Waits | None:
         """In a hurry an answer is not waited for: nothing has ended until it is there."""
         if self._single is not None:
-            self._send_single(self._single)
+            waits = self._send_single(self._single)
+            if waits is not None:
+                return waits
         transaction = self._transaction
         if transaction is None or not transaction.has_written or not self._running.hurried:
-            return
+            return None
         if transaction.begins_jobs:
-            self._running.may_wait()
+            return Waits()
         self._sent = send_ahead(transaction, self._node, self._sent, replays_max=self._replays_max)
-        self._await_answer()
+        return self._answer()
 
-    def _send_single(self, single: SingleUpdate) -> None:
-        """Returns once it is committed, or where a transaction has to see to that."""
+    def _send_single(self, single: SingleUpdate) -> Waits | None:
+        """None: it is committed, or a transaction has to see to that."""
         if not (self._running.hurried and self._replays_max):
             self._go_on_from_single()
-            return
+            return None
         self._sent = send_single(single, self._node, self._sent)
-        self._await_answer()
+        return self._answer()
 
-    def _await_answer(self) -> None:
-        if self._sent is None:
-            self._running.may_wait()
-        else:
-            await_answer(self._sent)
+    def _answer(self) -> Waits | None:
+        """In a hurry."""
+        return Waits() if self._sent is None else answer_of(self._sent)
 
     @property
     def _replays_max(self) -> int:
@@ -422,8 +435,9 @@ class SessionBlock:
         except BaseException:
             self._block.end()
             raise
-        if committed:
-            self._send_ahead()
+        waits = self._send_ahead() if committed else None
+        if waits is not None:
+            raise waits
         try:
             self.end(committed=committed)
         finally:

@@ -15,7 +15,7 @@ from leasehold.client.pending import Pending, Standing
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_reads import Seen
 from leasehold.client.sql_single_update import SingleUpdate
-from leasehold.client.sql_steps import Shown, Step
+from leasehold.client.sql_steps import Contradicted, Shown, Step
 from leasehold.client.sql_transaction import Savepoint, SqlTransaction
 from leasehold.model.errors import (
     GaveUp,
@@ -33,10 +33,6 @@ from leasehold.transaction.replayed import Answer, contradiction
 COMMIT_TIMEOUT_S: Final = 30.0
 ENDED: Final = frozenset({"57014", "57P01"})
 """Somebody has asked for the end of what runs, or its time is over."""
-
-
-class Contradicted(GaveUp):
-    """Run again the transaction would have answered otherwise than it did (T2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +67,15 @@ def _sent(node: SqlNode, request: ChangeRequest) -> Sent | None:
     return None if pending is None else Sent(request, pending, time.monotonic())
 
 
-def await_answer(sent: Sent) -> None:
-    """Returns once `commit` ends without waiting. Raises Waits, and where it would go on."""
+def answer_of(sent: Sent) -> Waits | None:
+    """None: `commit` ends without waiting; else until when, and where, it would go on."""
     pending = sent.pending
     if pending.standing is Standing.WAITING:
-        raise Waits(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
+        return Waits(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
     outcome = pending.outcome
     if outcome is None or not (outcome.lsn or outcome.final):
-        raise Waits(begun=True)
+        return Waits(begun=True)
+    return None
 
 
 def _first(transaction: SqlTransaction, replays_max: int) -> ChangeRequest:

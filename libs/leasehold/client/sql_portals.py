@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -173,15 +172,19 @@ class QueryPortal:
         self._session = session
         self._prepared = prepared
         self._values = tuple(values)
+        self._asks: Asked | None = None
         self._snapshot: Seen | None = None
         self._shown: Shown | None = None
         self._rows: Rows | RowsAsideInTurn | None = None
         self._error: Exception | None = None  # that comes behind the rows that were given
         self._tag = "SELECT"
 
-    @cached_property
+    @property
     def _asked(self) -> Asked:
-        return Asked(self._prepared.statement.text, self._prepared.types, self._values)
+        """Queries that are done at once have none."""
+        if self._asks is None:
+            self._asks = Asked(self._prepared.statement.text, self._prepared.types, self._values)
+        return self._asks
 
     def fetch(self, rows_max: int) -> Fetched:
         if self._rows is None and self._error is None:

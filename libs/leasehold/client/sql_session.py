@@ -52,6 +52,7 @@ from leasehold.pgwire.session import (
     Report,
     Status,
     TimeLimits,
+    Waits,
 )
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownPortal
 from leasehold.pgwire.wire_types import WireType
@@ -258,9 +259,11 @@ class SqlSession:
     def close_declared(self, name: str) -> None:
         self._cursors.close(name)
 
-    def end_batch(self) -> None:
-        self._block.end_batch()
-        self._several = False
+    def end_batch(self) -> Waits | None:
+        waits = self._block.end_batch()
+        if waits is None:
+            self._several = False
+        return waits
 
     def fail(self) -> None:
         self._several = False

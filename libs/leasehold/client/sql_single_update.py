@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -71,8 +70,9 @@ class SingleUpdate:
 
     # ------------------------------------------------------------ for a transaction
 
-    @cached_property
+    @property
     def written(self) -> Written:
+        """Made anew each time: `goes_on_from` and the `get` that it leads to are all who ask."""
         before, genids, new, _ = self.found
         key = tuple(before[e] for e in self.descriptor.primary_key)
         return Written([RowWrite(key, before, {**before, **new}, genids, frozenset(new))])

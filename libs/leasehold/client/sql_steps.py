@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from leasehold.adapters.sqlite_query import BATCH_ROWS, Rows
 from leasehold.adapters.sqlite_write import Written
+from leasehold.model.errors import GaveUp
 from leasehold.model.records import Key
 from leasehold.schema.elements import Moment
 from leasehold.schema.plan import NO_MOMENT
@@ -18,6 +19,10 @@ from leasehold.transaction.replayed import Answer, Told
 
 Types = tuple[Type | None, ...]
 _DIGEST_BYTES = 16
+
+
+class Contradicted(GaveUp):
+    """Run again the transaction would have answered otherwise than it did (T2)."""
 
 
 class OnRow(NamedTuple):

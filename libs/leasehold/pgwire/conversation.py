@@ -154,12 +154,14 @@ class Conversation:
                     return None
                 outcome = self._take(*message, hurried)
             except Waits as waits:
-                self._held, self._begun = message, waits.begun
                 # Its frames hold it, by their callers' ones, until the cycle collector finds them.
-                return waits.with_traceback(None)
+                outcome = waits.with_traceback(None)
             except ProtocolViolation as error:
                 self.end(error)
                 return None
+            if isinstance(outcome, Waits):
+                self._held, self._begun = message, outcome.begun
+                return outcome
             if outcome is not None:
                 self.phase = AFTER[outcome]
             left -= 1
@@ -226,7 +228,7 @@ class Conversation:
 
     # --- messages ----------------------------------------------------------------------------
 
-    def _take(self, kind: int, body: bytes, hurried: bool) -> Outcome | None:
+    def _take(self, kind: int, body: bytes, hurried: bool) -> Outcome | Waits | None:
         """None: the phase stays. Raises ProtocolViolation for what ends the connection."""
         action = TABLE[self.phase].get(kind, Action.REFUSE)
         if action is Action.REFUSE:
@@ -244,7 +246,7 @@ class Conversation:
             return self._copy_taken(kind, body)
         return self._taken_otherwise(action, kind)
 
-    def _taken_otherwise(self, action: Action, kind: int) -> Outcome | None:
+    def _taken_otherwise(self, action: Action, kind: int) -> Outcome | Waits | None:
         match action:
             case Action.BREAK_COPY:
                 self._failed(
@@ -259,18 +261,16 @@ class Conversation:
                 )
                 return Outcome.ENDED
             case Action.RESUME:
-                self._sync()
-                return Outcome.DONE
+                return self._sync()
             case Action.END:
                 return Outcome.ENDED
         return None
 
-    def _run(self, kind: int, body: bytes) -> Outcome:
+    def _run(self, kind: int, body: bytes) -> Outcome | Waits:
         self._simple = kind in _SIMPLE
         try:
             if kind == _SYNC:
-                self._sync()
-                return Outcome.DONE
+                return self._sync()
             if self._simple:
                 return self._query(kind, body)
             return self._extended[kind](READERS[kind](body, self._limits))
@@ -328,7 +328,7 @@ class Conversation:
         self._queue.extend(self._session.statements(query.text))
         self._reports()
         if not self._queue:
-            self._end_batch()
+            self._end_simple_batch()
             self._say(replies.EMPTY_QUERY)
             self._ready()
             return Outcome.DONE
@@ -380,7 +380,7 @@ class Conversation:
     def _completed(self, portal: NamedPortal, tag: str) -> None:
         """The last statement's transaction ends before its tag is said: the end may be an error."""
         if self._simple and not self._queue:
-            self._end_batch()
+            self._end_simple_batch()
         if portal.statement.prepared.ends_transaction:  # AND CHAIN begins another one
             self._objects.drop_portals()
         self._reports()
@@ -506,17 +506,20 @@ class Conversation:
         self._flush()
         return Outcome.DONE
 
-    def _sync(self) -> None:
+    def _sync(self) -> Outcome | Waits:
         try:
             if self._session.status is Status.BLOCK:
                 self._objects.rest()
-            self._end_batch()
+            waits = self._end_batch()
+            if waits is not None:
+                return waits
         except (ClientGone, Waits):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             self._simple = True  # nothing is skipped after it: this is the Sync
             self._failed(error)
         self._ready()
+        return Outcome.DONE
 
     def _not_in_failed_block(self, concerned: bool) -> None:
         if concerned and self._session.status is Status.FAILED:
@@ -599,9 +602,17 @@ class Conversation:
 
     # --- ends of transactions, and what is said ----------------------------------------------
 
-    def _end_batch(self) -> None:
-        self._session.end_batch()
-        self._transaction_may_be_over()
+    def _end_batch(self) -> Waits | None:
+        waits = self._session.end_batch()
+        if waits is None:
+            self._transaction_may_be_over()
+        return waits
+
+    def _end_simple_batch(self) -> None:
+        """Raises Waits: what is said behind it, and the statement's own place, wait with it."""
+        waits = self._end_batch()
+        if waits is not None:
+            raise waits
 
     def _transaction_may_be_over(self) -> None:
         if self._session.status is Status.IDLE:

@@ -16,6 +16,8 @@ Calls, in the order in which they can come; all from one thread at a time, excep
 
 Whoever calls may be in a hurry (`hurried`): others wait for the same thread. Then what would wait,
 or take long, raises `Waits` before anything of it has happened, and is called again the same way.
+`end_batch` gives it back: each commit waits, and an exception through a dozen calls costs as much
+as one of its statements.
 
 What counts as one transaction: everything from the end of one batch to the end of the next, unless
 BEGIN makes it a block, to which belongs what came before it in its batch. `end_batch` outside a
@@ -270,7 +272,7 @@ class Session(Protocol):
     def close_declared(self, name: str) -> None:
         """Close of a portal that is one of these; there may be none."""
 
-    def end_batch(self) -> None: ...
+    def end_batch(self) -> Waits | None: ...
 
     def fail(self) -> None: ...
 

@@ -37,6 +37,13 @@ def database_with(folders: pytest.TempPathFactory, *texts: str) -> Iterator[DevD
         made.close()
 
 
+def ends(session: SqlSession) -> None:
+    """The batch. Raises what it waits for."""
+    waits = session.end_batch()
+    if waits is not None:
+        raise waits
+
+
 class HasNodes(Protocol):
     def sql_node(self, name: str = ...) -> SqlNode: ...
 
@@ -60,7 +67,7 @@ class SqlClient:
         try:
             for statement in session.statements(text):
                 rows = self.run(session.prepare(statement, ()))
-            session.end_batch()
+            ends(session)
         except LeaseholdError:
             session.fail()
             raise

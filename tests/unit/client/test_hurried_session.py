@@ -28,7 +28,7 @@ from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Status, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled
 from tests.unit.client.held_answers import WAIT_S, HeldAnswers
-from tests.unit.client.sql_client import SqlClient, database_with
+from tests.unit.client.sql_client import SqlClient, database_with, ends
 from tests.unit.pgwire.wire_words import SYNC, bind, execute, parse, query, said
 
 ROWS = 4 * HURRIED_ROWS_MAX
@@ -53,7 +53,7 @@ def hurried(client: SqlClient, text: str) -> list[Any]:
         rows = []
         for statement in session.statements(text):
             rows = client.run(session.prepare(statement, ()), portion=10_000)
-        session.end_batch()
+        ends(session)
         return rows
     finally:
         session.hurried = False
@@ -182,7 +182,7 @@ def test_a_query_sees_what_its_level_says(client: SqlClient, level: str) -> None
         assert client.run(session.prepare(session.statements(read)[0], ()), portion=9) == [(seen,)]
     session.hurried = False
     assert client.run(session.prepare(session.statements(read)[0], ()), portion=9) == [(seen,)]
-    session.end_batch()
+    ends(session)
     assert hurried(client, read) == [(before + 1000,)]
 
 
@@ -207,7 +207,7 @@ def test_what_was_prepared_follows_its_table(client: SqlClient) -> None:
     session = client.session
     texts = ("select a from shaped where id = 1", "select * from shaped where id = 1")
     one, all_of_it = (session.prepare(session.statements(text)[0], ()) for text in texts)
-    session.end_batch()
+    ends(session)
 
     def found(prepared: Any) -> list[Any]:
         session.hurried = True
@@ -218,7 +218,7 @@ def test_what_was_prepared_follows_its_table(client: SqlClient) -> None:
             return client.run(prepared, portion=9)
         finally:
             session.hurried = False
-            session.end_batch()
+            ends(session)
 
     for _ in range(2):
         assert (found(one), found(all_of_it)) == ([(2,)], [(1, 2)])
@@ -256,15 +256,15 @@ def test_a_commit_goes_on_when_its_answer_is_there(
     session.hurried = True
     (commit,) = session.statements("commit")
 
-    def ends() -> None:
+    def commits() -> None:
         if block:
             session.bind(session.prepare(commit, ()), ()).fetch(1)
         else:
-            session.end_batch()
+            ends(session)
 
     for _ in range(3):
         with pytest.raises(Waits) as waits:
-            ends()
+            commits()
         assert waits.value.begun
     assert waits.value.until is not None
     assert len(answers.waiting) == 1, "it is sent once"
@@ -274,7 +274,7 @@ def test_a_commit_goes_on_when_its_answer_is_there(
     assert not called.is_set()
     assert answers.give().lsn
     assert called.is_set()
-    ends()
+    commits()
     assert session.status is Status.IDLE
     session.hurried = False
     assert note(client, key) == f"note {key}!"
@@ -288,16 +288,16 @@ def test_a_commit_that_was_refused_runs_again_elsewhere(
     client.run(session.prepare(update, ()))
     session.hurried = True
     with pytest.raises(Waits):
-        session.end_batch()
+        ends(session)
     row = {"table": "t", "op": "update", "key": [23], "values": {"g": 100}}
     assert database.ask(row).committed
     assert not answers.give().lsn, "the row is another one now"
     with pytest.raises(Waits) as waits:
-        session.end_batch()
+        ends(session)
     assert waits.value.begun
     assert waits.value.until is None
     session.hurried = False
-    session.end_batch()
+    ends(session)
     assert client.ask("select g from t where id = 23") == [(101,)]
 
 
@@ -309,12 +309,12 @@ def test_an_answer_that_does_not_come_is_said_after_the_whole_time(
     client.run(session.prepare(update, ()))
     session.hurried = True
     with pytest.raises(Waits) as waits:
-        session.end_batch()
+        ends(session)
     assert waits.value.timeout_s == sql_commit.COMMIT_TIMEOUT_S
     monkeypatch.setattr(sql_commit, "COMMIT_TIMEOUT_S", 0.0)
     session.hurried = False
     with pytest.raises(OutcomeUnknown):
-        session.end_batch()
+        ends(session)
     session.fail()
     answers.give()
 

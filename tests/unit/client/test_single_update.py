@@ -27,7 +27,7 @@ from leasehold.model.records import ANY_GENID, ChangeRequest, Expression, OnConf
 from leasehold.pgwire.session import Status, Waits
 from leasehold.transaction.block import ReadOnlyTransaction
 from tests.unit.client.held_answers import HeldAnswers
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, ends
 
 KEYS = count(1)
 
@@ -100,7 +100,7 @@ class Hurried:
         """In a hurry. Raises Waits until its answer is there."""
         self.session.hurried = True
         try:
-            self.session.end_batch()
+            ends(self.session)
         finally:
             self.session.hurried = False
 
@@ -219,7 +219,7 @@ def test_t2_it_runs_again_as_the_transaction_that_it_would_have_been(
         hurried.ends()
     assert waits.value.begun
     assert waits.value.until is None, "a worker goes on with it"
-    hurried.session.end_batch()
+    ends(hurried.session)
     assert hurried.row() == (hurried.key + 100,)
 
 
@@ -235,7 +235,7 @@ def test_t2_a_replay_does_not_contradict_what_was_told(
     with pytest.raises(Waits):
         hurried.ends()
     with pytest.raises(GaveUp):
-        hurried.session.end_batch()
+        ends(hurried.session)
     hurried.session.fail()
 
 

@@ -258,11 +258,12 @@ class SmallSession:
     def close_declared(self, name: str) -> None:
         pass
 
-    def end_batch(self) -> None:
+    def end_batch(self) -> Waits | None:
         self.may_wait(False)
         self.calls.append("end_batch")
         if self.status is Status.IDLE and self._db.in_transaction:
             self._db.execute("COMMIT")
+        return None
 
     def fail(self) -> None:
         self.calls.append("fail")
