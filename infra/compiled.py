@@ -45,6 +45,18 @@ MODULES: Final = (
     *("replication/node.py", "replication/outcomes.py", "replication/waiting.py"),
     *("schema/catalog.py", "schema/catalog_ahead.py", "schema/entries.py"),
     *("schema/key_values.py", "schema/types.py"),
+    *("adapters/clock.py", "adapters/kafka_node.py", "adapters/kafka_reader.py"),
+    *("adapters/kafka_request_road.py", "adapters/kafka_writer.py"),
+    *("adapters/sqlite_brief.py", "adapters/sqlite_snapshot.py"),
+    *("client/change_producer.py", "client/pending.py", "client/replica_reads.py"),
+    *("client/request_form.py", "client/request_group.py", "client/serving_node.py"),
+    *("client/sql_block.py", "client/sql_commit.py", "client/sql_portals.py"),
+    *("client/sql_rows.py", "client/sql_running.py", "client/sql_session.py"),
+    *("client/sql_set.py", "client/sql_single.py", "client/sql_single_update.py"),
+    *("pgwire/conversation.py", "pgwire/framing.py", "pgwire/frontend.py"),
+    *("pgwire/named_objects.py", "pgwire/replies.py", "pgwire/value_decoding.py"),
+    *("pgwire/value_encoding.py", "pgwire/value_forms.py"),
+    *("sql/query_computed.py",),
     *("transaction/actions.py", "transaction/at_commit.py", "transaction/binding.py"),
     *("transaction/deciding.py", "transaction/locks.py", "transaction/numbers.py"),
     *("transaction/overlay.py", "transaction/references.py", "transaction/verify.py"),
@@ -246,7 +258,7 @@ def _build(builds: Builds, mode: Mode) -> int:
     if builds.path().is_dir():
         say(f"the compiled build is in place ({builds.folder.relative_to(ROOT)})")
         return 0
-    say("compiling the hot path with mypyc (about a minute, once for each change of the sources)")
+    say("compiling the hot path with mypyc (a minute or two, once for each change of the sources)")
     try:
         builds.build()
     except (NotCompiled, OSError) as error:

@@ -23,6 +23,21 @@ from infra.ports import Ports
 pytestmark = pytest.mark.integration
 SEEDS = ("1", "6")
 RUN_DEADLINE_S = 240
+SESSIONS = [
+    f"tests/unit/{name}.py"
+    for name in (
+        "client/test_change_producer",
+        "client/test_cursors",
+        "client/test_hurried_session",
+        "client/test_pending",
+        "client/test_single_update",
+        "client/test_sql_session",
+        "client/test_wire_scenarios",
+        "pgwire/test_conversation",
+        "pgwire/test_server",
+        "pgwire/test_server_waits",
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +109,23 @@ def test_the_services_of_a_cluster_are_compiled(build: Path, tmp_path: Path) -> 
                 process.kill()
         assert line.endswith(", compiled\n"), line
     assert cluster.env("m1")["PYTHONPATH"].split(":")[0] == str(build)
+
+
+def test_sessions_say_the_same(build: Path) -> None:
+    """What a client is told, statement by statement, is in the sessions' own tests."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SESSIONS]
+    environ = {**os.environ, "PYTHONPATH": f"{build}:{ROOT}"}
+    where = "import leasehold.client.sql_session as session; print(session.__file__)"
+    found = subprocess.check_output([sys.executable, "-c", where], env=environ, text=True)
+    assert found.startswith(str(build))
+    assert found.endswith(".so\n")
+    done = subprocess.run(
+        [*command, "-o", "pythonpath=."],
+        env=environ,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=RUN_DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5_000:]
