@@ -61,7 +61,11 @@ def _loopback_port(variable: str, address: str) -> int:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Whoever read us (head, less) has seen enough; what was asked for is done all the same.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def up(cluster: LocalCluster) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from infra.cluster import cluster_from
 from infra.deployment import SERVICES, service_named
 from infra.kafka.settings import as_container_environment, as_properties, broker_settings
-from infra.local_cluster import LocalCluster
+from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports, can_bind
 from leasehold.model.errors import ConfigurationError
 from leasehold.model.topics import MESSAGE_BYTES_MAX
@@ -85,3 +88,22 @@ def test_free_ports_are_four_and_free() -> None:
     ports = Ports.free()
     every = {ports.kafka, ports.kafka_controller, ports.redis, ports.dashboard}
     assert all(can_bind(port) for port in every)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    """As `make status | head -1` is: what was asked for is done, and said to nobody."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "infra.cluster", "status"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LEASEHOLD_DATA": str(tmp_path)},
+            cwd=ROOT,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (3, "")
