@@ -20,6 +20,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.schema.edits import Kind
+from leasehold.schema.elements import column_from_wire
 from leasehold.schema.job import Job, Status
 from leasehold.schema.script import jobs_in, notices_in
 from leasehold.sql.session_statements import SchemaStatement, SessionStatement
@@ -66,6 +67,7 @@ _TAGS: Final[dict[type, str]] = {
 }
 CANCELLED: Final = "57014"
 FAILED: Final = "55000"
+EXHAUSTED: Final = "2200H"
 BROKEN: Final = "23000"
 _BROKEN: Final[dict[type, str]] = {
     CreateIndex: "23505",
@@ -175,7 +177,22 @@ def _check(job: Job, statement: SchemaStatement) -> None:
         return
     words = job.error or f"it was {job.status.value}"
     code = CANCELLED if job.status is Status.CANCELLED else _code_of(job, statement)
+    drawn = _left_without(job)
+    if drawn and code == FAILED:
+        code, words = EXHAUSTED, f"{drawn} has no number left for all rows; {words}"
     raise refused(code, f"job {job.job_id} on table {job.table!r}: {words}", {"table": job.table})
+
+
+def _left_without(job: Job) -> str:
+    """The default of a column that the job has added, and in which rows lack what it draws: the
+    only way to that is a sequence that has come to its end. "" for none."""
+    lacking = {found[1] for found in job.findings}
+    for edit in (edit for step in job.steps for edit in step.edits if edit.kind is Kind.COLUMN):
+        if edit.element_id in lacking and edit.after is not None:
+            column = column_from_wire(edit.after)
+            if column.draws_from:
+                return column.default_expression
+    return ""
 
 
 def _code_of(job: Job, statement: SchemaStatement) -> str:
