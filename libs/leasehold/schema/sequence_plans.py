@@ -164,10 +164,14 @@ class Altered(NamedTuple):
     said: Sequence
 
     @property
+    def before_plainly(self) -> Sequence:
+        assert self.before.sequence is not None, "it is one"
+        return self.before.sequence._replace(begins=None)
+
+    @property
     def within(self) -> tuple[Descriptor, ...]:
         """Where it may stand beyond its new bounds, which only its row can tell."""
-        before, said = self.before.sequence, self.said
-        assert before is not None, "it is one"
+        before, said = self.before_plainly, self.said
         narrower = said.least > before.least or said.most < before.most
         return (replace(self.before, sequence=said),) if narrower and said.begins is None else ()
 
@@ -196,15 +200,19 @@ def altered_beside(
 ) -> list[Altered]:
     """Sequences of identity columns, by a statement on their table. Raises TableBusy,
     InvalidArgument."""
-    made = []
+    made: dict[int, Altered] = {}
     for column, options in asked:
         found = catalog.newest(column.draws_from)
         assert found.sequence is not None, "it is one"
-        said = altered(found.sequence, options)
-        if said != found.sequence._replace(begins=None):
-            free_table(catalog, found, going)
-            made.append(Altered(found, said))
-    return made
+        before = made.get(found.table_id, Altered(found, found.sequence._replace(begins=None))).said
+        said = altered(before, options)
+        if said.begins is None and before.begins is not None:  # by an action before this one
+            said = said._replace(begins=restarted_at(said, before.begins))
+        made[found.table_id] = Altered(found, said)
+    changed = [a for a in made.values() if a.said != a.before_plainly]
+    for each in changed:
+        free_table(catalog, each.before, going)
+    return changed
 
 
 def take_altered(changes: Changes, others: Iterable[Altered]) -> None:

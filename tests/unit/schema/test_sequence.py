@@ -10,8 +10,10 @@ import random
 import pytest
 
 from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, SequenceExhausted
+from leasehold.model.records import Operation
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import from_wire
+from leasehold.schema.edits import Kind
 from leasehold.schema.plan import NO_MOMENT
 from leasehold.schema.script import Script
 from leasehold.schema.sequence import (
@@ -269,3 +271,60 @@ def test_refused(text: str, code: str) -> None:
     with pytest.raises(Refused) as error:
         script(text)
     assert error.value.sqlstate == code
+
+
+def standing(text: str) -> Catalog:
+    """As the log has it once `text` is committed."""
+    catalog = Catalog()
+    for write in script(text).writes:
+        catalog.apply(write, 0, 0)
+    return catalog
+
+
+def said_of(text: str, catalog: Catalog) -> tuple[tuple[Operation, ...], list[list[object]]]:
+    """What a statement asks of rows, and the options that its job's steps put."""
+    made = Script.on(catalog)
+    for statement, sql in parse_statements(text):
+        made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
+    edits = [e for job in made.jobs.values() for step in job.steps for e in step.edits]
+    bodies = (edit.after for edit in edits if edit.kind is Kind.TABLE)
+    return made.opening, [body["sequence"] for body in bodies if body is not None]
+
+
+TABLE = "create sequence s; create table t (k int primary key, n int generated always as identity)"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "put"),
+    [
+        ("alter sequence s increment 5", [], [["bigint", 1, 5, 1, 2**63 - 1, 1]]),
+        ("alter sequence s maxvalue 9", [{"within": (1, 9)}], [["bigint", 1, 1, 1, 9, 1]]),
+        (
+            "alter sequence s maxvalue 9 restart with 4",
+            [],
+            [["bigint", 1, 1, 1, 9, 1, False, 4]],
+        ),
+        ("alter sequence s start 1 restart", [{"set": 1, "called": False}], []),
+        ("alter sequence s no cycle", [], []),
+        ("alter sequence if exists no increment 5", [], []),
+        (
+            "alter table t alter n set increment 3 restart with 7, alter n set cycle",
+            [],
+            [["integer", 1, 3, 1, 2**31 - 1, 1, True, 7]],
+        ),
+    ],
+)
+def test_what_is_altered_of_one_that_is_there(
+    text: str, asked: list[object], put: list[object]
+) -> None:
+    opening, bodies = said_of(text, standing(TABLE))
+    assert ([o.values for o in opening], bodies) == (asked, put)
+
+
+def test_one_of_the_same_request_is_made_like_that() -> None:
+    made = script("create sequence s; alter sequence s increment 5 maxvalue 99 restart 7")
+    (sequence,) = made.made.values()
+    assert sequence.sequence == Sequence("bigint", 1, 5, 1, 99)
+    assert [o.values for o in made.opening] == [{"set": 7, "called": False}]
+    with pytest.raises(InvalidArgument, match="RESTART value"):
+        script("create sequence s; alter sequence s minvalue 5 start 6")
