@@ -402,9 +402,11 @@ def random_altering(rng: random.Random) -> str:
 
 STANDING: Final = """
     select sequencename, data_type, start_value, min_value, max_value, increment_by, cycle,
-        cache_size from pg_sequences order by 1;
+        cache_size from pg_sequences where sequencename in ('s', 't_id_seq', 't_other_seq') order
+        by 1;
     select sequence_name, data_type, start_value, minimum_value, maximum_value, increment,
-        cycle_option from information_schema.sequences order by 1;
+        cycle_option from information_schema.sequences where sequence_name in ('s', 't_id_seq',
+        't_other_seq') order by 1;
     select column_name, is_identity, identity_generation, identity_start, identity_increment,
         identity_maximum, identity_minimum, identity_cycle from information_schema.columns where
         table_name = 't' order by ordinal_position
