@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from leasehold.client.numbers import TRIES_MAX, Found, NodeNumbers, Wanted, gave_up
@@ -115,6 +115,7 @@ class DrawnNumbers:
         self._again: dict[int, Iterator[int]] = {}
         self._found: dict[int, Found] = {}
         self._local: Local = {}
+        self._gone: Collection[int] = ()
         self._wait_coherent: Callable[[], None] = _never
         self._standings: dict[tuple[int, int, int], Standing] = {}
 
@@ -132,11 +133,12 @@ class DrawnNumbers:
         work: Callable[[], T],
         may_wait: Callable[[], None],
         wait_coherent: Callable[[], None],
+        gone: Collection[int] = (),
     ) -> T:
         """`work` runs the statement at that place, more than once where it has to wait for numbers
-        in between; nothing of it may stay when it raises. Raises what `work` raises, Waits,
-        what `NodeNumbers.fill` raises."""
-        self._local, self._wait_coherent = local, wait_coherent
+        in between; nothing of it may stay when it raises. `gone`: sequences that its transaction
+        drops. Raises what `work` raises, Waits, what `NodeNumbers.fill` raises."""
+        self._local, self._wait_coherent, self._gone = local, wait_coherent, gone
         tries = known = 0
         while tries < TRIES_MAX:
             self._place, self._again, self._found = place, {}, {}
@@ -197,6 +199,8 @@ class DrawnNumbers:
         return self._session.last(self._is_there)
 
     def _is_there(self, sequence_id: int) -> bool:
+        if sequence_id in self._gone:
+            return False
         if sequence_id in self._local:
             return True
         try:

@@ -279,8 +279,9 @@ class SqlTransaction:
         """Runs a statement that draws from sequences, again where it had to wait for numbers."""
         local = self._writes.local_sequences
         wait = self._wait_coherent
+        gone = {table.table_id for table in self._writes.schema.dropped.values()}
         try:
-            return self.numbers.running(self._place, local, work, self._may_wait, wait)
+            return self.numbers.running(self._place, local, work, self._may_wait, wait, gone)
         except Waits:
             self._place -= 1  # it comes again, and draws what it has drawn
             raise

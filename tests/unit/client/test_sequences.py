@@ -607,3 +607,18 @@ def test_an_identity_whose_sequence_others_draw_from_stays(one: SqlClient) -> No
     one.ask("alter table t add w int default nextval('u_k_seq')")
     assert one.code("alter table u alter k drop identity") == "2BP01"
     one.ask("alter table t drop w; alter table u alter k drop identity")
+
+
+def test_lastval_of_a_sequence_that_the_block_drops(one: SqlClient) -> None:
+    """As in PostgreSQL; what is taken back is there again."""
+    one.ask("create sequence gone; create table with_own (id serial); select nextval('gone')")
+    one.ask("begin; savepoint s; drop sequence gone")
+    assert one.code("select lastval()") == "55000"
+    one.ask("rollback to s")
+    assert one.ask("select lastval()") == [(1,)]
+    (number,) = one.ask("insert into with_own default values returning id")
+    one.ask("drop table with_own")
+    assert one.code("select lastval()") == "55000"
+    one.ask("rollback")
+    assert one.ask("select lastval()") == [number]
+    one.ask("drop sequence gone; drop table with_own")
