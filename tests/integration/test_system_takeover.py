@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from infra.local_cluster import LocalCluster
@@ -105,6 +106,42 @@ def test_l3_l5_master_killed_under_load_nothing_acknowledged_is_lost_or_doubled(
     await_standby(watch, killed, epoch)
     assert_consistent(cluster, NODES)
     assert command(cluster, "status", "--json").json["log"]["master"] == other_than(killed)
+
+
+def test_t2_a_cursor_is_open_while_the_master_is_killed(
+    cluster: LocalCluster, watch: ClusterWatch
+) -> None:
+    """Its COMMIT finds no master, waits for the next one, meets a verify error there and runs
+    again: the cursor goes on with what was committed, from where its client had come to."""
+    port, database = cluster.ports.sql[0], cluster.cluster_settings.database
+    place = f"host=127.0.0.1 port={port} user=leasehold dbname={database}"
+
+    def connected() -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(place, autocommit=True)
+
+    with connected() as client, connected() as other:
+        client.execute("CREATE TABLE rows (id int PRIMARY KEY, v int)")
+        client.execute("INSERT INTO rows SELECT n, n * 10 FROM generate_series(1, 5) AS n")
+        client.execute("BEGIN")
+        client.execute("UPDATE rows SET v = (SELECT v + 1) WHERE id = 4")
+        client.execute("DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id, v FROM rows ORDER BY id")
+        assert client.execute("FETCH 2 FROM c").fetchall() == [(1, 10), (2, 20)]
+        assert client.execute("FETCH BACKWARD c").fetchall() == [(1, 10)]
+        client.execute("UPDATE rows SET v = (SELECT v + 2) WHERE CURRENT OF c")
+        other.execute("UPDATE rows SET v = v + 100 WHERE id = 4")
+        killed = master_of(watch)
+        cluster.kill(killed)
+        client.execute("COMMIT")
+        epoch = await_master(watch, other_than(killed))
+        assert client.execute("FETCH 2 FROM c").fetchall() == [(2, 20), (3, 30)]
+        assert client.execute("FETCH ALL FROM c").fetchall() == [(4, 141), (5, 50)]
+        assert client.execute("FETCH FIRST FROM c").fetchall() == [(1, 10)], "as of its DECLARE"
+        committed = other.execute("SELECT id, v FROM rows ORDER BY id").fetchall()
+        assert committed == [(1, 12), (2, 20), (3, 30), (4, 141), (5, 50)]
+        client.execute("CLOSE c")
+        client.execute("DROP TABLE rows")
+    cluster.start(killed)
+    await_standby(watch, killed, epoch)
 
 
 def test_l1_master_paused_past_its_election_is_fenced_and_steps_down(
