@@ -288,7 +288,7 @@ class _Reader:
         width = atom.width * low if fixed and atom.width is not None else None
         optional = (low, high) == (0, 1)
         sure = atom.sure and (
-            atom.one
+            (atom.one and not atom.empty)  # (a?)+: PostgreSQL ends with an empty one
             or (fixed and atom.width is not None)
             or (not atom.empty and (optional or atom.width is not None))
         )

@@ -44,3 +44,15 @@ def test_a_pattern_has_bounds(pattern: str) -> None:
 def test_a_select_by_a_pattern(asked: Asked) -> None:
     text = "SELECT id FROM flights WHERE carrier ~* $1 ORDER BY id"
     assert asked.rows(text, ("^a{2}$",)) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("pattern", ["(a?)+", "(a*)*", "(a?)*b"])
+def test_a_part_that_may_be_empty_again_and_again_is_not_told(asked: Asked, pattern: str) -> None:
+    """PostgreSQL's last round of it takes nothing, RE2's does not come to that. Whether there is a
+    match at all is the same."""
+    with pytest.raises(Refused) as caught:
+        asked.rows(f"SELECT regexp_match('a c', '{pattern}')")
+    assert caught.value.sqlstate == "0A000"
+    assert asked.rows(f"SELECT 'ab' ~ '{pattern}', regexp_match('ab', '(a)?(b)')") == [
+        (True, ["a", "b"])
+    ]
