@@ -248,7 +248,7 @@ REFUSED: list[Refusal] = [
     (COLUMN + "int references u references v)", SyntaxInvalid, 55),
     (COLUMN + "int constraint c references u on update set default (b))", FeatureNotSupported, 90),
     (COLUMN + "text generated always as identity)", InvalidArgument, 43),
-    (COLUMN + "int generated always as identity (cycle cycle))", SyntaxInvalid, 83),
+    (COLUMN + "int generated always as identity (cycle cycle))", SyntaxInvalid, 78),
     (COLUMN + "int generated always as (a + 1) virtual)", FeatureNotSupported, 70),
     (COLUMN + "int generated always as (a + 1))", FeatureNotSupported, 69),
     (COLUMN + "int generated always as (u.b) stored)", UnknownTable, 63),
