@@ -208,14 +208,14 @@ class ServingNode:
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         end_s = time.monotonic() + timeout_s
-        while True:
+        turned = True
+        while turned:
             seen = self._turns  # before the look, which is not under the lock: it may take long
             if self.node.error is not None or met():
                 break
+            left_s = max(end_s - time.monotonic(), 0.0)
             with self._turned:
-                left_s = max(end_s - time.monotonic(), 0.0)
-                if not self._turned.wait_for(lambda turn=seen: self._turns != turn, left_s):  # type: ignore[misc]
-                    break
+                turned = self._turned.wait_for(lambda turn=seen: self._turns != turn, left_s)  # type: ignore[misc]
         self._check_running()
         return met()
 
