@@ -172,6 +172,10 @@ def on_purpose(statement: Statement, mine: Told, theirs: Told) -> str:
         return "keys are looked at when all rows are there (T3)"
     if mine.code == "22008" and (" BC" in str(theirs.rows) or "1 to 9999" in mine.words):
         return "the years are 1 to 9999"
+    if "NaN can't be a value" in mine.words:
+        return "no double is NaN (22003)"
+    if theirs.code == "22012" and not mine.code and any(w in text for w in ("sect", "except")):
+        return "where one side of a set operation settles it the other one is not computed"
     text_or_varchar = {(25, 1043), (1043, 25)}
     if mine.types != theirs.types and not mine.code and not theirs.code:
         differ = {p for p in zip(mine.types, theirs.types, strict=True) if p[0] != p[1]}
@@ -278,3 +282,14 @@ def test_each_value_goes_there_and_back(pair: Pair) -> None:
                         differing.append(f"{asked}: {mine} {theirs}")
     print(f"{count} parameters")
     assert not differing, f"{len(differing)} differ:\n" + "\n".join(differing[:20])
+
+
+def test_every_letter_has_the_same_capital(pair: Pair) -> None:
+    for first, last in ((1, 0xD7FF), (0xE000, 0x1FFFF)):
+        mine, theirs = pair.both(
+            "select n, upper(chr(n)), lower(chr(n))"
+            f" from generate_series({first}, {last}) n order by n"
+        )
+        assert len(theirs.rows) == last - first + 1
+        both = zip(mine.rows, theirs.rows, strict=True)
+        assert [(row, other) for row, other in both if row != other] == []

@@ -322,7 +322,7 @@ class Wide:
             "select distinct {} from u",
             "select count(*) from (select distinct {} from u) s",
             "select distinct on ({}) k from u order by {}, k",
-            "select {}, count(*) from u group by {} order by count(*) desc, 1 limit 2",
+            "select {}, count(*) from u group by {} order by count(*) desc, {} limit 2",
         )
         part = one(
             "g", "g, w", "w", "q", "v % 2", "d", "g + 1", "upper(w)", "w, g", "extract(year from d)"

@@ -43,6 +43,7 @@ from leasehold.sql.function import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, N
 from leasehold.sql.functions_bytes import random_uuid
 from leasehold.sql.not_built import FUNCTIONS as NOT_BUILT
 from leasehold.sql.parse import name_of, only, position_of, type_of
+from leasehold.sql.resolution import nullif_type
 from leasehold.sql.text_form import from_text
 from leasehold.sql.typed import (
     Typed,
@@ -465,9 +466,8 @@ class Compiler:
         left, right = (self.part(argument) for argument in arguments)
         equal = operator_for("=", left.kind, right.kind)
         test = called(equal, [left, right]).compute
-        # Compared in the operator's types, answered in the first one's own.
-        kind = left.kind or equal.arguments[0]
-        value = left.compute if left.kind else brought(left, kind)
+        kind = nullif_type(left.kind, right.kind) if left.kind else equal.arguments[0]
+        value = left.compute if left.kind == kind else brought(left, kind)
         return Typed(kind, lambda row: None if test(row) else value(row))
 
     def _substring(self, node: exp.Expression) -> Typed:

@@ -44,8 +44,25 @@ def joined(left: str, right: str) -> str:
     return left + right
 
 
+def _upper(text: str) -> str:
+    """Letter by letter, as PostgreSQL's usual locales have it: one that has no capital of a single
+    letter stays, as ß does."""
+    raised = text.upper()
+    if len(raised) == len(text):
+        return raised
+    forms = ((each, each.upper(), each.title()) for each in text)
+    return "".join(
+        next((form for form in (up, title) if len(form) == 1), each) for each, up, title in forms
+    )
+
+
+def _lower(text: str) -> str:
+    """As `_upper`: of İ an i stays, without the dot that Python sets above it."""
+    return "".join(each.lower()[0] for each in text) if not text.isascii() else text.lower()
+
+
 def _initcap(text: str) -> str:
-    return _WORD.sub(lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+    return _WORD.sub(lambda word: _upper(word[0][0]) + _lower(word[0][1:]), text)
 
 
 def part(value: Any, start: int, length: int | None = None) -> Any:
@@ -172,8 +189,8 @@ FUNCTIONS: Final = (
     Function("character_length", (TEXT,), INTEGER, len),
     Function("octet_length", (TEXT,), INTEGER, lambda text: len(text.encode())),
     Function("bit_length", (TEXT,), INTEGER, lambda text: len(text.encode()) * 8),
-    Function("upper", (TEXT,), TEXT, str.upper),
-    Function("lower", (TEXT,), TEXT, str.lower),
+    Function("upper", (TEXT,), TEXT, _upper),
+    Function("lower", (TEXT,), TEXT, _lower),
     Function("initcap", (TEXT,), TEXT, _initcap),
     Function("substring", (TEXT, INTEGER), TEXT, part),
     Function("substring", (TEXT, INTEGER, INTEGER), TEXT, part),

@@ -62,6 +62,7 @@ from leasehold.sql.query_typing import (
     sentence_of,
 )
 from leasehold.sql.query_walk import draws, has_aggregate, has_window
+from leasehold.sql.resolution import nullif_type
 from leasehold.sql.system_types import SYSTEM_TYPES
 from leasehold.sql.text_form import shows_zone
 
@@ -420,6 +421,7 @@ class Expressions:
             if self.typing.kind_of(left) == OPEN and other != OPEN:
                 left = self.typing.brought(left, bare(other), at)
             left = self.typing.settled(left, at)
+            left = self.typing.brought(left, nullif_type(left.kind, other), at)
             equal = self.typing.compared("=", left, parts[1], at)
             if isinstance(equal, Native) and equal.word == "=" and equal.arguments[0] is left:
                 return Native("nullif", equal.arguments, left.kind)  # it computes each once

@@ -161,6 +161,19 @@ def _as_the_others(able: list[Function], kinds: Kinds) -> list[Function]:
     return fitting if len(fitting) == 1 else able
 
 
+def nullif_type(left: Type, right: Type | None) -> Type:
+    """That of its equality's left side, as in PostgreSQL: which has such operators between whole
+    numbers of two sizes and moments of two kinds, and brings other pairs to one type."""
+    if left.name == "varchar":
+        return TEXT
+    if right is None or category(left) != "number" or category(right) != "number":
+        return left
+    names = (left.name, right.name)
+    wider = (name for name in ("double precision", "numeric") if name in names)
+    name = next(wider, left.name)
+    return left if name == left.name else Type(name)
+
+
 def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type:
     """The type to which CASE, COALESCE, UNION … bring all of them: PostgreSQL's rule. Text where
     none is known. A length or precision stays where all have the same. Raises WrongType (42804)."""

@@ -391,6 +391,21 @@ def test_no_read_without_coherence(database: DevDatabase, client: SqlClient) -> 
     assert caught.value.sqlstate == "57P03"
 
 
+def test_a_schema_change_waits_for_no_coherence_here(
+    database: DevDatabase, client: SqlClient, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The master executes it: behind a large COPY this replica comes along a moment later."""
+    client.ask("alter table t add column s serial; set leasehold.wait_for_jobs = off")
+    node = database.sql_node("r1")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(node), "coherent", property(lambda self: False))
+        client.ask("alter table t alter note set default 'x'")
+        assert client.tags == ["ALTER TABLE"]
+        client.ask("alter sequence t_s_seq increment 2")
+        assert client.tags == ["ALTER SEQUENCE"]
+    client.ask("set leasehold.wait_for_jobs = on")
+
+
 def test_coherence_that_ends_after_the_wait_is_waited_for_again(
     client: SqlClient, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
