@@ -176,6 +176,8 @@ def _service(service: Service) -> dict[str, Any]:
         # Without it SIGTERM is lost while Python starts, and nobody collects Spark's dead workers.
         "init": True,
     }
+    if service.niceness:
+        described["cpu_shares"] = service.cpu_shares
     if service.keeps_store:
         described["secrets"] = [SNAPSHOT_TOKEN]
         described["environment"] |= {

@@ -31,8 +31,16 @@ class Service:
     """Its place among those that PostgreSQL clients reach, from 0."""
     compiled: bool = True
     """It runs what mypyc has made, where that is there. Spark's workers are not known to gain."""
+    niceness: int = 0
+    """0 to 19: how far it stands back where processors are short, in the kernel's units: each is
+    worth about a fifth less."""
     environment: Mapping[str, str] = field(default_factory=dict)
     ready_deadline_s: float = 60.0
+
+    @property
+    def cpu_shares(self) -> int:
+        """Of Docker, which gives 1,024 to who is not named: the weight of that niceness."""
+        return round(1024 / 1.25**self.niceness)
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -67,6 +75,8 @@ SPARK = Service(
     "Spark driver",
     image="spark",
     compiled=False,
+    # A job takes what the writers leave: they wait for it, and nobody waits for a job.
+    niceness=10,
     ready_deadline_s=120.0,
 )
 DASHBOARD = Service(

@@ -201,8 +201,9 @@ class LocalCluster:
         elif self.processes.find(name) is None:
             self._ready_file(name).unlink(missing_ok=True)
             (self.data / name).mkdir(parents=True, exist_ok=True)
-            command = [sys.executable, *self.services[name].command[1:]]
-            self.processes.start(name, command, self.env(name), ROOT)
+            service = self.services[name]
+            command = [sys.executable, *service.command[1:]]
+            self.processes.start(name, command, self.env(name), ROOT, service.niceness)
         if wait:
             self.wait_ready(name)
 

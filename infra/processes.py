@@ -40,6 +40,16 @@ LOG_BYTES_MAX = 32 * 1024 * 1024
 TAIL_BYTES_MAX = 256 * 1024
 
 
+def _stand_back(pid: int, niceness: int) -> None:
+    """⚠ Where the kernel groups tasks by session (sched_autogroup), niceness counts among those of
+    one session only, and every service is a session: the group's own weight has to be set, too.
+    Where the kernel has none of it, or lets us not, the process runs like any other."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, niceness)
+    with suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(niceness), encoding="ascii")
+
+
 class ProcessFailure(Exception):
     """A process could not be started, became not ready, or would not end. Says what to do."""
 
@@ -79,9 +89,16 @@ class Processes:
             yield
 
     def start(
-        self, name: str, command: Sequence[str], environ: Mapping[str, str], cwd: Path
+        self,
+        name: str,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        cwd: Path,
+        niceness: int = 0,
     ) -> Record:
-        """Start `command` in a session of its own; raises ProcessFailure if that is impossible."""
+        """Start `command` in a session of its own; raises ProcessFailure if that is impossible.
+
+        `niceness`: 0 to 19, of the process and all that it will start."""
         assert self.find(name) is None, f"{name} is already running"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -105,6 +122,8 @@ class Processes:
                     f"{name} could not be started ({command[0]}: {error.strerror}); run: make setup"
                 ) from error
         self._children[child.pid] = child
+        if niceness:
+            _stand_back(child.pid, niceness)
         entry = entry_of(child.pid)
         assert entry is not None, "an uncollected child always has an entry"
         record = Record(name, entry.identity, tuple(command), str(log), offset)

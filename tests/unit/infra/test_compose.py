@@ -90,6 +90,12 @@ def test_no_container_fills_the_disk_with_what_it_says() -> None:
         assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
 
 
+def test_spark_takes_what_the_others_leave() -> None:
+    services = committed()["services"]
+    assert services["spark"]["cpu_shares"] == 110  # niceness 10, by the kernel's own table
+    assert not any("cpu_shares" in services[each.name] for each in SERVICES if each.name != "spark")
+
+
 def test_whoever_ends_is_started_again_and_the_services_have_an_init() -> None:
     """A node whose disk was full goes on when there is room; SIGTERM reaches who starts."""
     services = committed()["services"]

@@ -41,6 +41,15 @@ def test_a_started_process_is_found_by_another_command(processes: Processes) -> 
     assert not another.stop("a")
 
 
+def test_who_stands_back_does_so_as_a_session_too(processes: Processes) -> None:
+    """⚠ Niceness alone counts for nothing where the kernel weighs sessions."""
+    record = processes.start("a", SLEEP, os.environ, Path.cwd(), niceness=10)
+    assert os.getpriority(os.PRIO_PROCESS, record.identity.pid) == 10
+    group = Path(f"/proc/{record.identity.pid}/autogroup")
+    if group.exists() and group.read_text().strip():
+        assert group.read_text().split()[-1] == "10"
+
+
 def test_a_recycled_pid_is_never_signalled(processes: Processes) -> None:
     """The record names a pid that now belongs to someone else: another start time."""
     record = start(processes, "a")
