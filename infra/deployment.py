@@ -76,7 +76,7 @@ SPARK = Service(
     image="spark",
     compiled=False,
     # A job takes what the writers leave: they wait for it, and nobody waits for a job.
-    niceness=10,
+    niceness=5,
     ready_deadline_s=120.0,
 )
 DASHBOARD = Service(
