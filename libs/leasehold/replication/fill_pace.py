@@ -6,6 +6,7 @@ coherent node (C1), so that two parts on their way are two waits, and one is as 
 large. So then there is one at a time, from its append until all have it: a *round*. Rounds without
 rows, before the backfill, tell how long users wait anyway, on these machines under this load. The
 parts get as large as makes a round take at most `round_factor` times that, whatever a row costs.
+Behind each of them is a rest: who writes in it waits for no rows at all.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ class FillSettings:
     it; a record costs every process a fixed sum, so they are many. None are taken while a coherent
     node is more than `behind_max` records behind: enough for it to apply one while the next is on
     its way. Beside users between `rows_beside_min` and `rows_beside_max`: less costs hardly less
-    than the record does, more gains hardly more. A round of `round_ms` is never too long."""
+    than the record does, more gains hardly more. A round of `round_ms` is never too long. The rest
+    behind it is `rest_percent` of what it took, or of what it may take where it took longer."""
 
     rows_max: int = 10_000
     behind_max: int = 2
     rows_beside_max: int = 4_000
-    rows_beside_min: int = 2_000
-    round_ms: int = 20
+    rows_beside_min: int = 1_000
+    round_ms: int = 12
     round_factor: int = 2
+    rest_percent: int = 50
 
 
 class _Round(NamedTuple):
@@ -55,14 +58,21 @@ class FillPace:
         self._settings = settings
         self._beside = settings.rows_beside_min
         self._round: _Round | None = None
+        self._rest_until_ns = 0
         self._without: _Round | None = None
         self._without_ns = 0  # what such a round takes, smoothed
 
-    def rows(self, behind: int, *, users: bool) -> int:
+    @property
+    def rest_until_ns(self) -> int:
+        """When the rest behind the last round ends, or has ended."""
+        return self._rest_until_ns
+
+    def rows(self, behind: int, now_ns: int, *, users: bool) -> int:
         """Most rows for the next record, 0: none yet. `behind`: how many records the slowest
         coherent node is behind."""
         if users:
-            return 0 if self._round is not None else self._beside
+            rests = self._round is not None or now_ns < self._rest_until_ns
+            return 0 if rests else self._beside
         return self._settings.rows_max if behind <= self._settings.behind_max else 0
 
     def appended(self, rows: int, now_ns: int, *, users: bool, waiting: bool) -> None:
@@ -102,11 +112,18 @@ class FillPace:
         if self._round is not None and self._round.has_ended(applied):
             ended, self._round = self._round, None
             if ended.rows:
-                self._learn(ended.rows, now_ns - ended.appended_ns)
+                took_ns, limit_ns = now_ns - ended.appended_ns, self._limit_ns()
+                rest_ns = min(took_ns, limit_ns) * self._settings.rest_percent // 100
+                self._rest_until_ns = now_ns + rest_ns
+                self._learn(ended.rows, took_ns, limit_ns)
 
-    def _learn(self, rows: int, took_ns: int) -> None:
+    def _limit_ns(self) -> int:
+        """What a round may take."""
         settings = self._settings
-        limit_ns = max(settings.round_ms * NS_PER_MS, settings.round_factor * self._without_ns)
+        return max(settings.round_ms * NS_PER_MS, settings.round_factor * self._without_ns)
+
+    def _learn(self, rows: int, took_ns: int, limit_ns: int) -> None:
+        settings = self._settings
         if took_ns > limit_ns:
             fit = max(self._beside // 2, rows * limit_ns // took_ns)
             self._beside = max(settings.rows_beside_min, min(self._beside, fit))

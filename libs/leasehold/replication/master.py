@@ -273,6 +273,10 @@ class Master:
                 wake += self._settings.heartbeat_ms * NS_PER_MS
         if self._answers.waiting() or self._news:
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
+        if self._chunks or self._chunk is not None:
+            rest_until_ns = self._pace.rest_until_ns
+            if rest_until_ns > now.mono_ns:
+                wake = min(wake, rest_until_ns)
         return wake
 
     def _start(self, position: LogPosition, now: Now) -> list[Effect]:
@@ -335,7 +339,7 @@ class Master:
         if not self._chunks and self._chunk is None:
             return 0
         behind = self.watch.records_behind(self._log_end, now.mono_ns)
-        return self._pace.rows(behind, users=self._users(now))
+        return self._pace.rows(behind, now.mono_ns, users=self._users(now))
 
     def _users(self, now: Now) -> bool:
         return now.mono_ns - self._asked_ns < self._settings.users_recent_ms * NS_PER_MS

@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.model.keys import IntKeys
 from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Decisions, Lane
-from leasehold.replication.effects import AckRead, LaneRead
+from leasehold.replication.effects import AckRead, LaneRead, Wake
 from leasehold.replication.fill import IMAGE_COST
 from leasehold.replication.fill_pace import FillSettings
 from leasehold.replication.master import MasterSettings
@@ -37,16 +37,19 @@ JOB = Job(
 )
 
 
+SETTINGS = FillSettings(
+    rows_max=8 * IMAGE_COST,
+    behind_max=2,
+    rows_beside_max=3 * IMAGE_COST,
+    rows_beside_min=3 * IMAGE_COST,
+    rest_percent=1_000,  # of a round that takes a millisecond here
+)
+
+
 @pytest.fixture
 def lane(monkeypatch: pytest.MonkeyPatch) -> World:
     """A table of 20 rows, and a master that takes the chunks of job 1."""
-    fill = FillSettings(
-        rows_max=8 * IMAGE_COST,
-        behind_max=2,
-        rows_beside_max=3 * IMAGE_COST,
-        rows_beside_min=3 * IMAGE_COST,
-    )
-    world = World(fill=fill)
+    world = World(fill=SETTINGS)
     world.ask({"sql": "create table t (id bigint primary key, a integer, b text)"})
     for key in range(ROWS):
         world.ask(insert(key, a=key))
@@ -147,6 +150,8 @@ def test_beside_users_it_takes_small_ones_until_they_have_gone(lane: World) -> N
     lane.put(update(1, a=7))
     turn(lane)
     turn(lane)
+    assert filled(lane) == [3]
+    rest(lane)
     assert filled(lane) == [3, 3]
     lane.ms += 2_000
     turn(lane)
@@ -205,7 +210,19 @@ def test_beside_users_one_part_at_a_time_is_on_its_way(lane: World) -> None:
     assert filled(lane) == [3], "it has applied what stands before that part"
     ack(lane, part + 1)
     turn(lane)
+    assert filled(lane) == [3], "and it takes a rest first"
+    rest(lane)
     assert filled(lane) == [3, 3]
+
+
+def rest(world: World) -> None:
+    """Until the node wants to be waked, which is no later than the end of its rest."""
+    world.effects.clear()
+    world.tick()
+    wake_ns = min(effect.at_ns for effect in world.effects if isinstance(effect, Wake))
+    assert 0 < wake_ns - world.now().mono_ns <= 120 * 1_000_000  # its heartbeat is at 200
+    world.ms = wake_ns // 1_000_000
+    turn(world)
 
 
 def filled_in(data: bytes) -> bool:

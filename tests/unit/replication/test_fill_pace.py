@@ -13,6 +13,7 @@ SETTINGS = FillSettings(
     rows_beside_min=500,
     round_ms=20,
     round_factor=2,
+    rest_percent=50,
 )
 
 
@@ -26,14 +27,20 @@ class Rounds:
 
     def send(self, *, users: bool = True, rows: int = -1, waiting: bool = True) -> int:
         """Append the next record, and read it back; → its rows."""
-        taken = self.pace.rows(0, users=users) if rows < 0 else rows
+        taken = self.may_take(users=users) if rows < 0 else rows
         self.pace.appended(taken, self.now_ns, users=users, waiting=waiting)
         self.pace.heard(lambda _: True, self.now_ns)
         if users and taken:
-            assert self.pace.rows(0, users=True) == 0, "it is not even read back"
+            assert self.may_take() == 0, "it is not even read back"
         self.offset += 1
         self.pace.read_back(self.offset)
         return taken
+
+    def may_take(self, behind: int = 0, *, users: bool = True) -> int:
+        return self.pace.rows(behind, self.now_ns, users=users)
+
+    def rest(self) -> None:
+        self.now_ns = max(self.now_ns, self.pace.rest_until_ns)
 
     def hear(self, took_ms: float, applied: int = -1) -> None:
         """`took_ms` later every coherent node has the log up to that offset, inclusively."""
@@ -47,6 +54,7 @@ class Rounds:
         for _ in range(times):
             rows = self.send()
             self.hear(2 + rows * ms_per_row)
+            self.rest()
         return rows
 
 
@@ -54,18 +62,19 @@ def test_alone_parts_are_large_and_nodes_may_be_behind() -> None:
     rounds = Rounds()
     for _ in range(5):
         assert rounds.send(users=False) == 10_000
-    assert rounds.pace.rows(2, users=False) == 10_000
-    assert rounds.pace.rows(3, users=False) == 0
+    assert rounds.may_take(2, users=False) == 10_000
+    assert rounds.may_take(3, users=False) == 0
 
 
 def test_beside_users_the_next_part_waits_for_the_one_before() -> None:
     rounds = Rounds()
     assert rounds.send() == 500
     rounds.hear(5, applied=0)
-    assert rounds.pace.rows(0, users=True) == 0
-    assert rounds.pace.rows(0, users=False) == 10_000, "the users have gone"
+    assert rounds.may_take() == 0
+    assert rounds.may_take(users=False) == 10_000, "the users have gone"
     rounds.hear(5)
-    assert rounds.pace.rows(0, users=True) > 500, "10 ms of 20: it may be larger"
+    rounds.rest()
+    assert rounds.may_take() > 500, "10 ms of 20: it may be larger"
 
 
 def test_users_who_come_wait_for_what_is_on_its_way_once() -> None:
@@ -73,9 +82,9 @@ def test_users_who_come_wait_for_what_is_on_its_way_once() -> None:
     rounds.send(users=False)
     rounds.send(users=False)
     rounds.hear(200, applied=1)
-    assert rounds.pace.rows(0, users=True) == 0
+    assert rounds.may_take() == 0
     rounds.hear(200)
-    assert rounds.pace.rows(0, users=True) == 500, "and nothing is learnt from it"
+    assert rounds.may_take() == 500, "and nothing is learnt from it"
 
 
 def test_parts_grow_and_shrink_to_what_a_round_may_take() -> None:
@@ -119,11 +128,28 @@ def test_one_slow_round_does_not_take_it_all() -> None:
     before = rounds.go(0.000_1)
     rounds.send()
     rounds.hear(5_000)
-    assert rounds.pace.rows(0, users=True) == before // 2
+    rounds.rest()
+    assert rounds.may_take() == before // 2
 
 
 def test_a_small_part_says_nothing_of_large_ones() -> None:
     rounds = Rounds()
     rounds.send(rows=10)
     rounds.hear(3)
-    assert rounds.pace.rows(0, users=True) == 500
+    rounds.rest()
+    assert rounds.may_take() == 500
+
+
+def test_behind_a_part_the_users_have_a_rest_of_half_of_what_it_took() -> None:
+    rounds = Rounds()
+    rounds.send()
+    rounds.hear(10)
+    assert rounds.may_take() == 0
+    assert rounds.may_take(users=False) == 10_000, "for users, of whom there is none"
+    rounds.now_ns += 5 * NS_PER_MS - 1
+    assert rounds.may_take() == 0
+    rounds.now_ns += 1
+    assert rounds.may_take() == 625
+    rounds.send()
+    rounds.hear(5_000)
+    assert rounds.pace.rest_until_ns == rounds.now_ns + 10 * NS_PER_MS, "half of 20 ms at most"
