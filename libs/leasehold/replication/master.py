@@ -27,7 +27,6 @@ from leasehold.model.records import (
     Decisions,
     DescriptorWrite,
     Findings,
-    HoldingReport,
     JobEvent,
     JobWrite,
     Lane,
@@ -187,10 +186,11 @@ class Master:
             return []
         if isinstance(record, LeaseAck):
             return self._changes.lease_acked(record, now)
-        if isinstance(record, HoldingReport):
-            return []  # for those who look on; the ledger alone decides who is in the way
-        assert isinstance(record, CheckReport)
-        return self._changes.reported(record, now)
+        if isinstance(record, CheckReport):
+            return self._changes.reported(record, now)
+        # A HoldingReport is for those who look on; the ledger alone decides who is in the way.
+        # ⚠ Whatever else can be read stops no master, for each of them would come to it.
+        return []
 
     def heard(self, record: Acknowledgement, now: Now) -> None:
         """By the fast way, where anybody may have said it: only a plain position, and only in the

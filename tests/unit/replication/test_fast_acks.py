@@ -11,7 +11,18 @@ import pytest
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.model.ports import Now
-from leasehold.model.records import Ack, Claim, Decisions, Grant, Lane, Outcome, Result
+from leasehold.model.records import (
+    Ack,
+    Barrier,
+    Claim,
+    Decisions,
+    Grant,
+    HoldingReport,
+    Lane,
+    LedgerRun,
+    Outcome,
+    Result,
+)
 from leasehold.replication.answers import Answers
 from leasehold.replication.coherency import (
     GIVEN_UP,
@@ -395,6 +406,24 @@ def test_c1_the_master_takes_plain_positions_of_its_epoch_alone(pair: Pair) -> N
     pair.m1.step(AckHeard(ack(2)), pair.now())
     assert watch.may_answer(1, now_ns)
     assert pair.r1.step(AckHeard(ack(2)), pair.now()) == []  # who is no master passes it over
+
+
+@pytest.mark.parametrize("kind", [AckRead, AckHeard])
+def test_a_record_of_another_kind_among_acknowledgements_stops_no_master(
+    pair: Pair, kind: Any
+) -> None:
+    """Well-formed, and none of its business: each master would come to it on the topic."""
+    strays = [
+        Result(b"x" * 16, 1, OUTCOME),
+        Barrier(b"x" * 16),
+        Claim(2, b"x", b"", "r1"),
+        HoldingReport("r1", 7, 1, 1, 0, 0, 0, 0, (), 0),
+        LedgerRun("other"),
+        Decisions(1, b"m1", 1, b"", 1, (), (), {}, 0, ()),
+    ]
+    for record in strays:
+        assert pair.m1.step(kind(record), pair.now()) == []
+    assert pair.m1.role == "master"
 
 
 def awaits(pair: Pair) -> bool:
