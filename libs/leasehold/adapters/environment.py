@@ -11,6 +11,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from leasehold.adapters.setting import (
     MASK,
@@ -219,6 +220,12 @@ class RedisSettings:
         default="on",
         parse=choice("on", "off"),
     )
+
+    @property
+    def where(self) -> str:
+        """The address alone, for people: before it and behind it a password may stand."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     def client_options(self) -> dict[str, Any]:
         """Keyword arguments beside the URL: `Redis.from_url(s.url, **s.client_options())`."""

@@ -98,7 +98,7 @@ class RedisLedger:
         )
         self._connection: Any = None
         self._prefix = f"leasehold:{{{database}}}"
-        self._where = settings.url.rsplit("@", 1)[-1]
+        self._where = settings.where
 
     def call(self, command: Command) -> Reply:
         """Raises LedgerUnavailable: the outcome is then unknown, and asking again is allowed."""

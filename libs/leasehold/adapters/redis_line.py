@@ -43,7 +43,7 @@ class RedisLine:
             retry=Retry(NoBackoff(), 0),
             **settings.client_options(),
         )
-        self._where = settings.url.rsplit("@", 1)[-1]
+        self._where = settings.where
         self._what = what
         self._connection: Any = None
         self._socket: socket.socket | None = None
@@ -170,10 +170,13 @@ class _Attempt(Thread):
         self.start()
 
     def run(self) -> None:
-        connection: Any = self._pool.make_connection()
+        # ⚠ Not by `make_connection`: the pool counts those for good, and makes a hundred at most.
+        # Redis away for some minutes would have used them up, and been away for ever.
+        pool = self._pool
         try:
+            connection: Any = pool.connection_class(**pool.connection_kwargs)
             connection.connect()
-        except (redis.RedisError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - one line says it, no traceback of each
             self.trouble = str(error)
         else:
             self.connection = connection

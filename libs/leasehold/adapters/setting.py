@@ -10,6 +10,7 @@ that compose files can pass variables through.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields
 from ipaddress import IPv4Address
@@ -24,6 +25,8 @@ Parser = Callable[[str], Any]
 
 MASK: Final = "********"
 SECRET_BYTES_MAX: Final = 64 * 1024
+_QUERY_PASSWORD: Final = re.compile(r"([?&]\w*password=)[^&#]*", re.IGNORECASE)
+"""redis-py takes its password there, too, and its key file's."""
 
 
 def setting(
@@ -119,6 +122,7 @@ def _text(env: str, environ: Mapping[str, str]) -> str | None:
 
 def _without_password(text: str) -> str:
     """A URL's password is a secret wherever the URL stands."""
+    text = _QUERY_PASSWORD.sub(rf"\g<1>{MASK}", text)
     # By hand, because a URL that urlsplit refuses may stand in an error message, too.
     scheme, found, rest = text.partition("://")
     login, at, place = rest.rpartition("@")

@@ -91,6 +91,16 @@ def test_an_error_shows_no_password_either() -> None:
     assert "hidden" not in str(caught.value)
 
 
+def test_a_password_behind_an_address_is_one_too() -> None:
+    """redis-py takes it from there; an @ in it is no end of a login."""
+    url = "redis://h:1/0?db=2&password=hi@dden&ssl_Password=hidden"
+    redis = from_environment(RedisSettings, {"LEASEHOLD_REDIS": url})
+    shown = describe(redis)["LEASEHOLD_REDIS"]
+    assert shown == "redis://h:1/0?db=2&password=********&ssl_Password=********"
+    assert redis.where == "redis://h:1/0"
+    assert RedisSettings(url="rediss://u:hidden@h:1/0").where == "rediss://h:1/0"
+
+
 def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "password"
     path.write_text("from a file\n")
