@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,10 @@ BUILD_DEADLINE_S: Final = 900.0
 BUILDS_MAX: Final = 3
 """Kept: what a process still runs from stays until two others were made."""
 UNFINISHED: Final = "unfinished-"
+ERROR: Final = re.compile(
+    r"^\S+?:\d+(:\d+)?: (fatal )?error: .*|^\w*(Error|Exception): .*", re.MULTILINE
+)
+ERROR_CHARACTERS_MAX: Final = 300
 LEFT_OUT: Final = (".pyc", ".md")
 """What a process reads nothing of, so that it changes no build."""
 
@@ -75,6 +80,10 @@ class Mode(StrEnum):
 
 class NotCompiled(Exception):
     """Says why not, and what to do."""
+
+
+class CompilingFailed(NotCompiled):
+    """There is all that it takes: something in these sources, or in the compilers, is wrong."""
 
 
 def mode_of(environ: Mapping[str, str]) -> Mode:
@@ -166,9 +175,11 @@ class Builds:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                raise NotCompiled(f"mypyc took more than {BUILD_DEADLINE_S:g} s") from None
+                raise CompilingFailed(
+                    f"it took more than {BUILD_DEADLINE_S:g} s; see {log}"
+                ) from None
         if ended.returncode != 0:
-            raise NotCompiled(f"mypyc or the C compiler failed; see {log}")
+            raise CompilingFailed(f"{_first_error(log)}; see {log}")
 
     def _forget_old(self) -> None:
         builds = [path for path in self.folder.iterdir() if len(path.name) == 32 and path.is_dir()]
@@ -184,6 +195,14 @@ class Builds:
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _first_error(log: Path) -> str:
+    """What mypyc or the C compiler complained of first, in a line."""
+    said = log.read_text(errors="replace")
+    found = ERROR.search(said)
+    words = found[0] if found else said.rstrip().rpartition("\n")[2]
+    return words.strip()[:ERROR_CHARACTERS_MAX] or "mypyc or the C compiler ended without a word"
 
 
 def _sources(package: Path) -> list[tuple[str, Path]]:
@@ -261,7 +280,14 @@ def _build(builds: Builds, mode: Mode) -> int:
     say("compiling the hot path with mypyc (a minute or two, once for each change of the sources)")
     try:
         builds.build()
-    except (NotCompiled, OSError) as error:
+    except CompilingFailed as error:
+        # Nothing fails by it, so nobody would find out but by how slow everything is.
+        sys.stderr.write(
+            f"setup: WARNING: compiling the hot path FAILED, so all of its {len(MODULES)} modules"
+            f" stay uncompiled and every service runs interpreted, much slower: {error}\n"
+        )
+        return 1 if mode is Mode.ALWAYS else 0
+    except (NotCompiled, OSError, subprocess.SubprocessError) as error:
         say(f"services will run interpreted: {error}")
         return 1 if mode is Mode.ALWAYS else 0
     return 0

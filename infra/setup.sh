@@ -144,9 +144,16 @@ jars() { # jars NAME POM
 
 # The hot path compiled by mypyc: nothing needs it, so whatever is in the way, services run interpreted
 # then, and a sentence says so. Only LEASEHOLD_COMPILED=always makes that a failure.
+ready=ready
 compiled() {
-  [ "${LEASEHOLD_COMPILED:-}" = never ] || infra/compiler.sh
+  if [ "${LEASEHOLD_COMPILED:-}" = never ]; then
+    .venv/bin/python -m infra.compiled build
+    return 0
+  fi
+  infra/compiler.sh
   .venv/bin/python -m infra.compiled build || fail "LEASEHOLD_COMPILED stands in the way; see above."
+  # The last line is what is read.
+  [ -n "$(.venv/bin/python -m infra.compiled path)" ] || ready="ready, but services run interpreted; see above"
 }
 
 system_packages
@@ -156,4 +163,4 @@ jars kafka infra/kafka/pom.xml
 jars spark infra/spark/pom.xml
 # What starts no service has no use for it, and would wait for it after each change of the sources.
 [ "${1:-}" = --without-build ] || compiled
-say "ready"
+say "$ready"

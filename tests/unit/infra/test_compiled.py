@@ -134,6 +134,51 @@ def test_no_compiler_is_a_sentence_and_no_failure(
     assert "run: make setup" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "cc -Werror -c a.c\nleasehold/one.py:218: error: Nested class\ntwo.py:1: error: x",
+            "leasehold/one.py:218: error: Nested class",
+        ),
+        (
+            "one.c:1:2: warning: w\none.c:3:4: error: expected ;\nerror: command failed",
+            "one.c:3:4:",
+        ),
+        ("Traceback (most recent call last):\n  File\nModuleNotFoundError: No module", "Module"),
+        ("Killed\n", "Killed"),
+        ("", "ended without a word"),
+        ("x.py:1: error: " + "y" * 10_000, "x.py:1: error: yyy"),
+    ],
+)
+def test_compiling_that_fails_is_loud(
+    builds: Builds,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: str,
+    words: str,
+) -> None:
+    """With a compiler there nothing else tells that everything is slow: the service starts."""
+    program = builds.package.parent / "python"
+    program.write_text(
+        f"#!/bin/sh\ncat <<'END'\n{said}\nEND\nexit 1\n" if said else "#!/bin/sh\nexit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(compiled, "_compiler", lambda: "cc")
+    monkeypatch.setattr("infra.compiled.sys.executable", str(program))
+    monkeypatch.setattr(compiled, "ROOT", builds.folder.parent)
+    assert compiled._build(builds, Mode.AUTO) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("setup: WARNING: compiling the hot path FAILED")
+    assert f"all of its {len(MODULES)} modules stay uncompiled" in line
+    assert "every service runs interpreted" in line
+    assert words in line
+    assert line.endswith(f"see {builds.folder / 'build.log'}")
+    assert len(line) < 700
+    assert builds.found(Mode.AUTO) is None
+    assert compiled._build(builds, Mode.ALWAYS) == 1
+
+
 def test_never_makes_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

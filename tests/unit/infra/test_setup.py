@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -232,3 +233,55 @@ def test_a_compiler_that_is_there_is_left_alone(project: Path, debian: dict[str,
     ended = run(project, "compiler.sh", **debian)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
     assert not (project.parent / "asked").exists()
+
+
+# ---------------------------------------------------------------- the end
+
+
+@pytest.fixture
+def whole(project: Path, debian: dict[str, str]) -> dict[str, str]:
+    """Everything is in place; what `infra.compiled` says and finds are two files."""
+    programs, venv, state = project.parent / "bin", project / ".venv", project / ".leasehold"
+    for name in ("mvn", "redis-server", "psql", "python3.11"):
+        program(programs / name, "exit 0")
+    program(programs / "java", "echo 'openjdk version \"17.0.1\"' >&2")
+    (initdb := Path(debian["POSTGRESQL_PROGRAMS"]) / "15" / "bin").mkdir(parents=True)
+    program(initdb / "initdb", "exit 0")
+    (venv / "bin").mkdir(parents=True)
+    program(venv / "bin" / "pip", "exit 0")
+    python = "case $3 in build) cat built >&2;; path) cat path;; *) echo /usr/include;; esac"
+    program(venv / "bin" / "python", python)
+    program(programs / "cc", "exit 0")
+    (venv / "pyvenv.cfg").write_text(f"command = python -m venv {project}/.venv\n")
+    (state / "setup").mkdir(parents=True)
+    for name in ("pyproject.toml", "requirements.lock"):
+        shutil.copy(ROOT / name, project / name)
+    made_from = {
+        "python": ("pyproject.toml", "requirements.lock"),
+        "jars-kafka": ("infra/kafka/pom.xml",),
+        "jars-spark": ("infra/spark/pom.xml",),
+    }
+    for part, files in made_from.items():
+        content = b"".join((project / name).read_bytes() for name in files)
+        (state / "setup" / part).write_text(sha256(content).hexdigest() + "\n")
+        (state / "jars" / part.removeprefix("jars-")).mkdir(parents=True)
+    return debian
+
+
+@pytest.mark.parametrize(
+    ("wanted", "path", "last"),
+    [
+        ("", "/compiled/1", "setup: ready"),
+        ("", "", "setup: ready, but services run interpreted; see above"),
+        ("never", "", "setup: ready"),  # as was asked for
+    ],
+)
+def test_the_last_line_tells_that_services_run_interpreted(
+    project: Path, whole: dict[str, str], wanted: str, path: str, last: str
+) -> None:
+    (project / "built").write_text("setup: WARNING: compiling FAILED\n")
+    (project / "path").write_text(f"{path}\n")
+    ended = run(project, "setup.sh", LEASEHOLD_COMPILED=wanted, **whole)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == "setup: WARNING: compiling FAILED\n"
+    assert ended.stdout.splitlines()[-1] == last
