@@ -9,8 +9,9 @@ leases and their return, and with them the position again, every `renewal_ms`.
 The fast way (`Tell`) is believed while it is seen to work, and never relied upon:
 
 - until a master was seen to listen, in each epoch anew, acknowledgements go both ways;
-- when nobody listened, or nobody said so in `patience_ms`, they go both ways again, and the fast
-  one is tried less and less often: an outage costs one wait, not one per acknowledgement;
+- when nobody listened, or nobody said so in `answer_ms`, they go both ways again, and the fast
+  one is tried less and less often: an outage costs one wait, not one per acknowledgement, and a
+  Redis that is merely slow is not waited for by each;
 - the last one of a row goes by the topic too, `patience_ms` later: a master whose connection died
   unnoticed hears that much later, and no more.
 """
@@ -27,10 +28,13 @@ NOT_TOLD: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class FastAckSettings:
-    """`patience_ms`: how long an acknowledgement may rely on the fast way. After a failure that
-    way is left alone for `pause_ms`, doubled each time, up to `pause_ms_max`."""
+    """`answer_ms`: how long Redis may take to say that somebody listened; far more than it takes,
+    and not much more than the topic does. `patience_ms`: how long an acknowledgement may rely on
+    its word. After a failure the fast way is left alone for `pause_ms`, doubled each time, up to
+    `pause_ms_max`."""
 
     on: bool = True
+    answer_ms: int = 20
     patience_ms: int = 50
     pause_ms: int = 100
     pause_ms_max: int = 5_000
@@ -41,6 +45,7 @@ class FastAcks:
 
     def __init__(self, settings: FastAckSettings) -> None:
         self._settings = settings
+        self._answer_ns = settings.answer_ms * NS_PER_MS
         self._patience_ns = settings.patience_ms * NS_PER_MS
         self._term = (0, b"")
         self._works = False
@@ -89,7 +94,7 @@ class FastAcks:
 
     def overdue(self, now_ns: int) -> bool:
         """Whether the position has to go on the topic now: it has relied on this long enough."""
-        if self._unsure and now_ns - self._unsure[0][1] >= self._patience_ns:
+        if self._unsure and now_ns - self._unsure[0][1] >= self._answer_ns:
             self._unsure.clear()
             self._failed(now_ns)
         if self._owed:
@@ -98,11 +103,12 @@ class FastAcks:
 
     def due_ns(self) -> int | None:
         """When `overdue` has to be asked next."""
-        since_ns = self._alone_ns
+        due = []
         if self._unsure:
-            oldest_ns = self._unsure[0][1]
-            since_ns = oldest_ns if since_ns < 0 else min(oldest_ns, since_ns)
-        return since_ns + self._patience_ns if since_ns >= 0 else None
+            due.append(self._unsure[0][1] + self._answer_ns)
+        if self._alone_ns >= 0:
+            due.append(self._alone_ns + self._patience_ns)
+        return min(due, default=None)
 
     def _failed(self, now_ns: int) -> None:
         settings = self._settings
