@@ -283,12 +283,14 @@ class SessionBlock:
                 self._settings.warn("01000", f"the transaction is committed; {words}")
 
     def _know_made(self, transaction: SqlTransaction) -> None:
-        """currval goes on telling of sequences that the transaction has made."""
+        """currval goes on telling of sequences that the transaction has made; not of those that it
+        can't find, be it that this node has stopped meanwhile: what is committed is no error (T5).
+        """
         made = transaction.made_sequences.items()
         drawn = {name: number for name, number in made if self.numbers.known(number)}
         if not drawn:
             return
-        with suppress(NotCoherent), self._node.single_read().snapshot() as snapshot:
+        with suppress(LeaseholdError), self._node.single_read().snapshot() as snapshot:
             for name, provisional in drawn.items():
                 with suppress(UnknownTable):  # somebody has dropped it since
                     self.numbers.becomes(provisional, snapshot.newest(name).table_id)

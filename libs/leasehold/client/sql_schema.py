@@ -10,7 +10,9 @@ from leasehold.adapters.clock import new_request_id
 from leasehold.client.serving_node import SqlNode
 from leasehold.model.errors import (
     CanceledUnderWay,
+    LeaseholdError,
     NotCoherent,
+    OutcomeUnknown,
     QueryCanceled,
     Refused,
     UnknownTable,
@@ -150,9 +152,16 @@ def follow_jobs(
     node: SqlNode, outcome: Outcome, statement: SchemaStatement, stop: Callable[[], bool]
 ) -> bool:
     """Wait until the jobs that were begun have ended and reads here see what they did; False: told
-    to stop before. Raises the Refused of one that failed."""
+    to stop before. Raises the Refused of one that failed, OutcomeUnknown where this node stops."""
     for job_id in jobs_in(outcome.answer):
-        if not _await_end(node, job_id, stop):
+        try:
+            ended = _await_end(node, job_id, stop)
+        except LeaseholdError as error:  # T5 ⚠: it was begun, and may succeed all the same
+            raise OutcomeUnknown(
+                f"job {job_id} was begun and goes on: `leasehold jobs` shows what comes of it, this"
+                f" node does not: {error.message}"
+            ) from None
+        if not ended:
             return False
         _check(node.jobs()[job_id], statement)
     return True
@@ -162,7 +171,12 @@ def ends_unlike(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> It
     """Words for each job of a COMMIT that has not ended as it should when this returns: what was
     committed is, whatever becomes of it."""
     for job_id in jobs_in(outcome.answer):
-        if not _await_end(node, job_id, stop):
+        try:
+            ended = _await_end(node, job_id, stop)
+        except LeaseholdError as error:  # T5 ⚠: this node has stopped, the transaction is committed
+            yield f"job {job_id} goes on: `leasehold jobs` shows it; {error.message}"
+            continue
+        if not ended:
             yield f"job {job_id} goes on: `leasehold jobs` shows it"
             continue
         job = node.jobs()[job_id]

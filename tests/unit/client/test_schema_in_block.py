@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from leasehold.client.dev import DevDatabase
+from leasehold.model.errors import OutcomeUnknown, StoreUnwritable
+from leasehold.pgwire.session import Notice
 from leasehold.schema.job import Phase
 from leasehold.sql.ddl import STATEMENTS_MAX
 from tests.unit.client.sql_client import SqlClient, database_with
@@ -357,3 +360,74 @@ def test_what_still_goes_on_after_the_commit_is_told(
     other.ask("rollback")
     node = database.sql_node("r1")
     assert node.wait(lambda: all(job.status.ended for job in node.jobs().values()), 30)
+
+
+class Stops:
+    """The session's node, which has stopped by itself once a request of its own was answered."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+        self.stopped = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+    def _runs(self) -> None:
+        if self.stopped:
+            raise StoreUnwritable("its disk is full")
+
+    def submit(self, *asked: Any) -> Any:
+        outcome = self._node.submit(*asked)
+        self.stopped = bool(outcome.lsn)
+        return outcome
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        self._runs()
+        return bool(self._node.wait(met, timeout_s))
+
+    def single_read(self, **said: Any) -> Any:
+        self._runs()
+        return self._node.single_read(**said)
+
+    def goes_on(self) -> None:
+        """Its jobs came to their ends all the same."""
+        jobs = self._node.jobs
+        assert self._node.wait(lambda: all(job.status.ended for job in jobs().values()), 10.0)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "drop table old",
+        "create table n (id serial primary key, a int); insert into n (a) values (1)",
+    ],
+)
+def test_t5_a_commit_that_is_answered_is_no_error_when_its_node_stops_then(
+    one: SqlClient, work: str
+) -> None:
+    """58030 is definite: who is told so commits it once more."""
+    one.ask(f"begin; {work}")
+    node = Stops(one.session._block._node)
+    one.session._block._node = node
+    one.reports.clear()
+    one.ask("commit")
+    assert node.stopped
+    if "drop" in work:
+        (notice,) = (r for r in one.reports if isinstance(r, Notice))
+        assert notice.sqlstate == "01000"
+        assert "the transaction is committed" in notice.message
+        assert "its disk is full" in notice.message
+    one.session._block._node = node._node
+    node.goes_on()
+
+
+def test_t5_a_schema_change_that_was_begun_is_no_failure_when_its_node_stops(
+    one: SqlClient,
+) -> None:
+    node = Stops(one.session._node)
+    one.session._node = node
+    with pytest.raises(OutcomeUnknown, match=r"was begun and goes on.*its disk is full"):
+        one.ask("alter table old add column b int default 7 not null")
+    one.session._node = node._node
+    one.session.fail()
+    node.goes_on()
