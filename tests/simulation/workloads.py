@@ -241,6 +241,7 @@ class Items(Workload):
 
     tables = ("items",)
     keys = 25
+    kinds = ("insert", "insert", "update", "update", "delete", "upsert")
 
     def setup(self) -> None:
         self.client.ask(
@@ -250,7 +251,7 @@ class Items(Workload):
 
     def act(self) -> None:
         key = self.rng.randrange(self.keys)
-        kind = self.rng.choice(("insert", "insert", "update", "update", "delete", "upsert"))
+        kind = self.rng.choice(self.kinds)
         values: dict[str, Any] = {}
         if kind != "delete":
             values = {"name": f"n{self.rng.randrange(6)}", "qty": self.rng.randrange(100)}
@@ -284,7 +285,9 @@ class Items(Workload):
             if sent is None:
                 continue
             kind, key, values = sent
-            if kind == "delete":
+            if kind == "truncate":
+                model.clear()
+            elif kind == "delete":
                 model.pop(key, None)
             elif kind == "insert":
                 demand(key not in model, "T1", f"row {key} was inserted twice")
