@@ -25,7 +25,8 @@ from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.client.dev import DevDatabase
 from leasehold.client.sql_listener import SqlListener
 from tests.integration.postgres_server import postgres_server
-from tests.integration.wide_cases import KINDS, VALUES, Schema, Statement, Wide, schema
+from tests.integration.wide_cases import Wide
+from tests.integration.wide_tables import KINDS, VALUES, Schema, Statement, schema
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
