@@ -232,6 +232,9 @@ class Queries(Pieces):
             ),
             *(
                 "k in (values (1), (2), (null))",
+                "k in (values (v), (g), (2))",
+                "w = (values (u.w))",
+                "v < (select sum(x) from (values (u.g), (k)) s(x))",
                 "v in (select id from w where w.b = u.w)",
                 "not exists (select 1 from w where id = k)",
             ),

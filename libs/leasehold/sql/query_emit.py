@@ -60,18 +60,10 @@ from leasehold.sql.query_bound import (
     TableSource,
     Value,
 )
+from leasehold.sql.query_native import native_text
 from leasehold.sql.query_typing import KEYED, keyed
 from leasehold.sql.query_walk import walk
 
-_INFIX: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
-_TESTS: Final = {
-    "is null": "IS NULL",
-    "is not null": "IS NOT NULL",
-    "is true": "IS TRUE",
-    "is not true": "IS NOT TRUE",
-    "is false": "IS FALSE",
-    "is not false": "IS NOT FALSE",
-}
 _NAMES: dict[Function | aggregates.Aggregate, str] = {}
 _NUMBERS: Final = count(1)
 OWN_ROWS: Final = "o"
@@ -259,9 +251,17 @@ class Emitter:
 
     def _values(self, body: BoundValues) -> str:
         width = len(body.rows[0])
-        shown = ", ".join(f"column{n + 1} AS o{n}" for n in range(width))
-        rows = ", ".join(f"({', '.join(map(self.expression, row))})" for row in body.rows)
-        return f"SELECT {shown} FROM (VALUES {rows})"
+        first, *rest = [[self.expression(part) for part in row] for row in body.rows]
+        rows = [f"({', '.join(row)})" for row in rest]
+        computed = (p for row in body.rows for p in row if not isinstance(p, Value | Slot))
+        if not any(isinstance(node, Field) for part in computed for node in walk(part)):
+            shown = ", ".join(f"column{n + 1} AS o{n}" for n in range(width))
+            rows.insert(0, f"({', '.join(first)})")
+            return f"SELECT {shown} FROM (VALUES {', '.join(rows)})"
+        # SQLite names the columns after columns of the query around, if these stand there.
+        text = "SELECT " + ", ".join(f"{part} AS o{n}" for n, part in enumerate(first))
+        text += f" UNION ALL VALUES {', '.join(rows)}" if rows else ""
+        return f"SELECT * FROM ({text})"
 
     def _set(self, body: BoundSet) -> str:
         left, right = body.left, body.right
@@ -575,13 +575,7 @@ class Emitter:
         if word == "key":
             return self._compared_by(arguments[0])
         texts = [self.expression(argument) for argument in arguments]
-        if word in _INFIX:
-            return f"({texts[0]} {word} {texts[1]})"
-        if word in ("and", "or"):
-            return f"({f' {word.upper()} '.join(texts)})"
-        if word in _TESTS:
-            return f"({texts[0]} {_TESTS[word]})"
-        return _NATIVE[word.split()[0]](word, texts)
+        return native_text(word, texts)
 
     def _compared_by(self, part: Bound) -> str:
         """A numeric's sort key, for which the value is computed once."""
@@ -746,35 +740,3 @@ def _without_equals(text: str, kinds: list[Type]) -> str:
 def _aggregates(body: BoundSelect) -> bool:
     parts = [*body.outputs, *([body.having] if body.having is not None else [])]
     return any(isinstance(n, Aggregate) and n.over is None for p in parts for n in walk(p))
-
-
-def _case(word: str, texts: list[str]) -> str:
-    pairs = zip(texts[:-1:2], texts[1:-1:2], strict=True)
-    branches = " ".join(f"WHEN {test} THEN {value}" for test, value in pairs)
-    return f"(CASE {branches} ELSE {texts[-1]} END)"
-
-
-def _case_of(word: str, texts: list[str]) -> str:
-    return f"(CASE {texts[0]} {_case('case', texts[1:])[len('(CASE ') :]}"
-
-
-def _rows(word: str, texts: list[str]) -> str:
-    half = len(texts) // 2
-    return f"(({', '.join(texts[:half])}) {word.split()[1]} ({', '.join(texts[half:])}))"
-
-
-_NATIVE: Final[dict[str, Callable[[str, list[str]], str]]] = {
-    "not": lambda word, texts: f"(NOT {texts[0]})",
-    "in": lambda word, texts: f"({texts[0]} IN ({', '.join(texts[1:])}))",
-    "case": lambda word, texts: (_case_of if word == "case of" else _case)(word, texts),
-    "coalesce": lambda word, texts: f"coalesce({', '.join(texts)})",
-    "nullif": lambda word, texts: f"nullif({', '.join(texts)})",
-    "greatest": lambda word, texts: f"lh_{word.replace(' ', '_')}({', '.join(texts)})",
-    "least": lambda word, texts: f"lh_{word.replace(' ', '_')}({', '.join(texts)})",
-    "real": lambda word, texts: f"CAST({texts[0]} AS REAL)",
-    "same": lambda word, texts: texts[0] if word == "same" else f"({texts[0]} IS {texts[1]})",
-    "other": lambda word, texts: f"({texts[0]} IS NOT {texts[1]})",
-    "limit": lambda word, texts: f"lh_limit({texts[0]})",
-    "offset": lambda word, texts: f"lh_offset({texts[0]})",
-    "row": _rows,
-}

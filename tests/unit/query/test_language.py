@@ -88,6 +88,18 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
         "SELECT CASE random() * 0 WHEN 1 THEN 'a' WHEN 0 THEN 'b' END, 1 IS NULL IS NULL",
         [("b", False)],
     ),
+    # VALUES may mention columns of the query around.
+    (
+        "SELECT (VALUES (seats)), ARRAY(VALUES (id), (seats)) FROM flights WHERE id < 3 ORDER BY 1",
+        [(10, [1, 10]), (20, [2, 20])],
+    ),
+    (
+        (
+            "SELECT id FROM flights WHERE 20 IN (VALUES (seats), (id + 18))"
+            " AND EXISTS (SELECT FROM (VALUES (id, 'x')) AS v(a, b) WHERE a < 3) ORDER BY id"
+        ),
+        [(2,)],
+    ),
     # Series of what is no integer.
     (
         "SELECT d::date FROM generate_series(date '2024-01-30', '2024-02-01', '1 day') AS d",
