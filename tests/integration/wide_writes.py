@@ -54,7 +54,9 @@ class Writes(Pieces):
             "update w set c = s.total from (select g, sum(v) as total from u group by g) s where s.g = w.id",
             "update w set b = 'many' from u where u.g = w.id",
             "update w set c = 7 from u, n where u.k = n.a and n.b = w.id",
-            "update w set (b, c) = (select u.w, u.q from u where u.k = w.id)",
+            f"update w set (b, c) = (select u.w, u.q from u where u.k = w.id{one('', ' + 1', ' and false')})",
+            f"update w set (b, d, c) = (select u.w, {one('u.d', 'w.d - 1')}, v from u where u.g = w.id order by u.k{one(' limit 1', '')})",
+            f"update w set (c, b) = {one('row(q, u.w)', '(values (q, u.w))', '((select q), u.w)')} from u where u.k = w.id",
             "update w as x set b = x.b || y.b from w as y where y.id = x.id + 1",
             "update w set a = a + 1",
             "update w set a = a + 10 where id > 0",
@@ -65,6 +67,8 @@ class Writes(Pieces):
             "update w set c = (select v from u where u.g = w.id)",
         )
         back = one("", " returning *", " returning w.id, w.b", " returning c")
+        if "'many'" in text and "*" in back:
+            back = " returning w.*"  # which of many it was is nobody's promise
         if " as x" in text:
             back = one("", " returning x.*", " returning x.id, y.b")
         return Statement(text + back, writes=True)

@@ -17,7 +17,7 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.schema.types import VECTORS, Type, array_of, element_of, parse_type
-from leasehold.sql import query_array
+from leasehold.sql import query_array, query_row
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalogue import SET_NAMES, function_for
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT, TIMESTAMPTZ
@@ -172,43 +172,11 @@ class Expressions:
     def _binary(self, node: tree.Binary) -> Bound:
         if node.sign in COMPARISONS:
             if isinstance(node.left, tree.RowOf) or isinstance(node.right, tree.RowOf):
-                return self._rows_compared(node)
+                return query_row.compared(self, node)
             left, right = self.bind(node.left), self.bind(node.right)
             return self.typing.compared(node.sign, left, right, node.at)
         left, right = self.bind(node.left), self.bind(node.right)
         return self.typing.operated(node.sign, left, right, node.at)
-
-    def _rows_compared(self, node: tree.Binary) -> Bound:
-        left, right = node.left, node.right
-        if isinstance(left, tree.RowOf) and isinstance(right, tree.SubQuery):
-            return self._quantified(
-                tree.Quantified(node.at, left, node.sign, False, right.query), one_row=True
-            )
-        if not isinstance(left, tree.RowOf) or not isinstance(right, tree.RowOf):
-            raise UnknownFunction(
-                f"operator does not exist: record {node.sign} a single value", position=node.at
-            )
-        if len(left.items) != len(right.items):
-            raise SyntaxInvalid("unequal number of entries in row expressions", position=node.at)
-        if not left.items:
-            raise FeatureNotSupported("cannot compare rows of zero length", position=node.at)
-        pairs = [(self.bind(a), self.bind(b)) for a, b in zip(left.items, right.items, strict=True)]
-        return self._row_test(node.sign, pairs, node.at)
-
-    def _row_test(self, sign: str, pairs: list[tuple[Bound, Bound]], at: int) -> Bound:
-        if sign in ("=", "<>"):
-            tests = tuple(self.typing.compared(sign, a, b, at) for a, b in pairs)
-            return _joined("and" if sign == "=" else "or", tests)
-        lefts: list[Bound] = []
-        rights: list[Bound] = []
-        for a, b in pairs:
-            kind = self.typing.comparison_type(sign, a, b, at)
-            if kind is None:
-                raise FeatureNotSupported("rows of these types can't be compared", position=at)
-            lefts.append(keyed(self.typing.brought(a, kind, at)))
-            rights.append(keyed(self.typing.brought(b, kind, at)))
-        # SQLite compares row values as PostgreSQL does, NULLs included.
-        return Native(f"row {sign}", (*lefts, *rights), BOOLEAN)
 
     def _logic(self, node: tree.Logic) -> Bound:
         parts = tuple(self.condition(part, node.word.upper()) for part in node.parts)
@@ -261,7 +229,7 @@ class Expressions:
     def _in(self, node: tree.InList) -> Bound:
         if isinstance(node.operand, tree.RowOf):
             tests = [
-                self._rows_compared(tree.Binary(node.at, "=", node.operand, item))
+                query_row.compared(self, tree.Binary(node.at, "=", node.operand, item))
                 for item in node.items
             ]
             found = _joined("or", tuple(tests))
@@ -348,7 +316,7 @@ class Expressions:
             raise SyntaxInvalid("subquery must return only one column", position=node.at)
         return Scalar(query, query.columns[0].kind, _gives_one_row(query))
 
-    def _quantified(self, node: tree.Quantified, *, one_row: bool = False) -> Bound:
+    def _quantified(self, node: tree.Quantified) -> Bound:
         operands = (
             [self.bind(item) for item in node.operand.items]
             if isinstance(node.operand, tree.RowOf)
@@ -370,12 +338,8 @@ class Expressions:
                 f"{node.sign} ANY or ALL over rows is not supported", position=node.at
             )
         else:
-            test = self._row_test(node.sign, list(zip(operands, fields, strict=True)), node.at)
-        if one_row:
-            raise FeatureNotSupported(
-                "a row compared with a query's only row is not supported: use IN or EXISTS",
-                position=node.at,
-            )
+            pairs = list(zip(operands, fields, strict=True))
+            test = query_row.row_test(self, node.sign, pairs, node.at)
         member = _as_member(test, fields, query, node)
         if draws(*operands) and (member is None or len(operands) > 1):
             raise _computed_again("comparing with the rows of a query", node.at)
@@ -644,6 +608,7 @@ class Expressions:
         tree.Cast: _cast,
         tree.Collated: _collated,
         tree.RowOf: _row,
+        tree.RowPart: query_row.assigned_part,
         tree.SubQuery: _subquery,
         tree.Call: _call,
     }

@@ -25,6 +25,7 @@ from leasehold.sql.query_tree import (
     Node,
     Query,
     QuerySource,
+    RowPart,
     Select,
     SetOperation,
     Source,
@@ -552,9 +553,13 @@ class _Grammar:
         if words.at("("):
             columns = self._names()
             words.expect("=")
+            if words.at("(") and self.expressions.at_query(1):
+                words.expect("(")
+                query, width = self.query(), len(columns)
+                words.expect(")")
+                parts = (RowPart(at, query, n, width) for n in range(width))
+                return [Assignment(at, c, v) for c, v in zip(columns, parts, strict=True)]
             words.take("row")
-            if self.expressions.at_query():
-                words.refuse("SET (…) = (SELECT …)")
             values = self._row()
             if len(values) != len(columns):
                 raise SyntaxInvalid(

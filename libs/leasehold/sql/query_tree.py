@@ -251,6 +251,16 @@ class SubQuery:
     exists: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RowPart:
+    """Of SET (a, b) = (query): a value of its only row, by number from 0."""
+
+    at: int
+    query: Query
+    number: int
+    width: int
+
+
 Node: TypeAlias = (
     Constant
     | Parameter
@@ -275,6 +285,7 @@ Node: TypeAlias = (
     | Cast
     | Collated
     | RowOf
+    | RowPart
     | SubQuery
 )
 

@@ -88,6 +88,21 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
         "SELECT CASE random() * 0 WHEN 1 THEN 'a' WHEN 0 THEN 'b' END, 1 IS NULL IS NULL",
         [("b", False)],
     ),
+    # A row is compared with a query's only row.
+    (
+        (
+            "SELECT id FROM flights WHERE (carrier, seats) ="
+            " (SELECT carrier, seats FROM flights WHERE id = 2)"
+        ),
+        [(2,)],
+    ),
+    (
+        (
+            "SELECT (1, 2) < (SELECT 1, 3), (1, 2) >= (SELECT 1, NULL::int),"
+            " (1, 2) = (SELECT 1, 2 LIMIT 0)"
+        ),
+        [(True, None, None)],
+    ),
     # VALUES may mention columns of the query around.
     (
         "SELECT (VALUES (seats)), ARRAY(VALUES (id), (seats)) FROM flights WHERE id < 3 ORDER BY 1",
@@ -246,6 +261,7 @@ REFUSALS: list[tuple[str, str, int]] = [
 WHEN_RUN: list[tuple[str, str]] = [
     ("SELECT 1 / (id - id) FROM flights", "22012"),
     ("SELECT (SELECT id FROM flights)", "21000"),
+    ("SELECT (1, 'a') < (SELECT id, carrier FROM flights)", "21000"),
     ("SELECT 2147483647 + id FROM flights", "22003"),
     ("SELECT id FROM flights LIMIT -1", "2201W"),
     ("SELECT id FROM flights OFFSET -1", "2201X"),

@@ -77,6 +77,30 @@ CHANGES: list[tuple[str, int, list[tuple[Any, ...]]]] = [
         [("Bob", "9F")],
     ),
     ("UPDATE flights SET seats = 1 FROM bookings WHERE flight = id RETURNING id", 2, [(1,), (2,)]),
+    (
+        (
+            "UPDATE flights SET (seats, carrier) = (SELECT flight + 70, name FROM bookings"
+            " WHERE flight = id ORDER BY seat LIMIT 1) WHERE id < 3 RETURNING seats, carrier"
+        ),
+        2,
+        [(71, "Ann"), (72, "Bob")],
+    ),
+    (
+        (
+            "UPDATE flights SET (seats, price, open) = (SELECT 1, 2.50, true WHERE false)"
+            " WHERE id = 1 RETURNING seats, price, open"
+        ),
+        1,
+        [(None, None, None)],
+    ),
+    (
+        (
+            "INSERT INTO bookings VALUES (1, '1A', 'Zoe') ON CONFLICT (flight, seat) DO UPDATE"
+            " SET (name) = (SELECT excluded.name || bookings.name) RETURNING name"
+        ),
+        1,
+        [("ZoeAnn",)],
+    ),
     ("UPDATE flights SET id = id WHERE id = 1", 1, []),
     ("DELETE FROM bookings WHERE name IS NULL RETURNING *", 1, [(1, "1B", None)]),
     (
@@ -109,6 +133,10 @@ REFUSED = [
     ("UPDATE flights SET seats = true", "42804"),
     ("UPDATE flights SET seats = 1, seats = 2", "42601"),
     ("UPDATE flights SET seats = 3000000000", "22003"),
+    ("UPDATE flights SET (seats, carrier) = (SELECT 1)", "42601"),
+    ("UPDATE flights SET (seats, carrier) = (SELECT 'x', 'y')", "42804"),
+    ("UPDATE flights SET (seats, carrier) = (SELECT flight, seat FROM bookings)", "21000"),
+    ("UPDATE flights SET (seats, price) = (SELECT 1, random())", "0A000"),
     ("INSERT INTO bookings VALUES (1, 'a', 'b', 'c')", "42601"),
     ("INSERT INTO bookings (flight, seat) VALUES (1)", "42601"),
     ("INSERT INTO bookings (flight, flight) VALUES (1, 2)", "42701"),
