@@ -19,11 +19,19 @@ class Queries(Pieces):
             end = one("current row", "1 following", "unbounded following", "2 following")
             if unit == "range":
                 if self.random.random() < 0.5:
-                    order = one("order by v", "order by v desc", "order by q", "order by k")
+                    order = one("order by v", "order by v desc", "order by d", "order by k")
                 else:
                     start, end = one("unbounded preceding", "current row"), "unbounded following"
             if self.random.random() < 0.2:
                 start, end = one("1 following", "2 preceding"), one("2 following", "1 preceding")
+            if unit == "range" and order == "order by d":
+                start, end = (
+                    s.replace("1 ", "'1 day' ").replace(
+                        "2 ", f"'{one('700', '9000')} days -1 hour' "
+                    )
+                    for s in (start, end)
+                )
+                order += one("", " desc", " nulls first")
             exclude = one("", "", "", " exclude current row", " exclude ties", " exclude group")
             frame = f" {unit} between {start} and {end}{exclude}"
         part = one("", "partition by g ", "partition by w ", "partition by g, w ")

@@ -12,12 +12,11 @@ from leasehold.model.errors import (
     Refused,
     SyntaxInvalid,
     UnknownFunction,
-    UnknownObject,
     WindowingError,
     WrongType,
 )
 from leasehold.schema.types import VECTORS, Type, array_of, element_of, parse_type
-from leasehold.sql import query_array, query_row
+from leasehold.sql import query_array, query_row, query_window
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalogue import SET_NAMES, function_for
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT, TIMESTAMPTZ
@@ -38,12 +37,10 @@ from leasehold.sql.query_bound import (
     Compared,
     Exists,
     Field,
-    Frame,
     Key,
     Member,
     Moment,
     Native,
-    Over,
     Scalar,
     Slot,
     Value,
@@ -414,7 +411,7 @@ class Expressions:
         self._inside += node.over is None
         try:
             arguments = [] if node.star else [self.bind(a) for a in node.arguments]
-            order = self._keys(node.order)
+            order = self.sort_keys(node.order)
             condition = None if node.filter is None else self.condition(node.filter, "FILTER")
         finally:
             self._inside -= node.over is None
@@ -426,7 +423,9 @@ class Expressions:
         if node.star:
             if name != "count":
                 raise sentence_of(name, [])
-            return Aggregate("count", (), BIGINT, condition=condition, over=self._over(node))
+            return Aggregate(
+                "count", (), BIGINT, condition=condition, over=query_window.over(self, node)
+            )
         if name in ("jsonb_agg", "jsonb_object_agg"):
             arguments = self._shown_in_zone(name, arguments, at)
         shape = self._shape(name, arguments, at)
@@ -445,7 +444,7 @@ class Expressions:
             node.distinct,
             order,
             condition,
-            self._over(node),
+            query_window.over(self, node),
             shape.function,
         )
 
@@ -518,73 +517,11 @@ class Expressions:
                 f"{node.name}(DISTINCT …) over numeric is not supported", position=at
             )
 
-    def _keys(self, keys: tuple[tree.SortKey, ...]) -> tuple[Key, ...]:
+    def sort_keys(self, keys: tuple[tree.SortKey, ...]) -> tuple[Key, ...]:
         return tuple(
             Key(sortable(self.settled(key.node), key.node.at), key.descending, key.first)
             for key in keys
         )
-
-    def _over(self, node: tree.Call) -> Over | None:
-        window = node.over
-        if window is None:
-            return None
-        window = self._based(window)
-        partition = tuple(keyed(self.settled(n)) for n in window.partition)
-        order = self._keys(window.order)
-        for part in (*partition, *(key.value for key in order)):
-            if has_window(part):
-                raise WindowingError("window functions can't be nested", position=node.at)
-        return Over(partition, order, self._frame(window, order))
-
-    def _based(self, window: tree.Window) -> tree.Window:
-        if not window.base:
-            return window
-        base = self.windows.get(window.base)
-        if base is None:
-            raise UnknownObject(f"window {window.base!r} does not exist", position=window.at)
-        base = self._based(base)
-        plain = not (window.partition or window.order or window.frame)
-        if plain:
-            return base
-        if window.partition or (window.order and base.order) or base.frame is not None:
-            raise WindowingError(
-                f"cannot override a clause of window {window.base!r}", position=window.at
-            )
-        return tree.Window(window.at, "", base.partition, window.order or base.order, window.frame)
-
-    def _frame(self, window: tree.Window, order: tuple[Key, ...]) -> Frame | None:
-        if window.frame is None:
-            return None
-        unit, start, end, exclusion = window.frame
-        ranks = (
-            "unbounded preceding",
-            "preceding",
-            "current row",
-            "following",
-            "unbounded following",
-        )
-        if start.kind == "unbounded following" or end.kind == "unbounded preceding":
-            raise WindowingError("frame start or end is at the wrong side", position=window.at)
-        if ranks.index(start.kind) > ranks.index(end.kind):
-            raise WindowingError(
-                f"frame starting from {start.kind} cannot have {end.kind} as its end",
-                position=window.at,
-            )
-        if unit == "groups" and not order:
-            raise WindowingError("GROUPS mode requires an ORDER BY clause", position=window.at)
-        if unit == "range" and (start.offset is not None or end.offset is not None):
-            raise FeatureNotSupported("RANGE with an offset is not supported", position=window.at)
-        offsets = [
-            None
-            if bound.offset is None
-            else self.typing.brought(self.bind(bound.offset), BIGINT, window.at)
-            for bound in (start, end)
-        ]
-        if not all(isinstance(offset, Value | Slot | None) for offset in offsets):
-            raise FeatureNotSupported(
-                "a frame's offset must be a constant or a parameter", position=window.at
-            )
-        return Frame(unit, start.kind, offsets[0], end.kind, offsets[1], exclusion)
 
     _binders: Final[dict[type, Callable[..., Bound]]] = {
         tree.Constant: _constant,

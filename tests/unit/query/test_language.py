@@ -103,6 +103,28 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
         ),
         [(True, None, None)],
     ),
+    # RANGE with offsets.
+    (
+        (
+            "SELECT n, array_agg(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING)"
+            " FROM (VALUES (1), (2), (4), (NULL)) AS v(n) ORDER BY n"
+        ),
+        [(1, [1, 2]), (2, [1, 2, 4]), (4, [4]), (None, [None])],
+    ),
+    (
+        (
+            "SELECT count(*) OVER (ORDER BY d DESC RANGE '36:00' PRECEDING) FROM (VALUES"
+            " (date '2024-01-01'), ('2024-01-02'), ('2024-01-04')) AS v(d) ORDER BY d"
+        ),
+        [(2,), (1,), (1,)],
+    ),
+    (
+        (
+            "SELECT sum(x) OVER (ORDER BY x RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW)"
+            " FROM (VALUES (1e0::float8), (1.5), (2.25)) AS v(x) ORDER BY x"
+        ),
+        [(1.0,), (2.5,), (2.25,)],
+    ),
     # VALUES may mention columns of the query around.
     (
         "SELECT (VALUES (seats)), ARRAY(VALUES (id), (seats)) FROM flights WHERE id < 3 ORDER BY 1",
@@ -254,6 +276,10 @@ REFUSALS: list[tuple[str, str, int]] = [
     ("SELECT 1; SELECT 2", "42601", 11),
     ("SELECT 1 FROM flights FOR UPDATE SKIP LOCKED", "0A000", 34),
     ("SELECT flights FROM flights", "0A000", 8),
+    ("SELECT sum(id) OVER (ORDER BY day, id RANGE 1 PRECEDING) FROM flights", "42P20", 21),
+    ("SELECT sum(id) OVER (ORDER BY carrier RANGE 1 PRECEDING) FROM flights", "0A000", 21),
+    ("SELECT sum(id) OVER (ORDER BY day RANGE '1 mon' PRECEDING) FROM flights", "0A000", 21),
+    ("SELECT sum(id) OVER (ORDER BY day RANGE 1 PRECEDING) FROM flights", "0A000", 21),
     ("SELECT * FROM flights TABLESAMPLE system (1)", "0A000", 23),
     ("WITH w AS (DELETE FROM flights RETURNING *) SELECT * FROM w", "0A000", 12),
 ]
@@ -266,6 +292,7 @@ WHEN_RUN: list[tuple[str, str]] = [
     ("SELECT id FROM flights LIMIT -1", "2201W"),
     ("SELECT id FROM flights OFFSET -1", "2201X"),
     ("SELECT sum(id) OVER (ROWS -1 PRECEDING) FROM flights", "22013"),
+    ("SELECT sum(id) OVER (ORDER BY day RANGE '-1 day' PRECEDING) FROM flights", "22013"),
 ]
 
 
