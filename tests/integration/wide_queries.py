@@ -235,7 +235,7 @@ class Queries(Pieces):
             ),
             *(
                 "v < (select b from n)",
-                "(k, g) = (select a, b from n where a = 0 limit 1)",
+                "(k, g) = (select a, b from n where a = 0 order by b limit 1)",
                 f"(k, g) {one('<', '>=', '<>', '=')} (select a, b from n where a = v order by b{one(' limit 1', '')})",
                 f"(w, q) {one('<=', '=')} (select b, c from w where id = k)",
                 "(g, v) < (1, 2)",

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import FeatureNotSupported, InvalidArgument
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
 from leasehold.schema.interval import HOUR_US, MINUTE_US, Span, span_of, stored_form
 from leasehold.schema.moments import DAY_US, date_of
 from leasehold.schema.numeric import EXACT
@@ -250,7 +250,9 @@ def _truncated_day(unit: str, day: int) -> int:
         case "year":
             first = shown.replace(month=1, day=1)
         case "decade":
-            first = shown.replace(year=max(year // 10 * 10, 1), month=1, day=1)
+            if year < 10:  # the decade begins with 1 BC
+                raise MomentOutOfRange("timestamp out of range: the years are 1 to 9999")
+            first = shown.replace(year=year // 10 * 10, month=1, day=1)
         case "century":
             first = shown.replace(year=(year - 1) // 100 * 100 + 1, month=1, day=1)
         case _:

@@ -33,6 +33,8 @@ def type_name(words: Words) -> TypeName:
     modifiers: list[int] = []
     if words.take("("):
         while True:
+            if words.at("-"):
+                words.refuse("a negative scale")
             number = words.advance()
             if number.kind != NUMBER or not number.text.isdecimal() or len(number.text) > 9:
                 raise SyntaxInvalid(

@@ -280,6 +280,7 @@ REFUSALS: list[tuple[str, str, int]] = [
     ("SELECT sum(id) OVER (ORDER BY carrier RANGE 1 PRECEDING) FROM flights", "0A000", 21),
     ("SELECT sum(id) OVER (ORDER BY day RANGE '1 mon' PRECEDING) FROM flights", "0A000", 21),
     ("SELECT sum(id) OVER (ORDER BY day RANGE 1 PRECEDING) FROM flights", "0A000", 21),
+    ("SELECT 1::numeric(4, -2)", "0A000", 22),
     ("SELECT * FROM flights TABLESAMPLE system (1)", "0A000", 23),
     ("WITH w AS (DELETE FROM flights RETURNING *) SELECT * FROM w", "0A000", 12),
 ]
@@ -287,6 +288,7 @@ REFUSALS: list[tuple[str, str, int]] = [
 WHEN_RUN: list[tuple[str, str]] = [
     ("SELECT 1 / (id - id) FROM flights", "22012"),
     ("SELECT (SELECT id FROM flights)", "21000"),
+    ("SELECT date_trunc('decade', date '0009-12-31')", "22008"),
     ("SELECT (1, 'a') < (SELECT id, carrier FROM flights)", "21000"),
     ("SELECT 2147483647 + id FROM flights", "22003"),
     ("SELECT id FROM flights LIMIT -1", "2201W"),
