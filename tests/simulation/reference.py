@@ -6,7 +6,8 @@ offset. What nodes, masters and clients say is compared with it.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import Message
@@ -30,10 +31,21 @@ from leasehold.replication.history import HistorySettings
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import job_from_wire
+from leasehold.schema.job import Job, job_from_wire
 from tests.simulation.harm import Harm, demand
 
 CODEC: Final = MessagePackCodec()
+
+
+class JobMove(NamedTuple):
+    """What a commit says of a job; `before` is None: it begins."""
+
+    request_id: bytes
+    before: Job | None
+    after: Job
+
+
+OnJobs = Callable[[int, tuple[JobMove, ...], Catalog], None]
 
 
 class Reference:
@@ -56,6 +68,7 @@ class Reference:
         self.dead_letters = 0
         self.refusals = 0
         self.skipped = 0
+        self.on_jobs: list[OnJobs] = []  # with a record's offset and the catalog after it
 
     def request_appended(self, message: Message) -> None:
         """Ids are looked up when their offset is decided (L3)."""
@@ -102,6 +115,7 @@ class Reference:
     def _apply(self, record: Decisions, before: LogPosition, after: LogPosition) -> str:
         for number, commit in enumerate(record.commits):
             self._judge_commit(commit, record.first_lsn + number)
+        moves = self._job_moves(record) if self.on_jobs else ()
         self.store.begin()
         changed = apply_record(
             record, after, self.catalog, self.store, self._outcomes, self._history
@@ -112,12 +126,24 @@ class Reference:
         self.decided_at.update(((c.request_id, c.attempt), offset) for c in record.commits)
         self.decided_at.update(((r.request_id, r.attempt), offset) for r in record.refusals)
         self._judge_lanes(before, after)
+        for told in self.on_jobs if moves else ():
+            told(offset, moves, self.catalog)
         if not changed:
             return ""
         self._judge_tables()
         return f"log {after.offset - 1}: " + "; ".join(
             words for commit in record.commits for words in self._catalog_words(commit)
         )
+
+    def _job_moves(self, record: Decisions) -> tuple[JobMove, ...]:
+        jobs, moves = dict(self.catalog.jobs), []
+        for commit in record.commits:
+            for write in commit.catalog:
+                if isinstance(write, JobWrite):
+                    job = job_from_wire(write.body)
+                    moves.append(JobMove(commit.request_id, jobs.get(job.job_id), job))
+                    jobs[job.job_id] = job
+        return tuple(moves)
 
     def _judge_commit(self, commit: Commit, lsn: int) -> None:
         self.every.append((lsn, commit))

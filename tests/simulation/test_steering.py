@@ -1,0 +1,90 @@
+"""Jobs of every kind that people steer at random, with few faults and with many."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from leasehold.schema import job_control, job_moves
+from leasehold.schema.job import Job, Status
+from tests.simulation.harm import Harm
+from tests.simulation.simulation import Plan
+from tests.simulation.steering import OK, WRONG, Steering
+from tests.simulation.test_seeds import run
+
+CALM: Final = Plan(chaos_ms=12_000, fault_pause_ms=1_000_000, workloads=((Steering, 30),))
+FAULTS: Final = replace(CALM, fault_pause_ms=1_500)
+
+
+def seeds() -> list[int]:
+    """One that all workers of a run agree on, and a fixed one."""
+    shared = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getppid())
+    return [601, random.Random(f"steering/{shared}").randrange(10_000, 10_000_000)]
+
+
+@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("plan", [CALM, FAULTS], ids=["calm", "faults"])
+def test_jobs_do_as_they_are_told(plan: Plan, seed: int) -> None:
+    simulation = run(seed, plan)
+    (people,) = simulation.workloads
+    assert isinstance(people, Steering)
+    answers = {(action, code) for action, _, code in people.commands}
+    assert {("pause", OK), ("resume", OK), ("set", OK), ("resume", WRONG)} <= answers
+    assert len({phase for action, phase, code in people.commands if code == OK}) > 2
+    ends = {job.status for job in simulation.reference.catalog.jobs.values()}
+    assert Status.SUCCEEDED in ends
+
+
+# ------------------------------------------------------------------ what it must find
+
+
+def never_postponed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Job, "postponed", property(lambda _: False))
+
+
+def settings_are_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(job_control, "_set", lambda job, settings: replace(job, settings={**settings}))
+
+
+def resumed_by_any_word(patch: pytest.MonkeyPatch) -> None:
+    resumed = lambda job, settings: replace(  # noqa: E731
+        job, status=Status.RUNNING, settings={**job.settings, **settings}
+    )
+    patch.setattr(job_control, "_set", resumed)
+
+
+def half_the_way_back(patch: pytest.MonkeyPatch) -> None:
+    whole = job_moves.turned_back
+
+    def half(job: Job, now_us: int) -> Job:
+        turned = whole(job, now_us)
+        return turned if turned.status.ended else replace(turned, steps=turned.steps[:-1])
+
+    patch.setattr(job_control, "turned_back", half)
+
+
+@pytest.mark.parametrize(
+    ("broken", "harm"),
+    [
+        (never_postponed, "59: nobody let it go on"),
+        (settings_are_lost, "jobs: Command"),
+        (resumed_by_any_word, "jobs: "),
+        (half_the_way_back, "60: "),
+    ],
+)
+def test_a_broken_rule_is_found(
+    monkeypatch: pytest.MonkeyPatch, broken: Callable[[pytest.MonkeyPatch], None], harm: str
+) -> None:
+    broken(monkeypatch)
+    with pytest.raises(Harm, match=f"^{harm}"):
+        _run_several()
+
+
+def _run_several() -> None:
+    for seed in range(601, 606):
+        run(seed, CALM)
