@@ -217,6 +217,7 @@ class Menu(SchemaChanger):
                 f"alter sequence {name} rename to s{self.rng.randrange(2)}",
                 f"alter sequence {name} owned by {table.name}.{column.name}",
                 f"alter sequence {name} owned by none",
+                f"alter sequence {name} cycle owned by {table.name}.{column.name} increment 2",
                 f"{alter} set default nextval('{name}')",
                 f"{alter} set default nextval('{name}')",
                 f"{alter} drop identity if exists",

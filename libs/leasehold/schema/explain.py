@@ -145,6 +145,8 @@ def _fields(edit: Any) -> str:
         said.append("for a foreign key alone" if after.get("implied") else "shown")
     if before.get("parent") != after.get("parent"):
         said.append("refers to the table with the other key")
+    if before.get("sequence") != after.get("sequence"):
+        said.append("other options")
     if before.get("derived") != after.get("derived"):
         said.append(_derived(before["derived"], after["derived"]))
     return ", ".join(said)

@@ -26,7 +26,7 @@ from leasehold.model.records import (
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.catalog_ahead import CatalogAhead
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.edits import edited
+from leasehold.schema.edits import Kind, edited
 from leasehold.schema.elements import Moment
 from leasehold.schema.job import Job, Step
 from leasehold.schema.names import relations_in
@@ -42,6 +42,7 @@ from leasehold.schema.plan import (
 )
 from leasehold.schema.sequence import restarted_at
 from leasehold.schema.sequences import owned_by, setting, standing_within
+from leasehold.schema.states import State
 from leasehold.schema.taking_away import (
     names_of,
     of_what_stays,
@@ -194,7 +195,7 @@ class Script:
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
                     self._drop_owned(sequence_id, sql, request_id, moment, rows_about)
-            case JobPlan(job) if job.table_id in self.made and _others(planned):
+            case JobPlan(job) if job.table_id in self.made and self._beside(planned):
                 raise FeatureNotSupported(
                     f"table {job.table!r} is made by the same request: make it with that primary"
                     " key or without one, and without what goes again",
@@ -205,7 +206,8 @@ class Script:
                     assert made.sequence is not None, made
                     self._make(made)
                     self._begin(made.table_id, made.sequence.start)
-                self._make_altered(_at_once(self.made[job.table_id], job))
+                for table_id in (job.table_id, *sorted(_others(planned))):
+                    self._make_altered(_at_once(self.made[table_id], job))
                 answer = {"table": job.table_id}
             case JobPlan(job) if taken_away(job):
                 answer = {"job": self._take_away(self._counted(job, rows_about))}
@@ -220,6 +222,14 @@ class Script:
         if len(planned.notices) > 1:
             answer["notices"] = planned.notices
         return answer
+
+    def _beside(self, planned: JobPlan) -> bool:
+        """Has a job part in tables that are not this request's alone, or that come or go by it?"""
+        others = _others(planned)
+        joins = others <= set(planned.job.joins) and others <= self.made.keys()
+        edits = (edit for step in planned.job.steps for edit in step.edits)
+        goes = any(e.kind is Kind.TABLE and e.state == State.ABSENT.label for e in edits)
+        return bool(others) and (goes or not joins)
 
     def _counted(self, job: Job, rows_about: Callable[[int], int]) -> Job:
         rows = 0 if job.table_id in self.truncated else rows_about(job.table_id)
@@ -347,7 +357,8 @@ def _others(planned: JobPlan) -> set[int]:
 def _at_once(table: Descriptor, job: Job) -> Descriptor:
     """All steps of a job on a table that nobody can have used and that has no rows."""
     for step in job.steps:
-        table = edited(table, tuple(e for e in step.edits if e.table_id in (0, table.table_id)))
+        own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
+        table = edited(table, tuple(own))
     # No row is older than its locks, so they have nothing to take over, nor than its columns.
     columns = tuple(replace(column, missing=None, moment=None) for column in table.columns)
     return replace(table, modified_us=0, lock_moves=(), columns=columns)

@@ -184,6 +184,16 @@ def _alter_sequence(
         return found
     assert found.sequence is not None, "it is one"
     said = altered(found.sequence, statement.options)
+    owner = statement.options.owner
+    if owner is not None and owned_anew(catalog, found, owner):
+        own = OwnSequence(statement.name, owner, position=statement.position)
+        made = _own_sequence(own, catalog, going)
+        assert isinstance(made, Changes), "another column owns it"
+        # RESTART, too: at once it would come before the rest.
+        if said != found.sequence._replace(begins=None):
+            take_altered(made, (Altered(found, said),))
+            made.needs = ()
+        return made
     if said._replace(begins=None) == found.sequence._replace(begins=None):
         if said.begins is not None:
             return RestartPlan(found, said.begins)

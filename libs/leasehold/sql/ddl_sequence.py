@@ -54,8 +54,8 @@ def drop_sequence(reader: Reader) -> DropSequence:
 def alter_sequence(
     reader: Reader,
 ) -> RestartSequence | OwnSequence | RenameSequence | AlterSequence:
-    """ALTER SEQUENCE [IF EXISTS] s {option … | OWNED BY {t.c | NONE} | RENAME TO r}, RESTART among
-    the options."""
+    """ALTER SEQUENCE [IF EXISTS] s {option … | RENAME TO r}; RESTART and OWNED BY {t.c | NONE} are
+    options."""
     reader.expect("alter sequence")
     exists = reader.take("if exists")
     position = reader.position
@@ -66,13 +66,9 @@ def alter_sequence(
     options = sequence_options(reader, restarts=True)
     if options == Options(position=options.position):
         raise reader.unexpected("an option of a sequence is expected, or RENAME TO")
-    if options.owner is not None:
-        if options != Options(position=options.position, owner=options.owner):
-            raise FeatureNotSupported(
-                "OWNED BY changes a column, and other options the sequence: send each by itself",
-                position=options.owner.position,
-            )
-        return OwnSequence(name, options.owner, exists, position)
+    owning = options.owner
+    if owning is not None and options == Options(position=options.position, owner=owning):
+        return OwnSequence(name, owning, exists, position)
     if options == restart_alone(options):
         return RestartSequence(name, options.restart, exists, position)
     return AlterSequence(name, options, exists, position)

@@ -466,7 +466,7 @@ class RenameSequence:
 
 @dataclass(frozen=True, slots=True)
 class AlterSequence:
-    """ALTER SEQUENCE s option …; of RESTART alone: `RestartSequence`."""
+    """ALTER SEQUENCE s option …; RESTART alone: `RestartSequence`, OWNED BY: `OwnSequence`."""
 
     name: str
     options: Options

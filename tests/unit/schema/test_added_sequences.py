@@ -219,6 +219,16 @@ WAYS = {
     "alter sequence t_c_seq owned by u.k": (
         "column k → has its sequence for its own; column c → has none for its own",
     ),
+    "alter sequence s cache 3 owned by t.n increment 2 restart with 9": (
+        "column n → has its sequence for its own; sequence s → other options",
+    ),
+    "alter sequence t_c_seq restart owned by u.k": (
+        (
+            "column k → has its sequence for its own; column c → has none for its own; sequence"
+            " t_c_seq → other options"
+        ),
+    ),
+    "alter sequence t_c_seq owned by t.c cache 3": ("sequence t_c_seq → other options",),
     "alter sequence t_c_seq owned by none": ("column c → has none for its own",),
     "alter table t alter n set default nextval('s')": ("column n → default set",),
     "alter table t alter n add generated always as identity": (

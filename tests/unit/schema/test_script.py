@@ -192,3 +192,54 @@ def test_no_row_of_a_new_table_is_older_than_its_columns(catalog: Catalog) -> No
 def test_a_sequence_that_begins_anew_and_goes_again(catalog: Catalog, sql: str) -> None:
     taken, _ = script(catalog, sql)
     assert (taken.writes, taken.opening) == ((), ())
+
+
+TOGETHER = {
+    "create sequence s; create table n (c int); alter sequence s owned by n.c": (
+        ("s", 1, 1),
+        ("c", True, ""),
+    ),
+    "create sequence s; create table n (c int);"
+    " alter sequence s increment 2 owned by n.c restart with 7": (("s", 2, 7), ("c", True, "")),
+    "create sequence s; create table n (c int default nextval('s'));"
+    " alter sequence s rename to r": (
+        ("r", 1, 1),
+        ("c", False, "nextval('r'::regclass)"),
+    ),
+    "create table n (c int generated always as identity);"
+    " alter table n alter c set increment 3 restart with 8": (
+        ("n_c_seq", 3, 8),
+        ("c", True, "nextval('n_c_seq'::regclass)"),
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", TOGETHER)
+def test_a_sequence_and_its_column_that_one_request_makes_are_altered_at_once(sql: str) -> None:
+    """As pg_dump writes them, in one transaction."""
+    taken, _ = script(Catalog(), sql)
+    written = [w for w in taken.writes if isinstance(w, DescriptorWrite)]
+    assert len(written) == len(taken.writes) == 2
+    tables = [from_wire(w.body) for w in written]
+    (sequence,) = [t for t in tables if t.sequence is not None]
+    (column,) = [t.columns[0] for t in tables if t.sequence is None]
+    assert sequence.sequence is not None
+    assert column.numbering is not None
+    assert column.numbering.sequence == sequence.table_id
+    begins, _ = taken.begun[sequence.table_id]
+    assert TOGETHER[sql] == (
+        (sequence.name, sequence.sequence.increment, begins),
+        (column.name, column.numbering.owned, column.default_expression),
+    )
+    assert not sequence.alias
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create table n (c int generated always as identity); alter table n alter c drop identity",
+        "create sequence s; create table n (c int default nextval('s')); drop sequence s cascade",
+    ],
+)
+def test_a_sequence_that_one_request_makes_does_not_go_by_another_statement(sql: str) -> None:
+    assert refused(Catalog(), sql).sqlstate == "0A000"
