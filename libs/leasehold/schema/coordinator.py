@@ -302,7 +302,9 @@ class Coordinator:
         if job.postponed:
             memory.waiting = "somebody to let it go on: its point of no return is postponed"
             return []
-        memory.waiting = ""
+        # ⚠ From the beginning: what somebody said of the job may have come before the record of
+        # what the ledger had; none is left to ask for then, and the ledger may have lost it since.
+        memory.waiting, memory.ahead = "", frozenset()
         return self._ask_publish(job, now)
 
     def _tables(self, job: Job) -> tuple[int, ...]:

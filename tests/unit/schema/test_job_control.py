@@ -83,6 +83,30 @@ def test_cancel_while_the_ledger_has_published_uses_that_version_up() -> None:
     assert world.table().version == world.ledger.tables[1].current == 3
 
 
+@pytest.mark.parametrize("say", ["set", "pause"])
+def test_people_speak_while_a_version_that_the_ledger_has_already_goes_to_the_log(say: str) -> None:
+    """⚠ The record is written for the job as it was before their word, so it does not count: the
+    ledger is asked once more, of every table, as none of it may be there any more."""
+    world = ready_world()
+    world.ddl(INDEX)
+    while not any(isinstance(call.command, Publish) for call in world.calls):
+        world.calm() or world.pass_time(5)
+    world.perform_call()
+    world.writes.clear()
+    world.control("cancel")
+    world.ddl(OPTIONAL)
+    world.until(lambda: bool(world.writes))
+    assert (world.ledger.tables[1].current, world.table().version) == (2, 1)
+    if say == "set":
+        world.control("set", 2, chunk_rows=7)
+    else:
+        world.control("pause", 2)
+        world.control("resume", 2)
+    world.settle()
+    assert world.job(2).status is Status.SUCCEEDED
+    assert world.table().version == world.ledger.tables[1].current == 3
+
+
 def test_cancel_after_the_point_of_no_return_is_refused() -> None:
     world = ready_world()
     world.ddl(INDEX)
