@@ -328,8 +328,7 @@ class PgwireClient(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
             log_defect(error)
         if waits is None:
-            conversation.close()
-            self._finished()
+            self._leave(conversation)
         elif waits.until is None:
             self._server.workers.submit(self._work)
         else:
@@ -392,7 +391,15 @@ class PgwireClient(asyncio.Protocol):
             pass
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
             log_defect(error)
-        conversation.close()
+        self._leave(conversation)
+
+    def _leave(self, conversation: Conversation) -> None:
+        """⚠ Whatever its session raises by that: on the loop others wait for their turn behind it,
+        on a worker the thread would end with it, and its place would be taken for ever."""
+        try:
+            conversation.close()
+        except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
+            log_defect(error)
         self._finished()
 
     def _take(self, conversation: Conversation) -> tuple[LeaseholdError | None, bool, bytes] | None:

@@ -6,7 +6,10 @@ Method: real sockets; sessions whose batches end when the test says so.
 
 from __future__ import annotations
 
+import os
 import queue
+import socket
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -53,6 +56,19 @@ class Held(SmallSession):
 
 def asked(connection: psycopg.Connection[Any]) -> list[Any]:
     return connection.execute("select 1").fetchall()
+
+
+def asked_or_gone(connection: psycopg.Connection[Any]) -> list[Any]:
+    try:
+        return asked(connection)
+    except psycopg.OperationalError:
+        return []
+
+
+def until(met: Callable[[], bool], what: str) -> None:
+    give_up_s = time.monotonic() + WAIT_S
+    while not met():
+        assert time.monotonic() < give_up_s, f"{what} in {WAIT_S} s"
 
 
 @pytest.fixture
@@ -110,3 +126,42 @@ def test_an_answer_that_does_not_come_is_a_workers(
     assert connection.execute("select 2").fetchall() == [(2,)]
     assert shared.ends.get(timeout=WAIT_S) is True, "the next one, which finds that answer"
     connection.close()
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+def test_a_session_that_can_not_be_closed_is_in_nobodys_way(
+    server: PgwireServer, shared: Any, monkeypatch: pytest.MonkeyPatch, hurried: bool
+) -> None:
+    """Its client is gone when its answer comes; that of another one comes at the same time."""
+
+    def breaks(session: Held) -> None:
+        close(session)
+        if session.settings["session_authorization"] == "gone":
+            raise OSError("what it has spooled can't be removed")
+
+    close = Held.close
+    monkeypatch.setattr(Held, "close", breaks)
+    if not hurried:
+        monkeypatch.setattr(Held, "timeout_s", COMES_NEVER_S)
+    gone: psycopg.Connection[Any] = connect(server, user="gone")
+    stays: psycopg.Connection[Any] = connect(server)
+    (client,) = (c for c in server._clients.values() if c._admission.user == "gone")  # type: ignore[union-attr]
+    come = []
+    for connection in (gone, stays):
+        thread, found = in_thread(partial(asked_or_gone, connection))
+        come.append(shared.held.get(timeout=WAIT_S))
+        if connection is gone:
+            with socket.socket(fileno=os.dup(connection.fileno())) as made:
+                made.shutdown(socket.SHUT_RDWR)
+            until(lambda: client._gone, "a client that is gone")
+    if hurried:
+        woken: list[Any] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(server, "soon", lambda *call: woken.append(call))
+            for answer in come:
+                answer()
+        server.soon(*woken[0])
+    thread.join(WAIT_S)
+    assert found == [[(1,)]]
+    stays.close()
+    until(lambda: not server._clients, "an empty server")
