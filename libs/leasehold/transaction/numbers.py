@@ -292,7 +292,7 @@ def given_back(
 
 
 def _whole(values: Mapping[str, Any], name: str, least: int, most: int) -> int:
-    value = values[name]
+    value = values.get(name)
     if type(value) is not int or not least <= value <= most:
         raise MalformedRequest(f"{name!r} is a whole number from {least} to {most}")
     return value

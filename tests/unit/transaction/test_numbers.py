@@ -238,6 +238,8 @@ def test_it_may_have_to_be_inside_of_new_bounds(
         (Operation(OperationKind.DELETE, "t_id_seq", (0,), {}), "42809"),
         (Operation(UPDATE, "t_id_seq", (0,), {"set": 0}), "22003"),
         (Operation(UPDATE, "t_id_seq", (0,), {"set": None}), "08P01"),
+        (Operation(UPDATE, "t_id_seq", (0,), {"back": 3}), "08P01"),
+        (Operation(UPDATE, "t_id_seq", (0,), {"back": 3, "last": 5}), "08P01"),
         # ⚠ Of a transaction that has made a sequence which is called otherwise by now.
         (Operation(UPDATE, "t_id_seq", (0,), {"set": 9, "own": True}), "40001"),
     ],
