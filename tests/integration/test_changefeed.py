@@ -321,6 +321,7 @@ def await_record(settings: KafkaSettings, name: str, *, read_committed: bool) ->
 def test_an_aborted_transaction_leaves_nothing_and_the_next_goes_on(
     settings: KafkaSettings, topics: Topics
 ) -> None:
+    """Scenario 33, `aborted_kafka_txn_in_log`, of what the changefeed writes in transactions."""
     writer = TransactionWriter(settings, "test", f"test-{topics.database}")
     writer.open()
     for number in range(10):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,13 @@ from leasehold.adapters.kafka_client import ClientWatch
 from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_request_road import KafkaRequestRoad
+from leasehold.adapters.kafka_transaction import TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Delivery, TopicWriter, log_writer
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
+from leasehold.model.records import LogPosition, LogRecord
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
+from leasehold.replication.log import Verdict, admit
+from tests.unit.replication.made_records import CODEC, M1, M2, claim, decisions, digest
 
 DEADLINE_S = 30.0
 
@@ -331,3 +335,95 @@ def test_gathered_requests_leave_together(
         assert road.failures() == []
     finally:
         road.close(1.0)
+
+
+# ------------------------------------------------------------------ scenario 33: the log
+
+
+def chained(count: int) -> list[LogRecord]:
+    """A Claim and the records of its master after it."""
+    first = claim(LogPosition(), M1)
+    records: list[LogRecord] = [first]
+    position = admit(LogPosition(), 0, first, digest(first))[1]
+    for number in range(count):
+        record = decisions(position, commits=(10 + number,))
+        position = admit(position, position.offset, record, digest(record))[1]
+        records.append(record)
+    return records
+
+
+def put(writer: TopicWriter, topic: str, records: Sequence[LogRecord]) -> None:
+    for record in records:
+        writer.send(topic, 0, None, CODEC.encode(record))
+    assert writer.flush(10) == 0
+
+
+def judged(reader: TopicReader, topic: str, count: int) -> tuple[list[Verdict], LogPosition]:
+    """As each node judges what it reads."""
+    reader.start(topic, 0, 0)
+    position, verdicts = LogPosition(), []
+    for record in read(reader, count):
+        assert record.value is not None
+        decoded, mark = CODEC.decode_log(record.value), CODEC.digest(record.value)
+        verdict, position = admit(position, record.offset, decoded, mark)
+        verdicts.append(verdict)
+    return verdicts, position
+
+
+def test_33_gap_in_log(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    """What was acknowledged and is gone stops the reader; it applies nothing behind it."""
+    topic = new_topic()
+    records = chained(6)
+    put(writer, topic, [*records[:3], *records[4:]])
+    assert judged(reader, topic, 3)[1].lsn == 2
+    with pytest.raises(LogStopped, match="expected sequence 3"):
+        judged(reader, topic, 4)
+
+
+def test_33_same_entry_twice(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    records = chained(3)
+    put(writer, topic, [each for record in records for each in (record, record)])
+    verdicts, position = judged(reader, topic, 2 * len(records))
+    assert verdicts[::2] == [Verdict.CLAIMED, *[Verdict.APPLY] * 3]
+    assert set(verdicts[1::2]) == {Verdict.SKIP}
+    assert position.lsn == 3
+
+
+@pytest.mark.parametrize("aborts", [True, False])
+def test_33_aborted_kafka_txn_in_log(
+    settings: KafkaSettings,
+    reader: TopicReader,
+    writer: TopicWriter,
+    new_topic: Callable[..., str],
+    aborts: bool,
+) -> None:
+    """The log is written without transactions, its own chain tells what counts (L1, L2): what a
+    zombie left there in one of its own is applied neither aborted nor committed, and the markers
+    that transactions leave between offsets are no gap."""
+    topic = new_topic()
+    records = chained(4)
+    put(writer, topic, records[:3])
+    last = judged(reader, topic, 3)[1]
+    zombie = decisions(last, commits=(99,), incarnation=M2)
+    strange = TransactionWriter(settings, "test-zombie", f"zombie-{topic}")
+    strange.open()
+    strange.begin()
+    strange.send(topic, 0, None, CODEC.encode(zombie))
+    if aborts:
+        strange.abort()
+    else:
+        strange.commit()
+    strange.close()
+    give_up = time.monotonic() + DEADLINE_S
+    while reader.end_offset(topic, 0) < 5:  # an abort is answered before its marker is there
+        assert time.monotonic() < give_up, "no marker came"
+    put(writer, topic, records[3:])
+    verdicts, position = judged(reader, topic, 6)
+    assert verdicts[3:] == [Verdict.SKIP, Verdict.APPLY, Verdict.APPLY]
+    assert (position.lsn, position.commit_us) == (4, 13)
+    assert position.offset == 7, "the marker has an offset, too"

@@ -14,6 +14,7 @@ from tests.isolation.hermitage import committed
 from tests.isolation.said import added, id_is, is_, within
 from tests.isolation.sql_stage import SQL_NODES, SqlScene
 from tests.isolation.sql_told import SqlTold
+from tests.simulation.simulation import MS
 
 Make = Callable[..., SqlScene]
 LEVELS = list(Level)
@@ -488,6 +489,35 @@ def test_50_old_txn_reads_old_shape(scene: Make) -> None:
         past.ask(f"begin as of lsn {lsn}")
         past.put(2, 21)
         assert not committed(past)
+
+
+@pytest.mark.parametrize("level", REPLAYED)
+@pytest.mark.parametrize("late", [False, True], ids=["one behind", "fenced off"])
+def test_71_sc_versmismatch(late: bool, level: Level, scene: Make) -> None:
+    """An INSERT is made at version v, and the master is at another by its COMMIT: at v + 1 it is
+    taken as it is, below that it runs again; either way it succeeds, with the new column's
+    default."""
+    stands = scene(level)
+    stage = stands.stage
+    one = stands.session("r1").begin()
+    one.insert(3, 30)
+    before = stage.reference.catalog.resolve("test").version
+    alter = "alter table test add column b bigint not null default 7"
+    if late:
+        stage.node("r1").isolate(stage.scheduler.now_ns + 8_000 * MS)  # its session runs out
+        stands.ask("r2", alter)
+        stage.until(lambda: len(stage.coherent()) == 2, "r1", virtual_ms=60_000)
+    else:
+        stands.ask("r2", f"set leasehold.wait_for_jobs = off; {alter}")
+        stage.passing(100)
+    newest = stage.reference.catalog.resolve("test")
+    low = stage.reference.catalog.min_version(newest.table_id)
+    assert newest.version > before
+    assert (low > before) == late
+    assert replays(stands, one.commit) == late
+    stage.until(lambda: all(job.status.ended for job in stage.reference.catalog.jobs.values()), "")
+    for node in SQL_NODES:
+        assert stands.ask(node, "select * from test where id = 3") == [(3, 30, 7)]
 
 
 @pytest.mark.parametrize("level", [Level.SNAPSHOT, Level.LINEARIZABLE])

@@ -142,8 +142,8 @@ def test_update_in_write_only_is_seen_by_select_when_public(old_row: Row) -> Non
 
 @pytest.mark.parametrize("change", [ADD_REQUIRED, ADD_OPTIONAL], ids=["required", "optional"])
 def test_compiled_at_v_executed_at_v1(change: Change) -> None:
-    """An INSERT made in delete-only is decided while the next version is the newest; naming the
-    column before it is public is 42703."""
+    """Scenario 63: an INSERT made in delete-only is decided while the next version is the
+    newest; naming the column before it is public is 42703."""
     both = catalog(change, V3, drained=False)
     row = decide(GONE, both, V2, INSERT)
     assert row is not None
@@ -166,7 +166,7 @@ def verify_one(
 @pytest.mark.parametrize("kind", [OperationKind.INSERT, OperationKind.UPDATE, OperationKind.UPSERT])
 @pytest.mark.parametrize("there", [True, False], ids=["there", "new"])
 def test_upsert_in_write_only(kind: OperationKind, there: bool, old_row: Row) -> None:
-    """Whatever writes the row in write-only, the new column then holds its default."""
+    """Scenario 66: whatever writes the row in write-only, the new column then holds its default."""
     known = catalog(ADD_REQUIRED, V3, drained=True)
     operation = Operation(kind, "t", (0,), {"b": 0}, schema_version=V3)
     stored = old_row.stored(0) if there else None

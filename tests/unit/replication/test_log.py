@@ -81,6 +81,7 @@ def test_l1_barriers_always_pass_and_are_outside_the_chain(mastered: LogPosition
 
 
 def test_l2_the_same_record_again_is_skipped(mastered: LogPosition) -> None:
+    """Scenario 33, `same_entry_twice`."""
     record = decisions(mastered, commits=(13,))
     after = read(mastered, record)
     assert judge(after, record) is Verdict.SKIP
@@ -93,6 +94,7 @@ def test_l2_another_record_in_the_same_place_stops_the_reader(mastered: LogPosit
 
 
 def test_l2_a_gap_stops_the_reader(mastered: LogPosition) -> None:
+    """Scenario 33, `gap_in_log`; on a broker, `test_kafka_clients.py`."""
     ahead = read(mastered, decisions(mastered, commits=(13,)))
     with pytest.raises(LogStopped, match="sequence"):
         judge(mastered, decisions(ahead, commits=(14,)))
