@@ -413,7 +413,7 @@ def test_33_aborted_kafka_txn_in_log(
     strange = TransactionWriter(settings, "test-zombie", f"zombie-{topic}")
     strange.open()
     strange.begin()
-    strange.send(topic, 0, None, CODEC.encode(zombie))
+    strange.send(topic, 0, b"", CODEC.encode(zombie))
     if aborts:
         strange.abort()
     else:

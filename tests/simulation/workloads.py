@@ -241,7 +241,7 @@ class Items(Workload):
 
     tables = ("items",)
     keys = 25
-    kinds = ("insert", "insert", "update", "update", "delete", "upsert")
+    kinds: tuple[str, ...] = ("insert", "insert", "update", "update", "delete", "upsert")
 
     def setup(self) -> None:
         self.client.ask(
