@@ -34,11 +34,13 @@ WINDOWS: Final = frozenset(
 _BOOLEANS: Final = {"bool_and": "min", "every": "min", "bool_or": "max"}
 
 
-def aggregate_shape(name: str, kinds: list[Type]) -> Shape:
-    """Of an aggregate over values of these types, open ones among them. Raises UnknownFunction,
-    AmbiguousFunction, FeatureNotSupported."""
+def aggregate_shape(name: str, kinds: list[Type], *, over: bool) -> Shape:
+    """Of an aggregate over values of these types, open ones among them; `over`: of a window. Raises
+    UnknownFunction, AmbiguousFunction, FeatureNotSupported."""
     found = aggregate_for(name, tuple(opened(kind) for kind in kinds))
     native = _native(name, found)
+    if over and native == "group_concat":
+        native = ""  # SQLite's loses a separator when an empty text leaves the frame
     return Shape(native, found.arguments, found.result, None if native else found)
 
 

@@ -16,7 +16,7 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.schema.types import VECTORS, Type, array_of, element_of, parse_type
-from leasehold.sql import query_array, query_row, query_window
+from leasehold.sql import query_array, query_overlaps, query_row, query_window
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalogue import SET_NAMES, function_for
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT, TIMESTAMPTZ
@@ -360,6 +360,8 @@ class Expressions:
             if kind == OPEN:
                 raise FeatureNotSupported("pg_typeof of unknown is not supported", position=node.at)
             return self.typing.cast(Value(TEXT, str(bare(kind))), Type("regtype"), node.at)
+        if name == query_overlaps.NAME:
+            return query_overlaps.overlaps(self, node)
         if name in SET_NAMES:
             return self.sets.field(self, node)
         return self._called(name, [self.bind(argument) for argument in node.arguments], node.at)
@@ -428,7 +430,7 @@ class Expressions:
             )
         if name in ("jsonb_agg", "jsonb_object_agg"):
             arguments = self._shown_in_zone(name, arguments, at)
-        shape = self._shape(name, arguments, at)
+        shape = self._shape(name, arguments, at, over=node.over is not None)
         parts = tuple(
             self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
         )
@@ -460,10 +462,11 @@ class Expressions:
                 made.append(self._called("to_jsonb", [argument], at))
         return made
 
-    def _shape(self, name: str, arguments: list[Bound], at: int) -> Shape:
+    def _shape(self, name: str, arguments: list[Bound], at: int, *, over: bool) -> Shape:
         if name not in WINDOWS:
             try:
-                return aggregate_shape(name, [self.typing.kind_of(a) for a in arguments])
+                kinds = [self.typing.kind_of(a) for a in arguments]
+                return aggregate_shape(name, kinds, over=over)
             except Refused as error:
                 raise placed(error, at) from error
         for place, part in enumerate(arguments):

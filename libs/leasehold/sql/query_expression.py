@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.sql import query_overlaps
 from leasehold.sql.catalog_shape import SCHEMAS
 from leasehold.sql.node_shape import LEASEHOLD
 from leasehold.sql.precedence import (
@@ -152,7 +153,7 @@ class Expressions:
                 return AND
             case "is" | "isnull" | "notnull":
                 return IS
-            case "between" | "in" | "like" | "ilike" | "similar":
+            case "between" | "in" | "like" | "ilike" | "similar" | "overlaps":
                 return MATCH
             case "not" if self.words.said(1) in MATCHES:
                 return MATCH
@@ -160,8 +161,6 @@ class Expressions:
                 return ZONE
             case "collate":
                 return COLLATION
-            case "overlaps":
-                self.words.refuse("OVERLAPS")
             case "operator" if self.words.said(1) == "(":
                 return OTHER
         return 0
@@ -254,6 +253,8 @@ class Expressions:
         words = self.words
         negated = words.take("not")
         word = words.advance().text
+        if word == "overlaps":
+            return query_overlaps.read(left, self.expression(MATCH + 1), at)
         if word == "between":
             symmetric = words.take("symmetric")
             words.take("asymmetric")

@@ -125,6 +125,24 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
         ),
         [(1.0,), (2.5,), (2.25,)],
     ),
+    (
+        (
+            "SELECT string_agg(t, ',') OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
+            " FROM (VALUES (1, ''), (2, ''), (3, 'B'), (4, NULL), (5, 'c')) AS v(n, t) ORDER BY n"
+        ),
+        [("",), (",",), (",B",), ("B",), ("c",)],
+    ),
+    # A time of nothing overlaps what it begins with; NULL where an end that is missing decides.
+    (
+        (
+            "SELECT (d, interval '1 day') OVERLAPS (date '2024-01-02', date '2024-01-09'),"
+            " (date '2024-01-02', d) OVERLAPS (date '2024-01-02', NULL),"
+            " NOT (d, d) OVERLAPS (d, d), (d, NULL) OVERLAPS (d + 1, d + 2),"
+            " (d + 5, d) OVERLAPS (timestamp '2024-01-05', '2024-01-05')"
+            " FROM (VALUES (date '2024-01-01'), ('2024-01-02')) AS v(d) ORDER BY d"
+        ),
+        [(False, None, False, None, True), (True, None, False, None, True)],
+    ),
     # VALUES may mention columns of the query around.
     (
         "SELECT (VALUES (seats)), ARRAY(VALUES (id), (seats)) FROM flights WHERE id < 3 ORDER BY 1",
@@ -281,6 +299,9 @@ REFUSALS: list[tuple[str, str, int]] = [
     ("SELECT sum(id) OVER (ORDER BY day RANGE '1 mon' PRECEDING) FROM flights", "0A000", 21),
     ("SELECT sum(id) OVER (ORDER BY day RANGE 1 PRECEDING) FROM flights", "0A000", 21),
     ("SELECT 1::numeric(4, -2)", "0A000", 22),
+    ("SELECT (1, 2) OVERLAPS (3, 4)", "42883", 15),
+    ("SELECT (day, day, day) OVERLAPS (day, day) FROM flights", "42601", 24),
+    ("SELECT day OVERLAPS (day, day) FROM flights", "42601", 12),
     ("SELECT * FROM flights TABLESAMPLE system (1)", "0A000", 23),
     ("WITH w AS (DELETE FROM flights RETURNING *) SELECT * FROM w", "0A000", 12),
 ]
