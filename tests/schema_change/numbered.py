@@ -159,6 +159,8 @@ class Numbered:
         catalog = position.catalog
         for table in in_use(catalog):
             for column in table.columns:
+                if column.default_expression.startswith("nextval") and not column.draws_from:
+                    return f"version {table.version}: column {column.name} draws from nothing"
                 drawn = column.draws_from if column.state in WRITTEN else 0
                 if drawn and not gives(catalog, drawn):
                     return (
