@@ -12,7 +12,8 @@ UPDATE_S=15 DOWNLOAD_S=60
 there() {
   local program
   for program in ${CC:-cc gcc clang}; do
-    echo '#include <Python.h>' | "$program" -I "$headers" -fsyntax-only -x c - 2>/dev/null && return 0
+    # No pipe: where the compiler is done before echo is, pipefail would have it fail.
+    "$program" -I "$headers" -fsyntax-only -x c - <<< '#include <Python.h>' 2>/dev/null && return 0
   done
   return 1
 }

@@ -23,7 +23,7 @@ from tests.simulation.simulation import MS
 from tests.unit.client.sql_client import SqlClient
 
 CLIENTS: Final = 5
-TRANSACTIONS: Final = 45
+TRANSACTIONS: Final = 30
 CALM: Final = 6
 """Transactions after everything is healed, of which some must commit."""
 

@@ -32,7 +32,7 @@ weather = pytest.mark.parametrize("pause_ms", [1_000_000, 1_500], ids=["calm", "
 def looped(load: type[Load] | None, loop: type[ChangeLoop], pause_ms: int) -> Simulation:
     loads = ((load, 15),) if load is not None else ()
     workloads = (*loads, (loop, 40))
-    plan = Plan(chaos_ms=8_000, fault_pause_ms=pause_ms, shape=QUICK, workloads=workloads)
+    plan = Plan(chaos_ms=5_000, fault_pause_ms=pause_ms, shape=QUICK, workloads=workloads)
     return run(SEED, plan)
 
 
@@ -47,8 +47,8 @@ def test_76(load: type[Load], pause_ms: int, tell: Tell) -> None:
     asked = writer.client.asked.values()
     committed = sum(1 for each in asked if each.final is not None and each.final.lsn)
     tell(f"{load.__name__}: {committed} writes committed beside {len(loop.jobs)} changes")
-    assert len(loop.jobs) >= 6
-    assert committed > 100
+    assert len(loop.jobs) >= 3
+    assert committed > 60
 
 
 @weather
@@ -70,6 +70,6 @@ def test_78_sc_truncate_and_truncatesc(pause_ms: int, tell: Tell) -> None:
     assert isinstance(loop, ChangeLoop)
     done, refused = writer.ended()
     tell(f"sc_truncate: {done} TRUNCATE done, {refused} refused, beside {len(loop.jobs)} changes")
-    assert len(loop.jobs) >= 6
+    assert len(loop.jobs) >= 3
     assert done
     assert refused
