@@ -156,7 +156,7 @@ def follow_jobs(
     for job_id in jobs_in(outcome.answer):
         try:
             ended = _await_end(node, job_id, stop)
-        except LeaseholdError as error:  # T5 ⚠: it was begun, and may succeed all the same
+        except LeaseholdError as error:  # T5: it was begun, and may succeed all the same
             raise OutcomeUnknown(
                 f"job {job_id} was begun and goes on: `leasehold jobs` shows what comes of it, this"
                 f" node does not: {error.message}"
@@ -173,7 +173,7 @@ def ends_unlike(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> It
     for job_id in jobs_in(outcome.answer):
         try:
             ended = _await_end(node, job_id, stop)
-        except LeaseholdError as error:  # T5 ⚠: this node has stopped, the transaction is committed
+        except LeaseholdError as error:  # T5: this node has stopped, the transaction is committed
             yield f"job {job_id} goes on: `leasehold jobs` shows it; {error.message}"
             continue
         if not ended:
