@@ -76,7 +76,7 @@ SPARK = Service(
     image="spark",
     compiled=False,
     # A job takes what the writers leave: they wait for it, and nobody waits for a job.
-    niceness=5,
+    niceness=2,
     ready_deadline_s=120.0,
 )
 DASHBOARD = Service(
