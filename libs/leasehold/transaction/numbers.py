@@ -220,12 +220,7 @@ class Numbers:
         sequence = descriptor.sequence
         assert sequence is not None, descriptor
         values = operation.values
-        if operation.kind is not OperationKind.UPDATE or not values.keys() & {
-            TAKE,
-            SET,
-            WITHIN,
-            BACK,
-        }:
+        if operation.kind is not OperationKind.UPDATE or values.keys().isdisjoint(_ASKED):
             raise WrongObject(
                 f"{descriptor.name!r} is a sequence: its row can't be written",
                 table=descriptor.name,
