@@ -85,14 +85,7 @@ class Crowd:
         self.faults: Counter[str] = Counter()
         self._at_work: list[_Client] = []
         self._clock = 0
-        self._once("r1", self.workload.setup)
-
-    def _once(self, node: str, text: str) -> list[Any]:
-        client = SqlClient(self.stage, node)
-        try:
-            return client.ask(text)
-        finally:
-            client.session.close()
+        self.stage.ask_sql("r1", self.workload.setup)
 
     # ------------------------------------------------------------ the run
 
@@ -214,7 +207,7 @@ class Crowd:
 
     def _rows(self, text: str) -> list[Any]:
         """What is committed, on both replicants."""
-        found = [self._once(node, text) for node in SQL_NODES]
+        found = [self.stage.ask_sql(node, text) for node in SQL_NODES]
         assert found[0] == found[1], "replicas hold the same"
         return found[0]
 

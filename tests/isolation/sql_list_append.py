@@ -42,18 +42,11 @@ class SqlListAppend(ListAppend):
         self.crashes = self._asked = 0
         self.sql_stage.repeats = 0.25
         rows = ", ".join(f"({number}, '')" for number in range(LISTS))
-        self._once("r1", f"insert into lists values {rows}")
+        self.sql_stage.ask_sql("r1", f"insert into lists values {rows}")
 
     def _made_stage(self, rules: ReplicationRules) -> Stage:
         self.sql_stage = SqlStage(self._folder, rules=rules)
         return self.sql_stage
-
-    def _once(self, node: str, text: str) -> list[Any]:
-        client = SqlClient(self.sql_stage, node)
-        try:
-            return client.ask(text)
-        finally:
-            client.session.close()
 
     def _fault(self) -> None:
         """The master crashes, too, with what it has not told yet."""
@@ -105,7 +98,10 @@ class SqlListAppend(ListAppend):
 
     def final(self) -> dict[int, tuple[int, ...]]:
         self.stage.passing(200)
-        rows = [self._once(node, "select id, items from lists order by id") for node in SQL_NODES]
+        rows = [
+            self.sql_stage.ask_sql(node, "select id, items from lists order by id")
+            for node in SQL_NODES
+        ]
         assert rows[0] == rows[1], "replicas hold the same"
         return {number: items_of(items) for number, items in rows[0]}
 

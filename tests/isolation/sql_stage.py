@@ -86,6 +86,14 @@ class SqlStage(Stage):
     def sql_node(self, name: str = "r1") -> StageNode:
         return StageNode(self, self.node(name))
 
+    def ask_sql(self, node: str, text: str) -> list[Any]:
+        """In a session of its own."""
+        client = SqlClient(self, node)
+        try:
+            return client.ask(text)
+        finally:
+            client.session.close()
+
     def close(self) -> None:
         for store in self._stores.sqlite.values():
             store.close()
@@ -219,12 +227,7 @@ class SqlScene:
         self.ask("r1", f"{make}; insert into test values (1, 10), (2, 20)")
 
     def ask(self, node: str, text: str) -> list[Any]:
-        """In a session of its own."""
-        client = SqlClient(self.stage, node)
-        try:
-            return client.ask(text)
-        finally:
-            client.session.close()
+        return self.stage.ask_sql(node, text)
 
     def sessions(self, count: int) -> list[SqlTold]:
         return [self.session(f"r{1 + n % 2}").begin() for n in range(count)]

@@ -70,11 +70,7 @@ class History:
         self.once("create table busy (k int primary key, n int); insert into busy values (1, 0)")
 
     def once(self, text: str, node: str = "r1") -> list[Any]:
-        client = SqlClient(self.stage, node)
-        try:
-            return client.ask(text)
-        finally:
-            client.session.close()
+        return self.stage.ask_sql(node, text)
 
     def name(self) -> str:
         self.names += 1

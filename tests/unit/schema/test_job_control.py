@@ -29,6 +29,7 @@ from tests.unit.schema.job_story import (
     ready_world,
     same_but_for_numbers,
 )
+from tests.unit.schema.job_world import World
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,8 @@ def test_cancel_before_the_point_of_no_return(
     assert world.job(2).status is Status.SUCCEEDED
 
 
-def test_cancel_while_the_ledger_has_published_uses_that_version_up() -> None:
-    """PUBLISHING, and the ledger is one ahead: the next job takes the very number."""
+def cancelled_behind_the_ledger() -> World:
+    """Job 1 was cancelled in PUBLISHING, when the ledger had its version and the log had not."""
     world = ready_world()
     world.ddl(INDEX)
     while not any(isinstance(call.command, Publish) for call in world.calls):
@@ -75,6 +76,12 @@ def test_cancel_while_the_ledger_has_published_uses_that_version_up() -> None:
     world.perform_call()
     world.writes.clear()
     world.control("cancel")
+    return world
+
+
+def test_cancel_while_the_ledger_has_published_uses_that_version_up() -> None:
+    """PUBLISHING, and the ledger is one ahead: the next job takes the very number."""
+    world = cancelled_behind_the_ledger()
     assert world.job().status is Status.CANCELLED
     assert (world.ledger.tables[1].current, world.table().version) == (2, 1)
     world.ddl(OPTIONAL)
@@ -87,13 +94,7 @@ def test_cancel_while_the_ledger_has_published_uses_that_version_up() -> None:
 def test_people_speak_while_a_version_that_the_ledger_has_already_goes_to_the_log(say: str) -> None:
     """⚠ The record is written for the job as it was before their word, so it does not count: the
     ledger is asked once more, of every table, as none of it may be there any more."""
-    world = ready_world()
-    world.ddl(INDEX)
-    while not any(isinstance(call.command, Publish) for call in world.calls):
-        world.calm() or world.pass_time(5)
-    world.perform_call()
-    world.writes.clear()
-    world.control("cancel")
+    world = cancelled_behind_the_ledger()
     world.ddl(OPTIONAL)
     world.until(lambda: bool(world.writes))
     assert (world.ledger.tables[1].current, world.table().version) == (2, 1)
