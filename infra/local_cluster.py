@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
+from infra.class_archives import ClassArchives
 from infra.compiled import Builds, NotCompiled
 from infra.deployment import (
     KAFKA,
@@ -19,6 +20,7 @@ from infra.deployment import (
     REDIS,
     REDIS_READY_DEADLINE_S,
     SERVICES,
+    SPARK,
     Service,
 )
 from infra.kafka.broker import Broker, wait_for_broker
@@ -36,6 +38,7 @@ from leasehold.model.topics import Topics
 
 ROOT = Path(__file__).resolve().parent.parent
 KAFKA_JARS = ROOT / ".leasehold" / "jars" / "kafka"
+SPARK_JAVA_OPTIONS = "LEASEHOLD_SPARK_JAVA_OPTIONS"
 SPARK_JARS = ROOT / ".leasehold" / "jars" / "spark"
 KAFKA_HEAP_MB = 768
 LOOK_AGAIN_S = 0.02
@@ -73,9 +76,11 @@ class LocalCluster:
         kafka_heap_mb: int = KAFKA_HEAP_MB,
         *,
         lasting: bool = False,
+        kafka_options: Sequence[str] | None = None,
     ) -> None:
         """`environ` is what processes inherit (default: ours); settings named here win over it.
-        `lasting`: it stays up for more than some minutes (`Broker`)."""
+        `lasting`: it stays up for more than some minutes (`Broker`). `kafka_options`: of the
+        broker's JVM, instead of its class archive."""
         self.data = data.absolute()
         self.ports = ports
         self.services = {service.name: service for service in services}
@@ -88,6 +93,9 @@ class LocalCluster:
             ports.kafka_controller,
             kafka_heap_mb,
             lasting=lasting,
+            java_options=ClassArchives().java_options(KAFKA)
+            if kafka_options is None
+            else kafka_options,
         )
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -159,6 +167,7 @@ class LocalCluster:
             "LEASEHOLD_DATA": str(self.data),
             "LEASEHOLD_DASHBOARD_PORT": str(self.ports.dashboard),
             "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
+            SPARK_JAVA_OPTIONS: spark_java_options(self._environ),
             "LEASEHOLD_NODE": name,
             "LEASEHOLD_READY_FILE": str(self._ready_file(name)),
             **own,
@@ -343,3 +352,8 @@ class LocalCluster:
 
     def _ready_file(self, name: str) -> Path:
         return self.processes.folder / f"{name}.ready"
+
+
+def spark_java_options(environ: Mapping[str, str]) -> str:
+    """Those that `environ` names, or the class archive of Spark's JVM."""
+    return environ.get(SPARK_JAVA_OPTIONS) or " ".join(ClassArchives().java_options(SPARK.name))

@@ -162,5 +162,5 @@ python_packages
 jars kafka infra/kafka/pom.xml
 jars spark infra/spark/pom.xml
 # What starts no service has no use for it, and would wait for it after each change of the sources.
-[ "${1:-}" = --without-build ] || compiled
+[ "${1:-}" = --without-build ] || { compiled; .venv/bin/python -m infra.class_archives build; }
 say "$ready"

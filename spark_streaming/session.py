@@ -39,6 +39,11 @@ class SparkSettings:
         default=1024,
         parse=integer(512, 65_536, "MB"),
     )
+    java_options: str = setting(
+        "LEASEHOLD_SPARK_JAVA_OPTIONS",
+        "more options of the JVM, between blanks",
+        default="",
+    )
     threads: int = setting(
         "LEASEHOLD_SPARK_THREADS",
         "tasks that run side by side",
@@ -127,7 +132,7 @@ def _configuration(settings: SparkSettings, jars: list[str], scratch: Path) -> d
         # Small micro-batches never repay the optimising compiler: without it the JVM starts with
         # 40 % less processor time, and a warm backfill takes no more.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 "
-        f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION}",
+        f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION} {settings.java_options}",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",

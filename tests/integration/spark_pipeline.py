@@ -15,7 +15,13 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from infra.local_cluster import ROOT, SPARK_JARS, LocalCluster
+from infra.local_cluster import (
+    ROOT,
+    SPARK_JARS,
+    SPARK_JAVA_OPTIONS,
+    LocalCluster,
+    spark_java_options,
+)
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.records import JobEvent, RowImage
 from leasehold.model.topics import Topics
@@ -68,6 +74,7 @@ class Pipeline:
             "LEASEHOLD_DATA": str(self.data),
             "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
             "LEASEHOLD_SPARK_MEMORY_MB": "768",
+            SPARK_JAVA_OPTIONS: spark_java_options(os.environ),
             "LEASEHOLD_READY_FILE": str(ready),
             **self._environ,
         }

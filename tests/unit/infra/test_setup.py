@@ -249,7 +249,10 @@ def whole(project: Path, debian: dict[str, str]) -> dict[str, str]:
     program(initdb / "initdb", "exit 0")
     (venv / "bin").mkdir(parents=True)
     program(venv / "bin" / "pip", "exit 0")
-    python = "case $3 in build) cat built >&2;; path) cat path;; *) echo /usr/include;; esac"
+    python = (
+        'case "$2 $3" in "infra.compiled build") cat built >&2;; "infra.compiled path") cat path;;'
+        ' "infra.class_archives build") ;; *) echo /usr/include;; esac'
+    )
     program(venv / "bin" / "python", python)
     program(programs / "cc", "exit 0")
     (venv / "pyvenv.cfg").write_text(f"command = python -m venv {project}/.venv\n")
