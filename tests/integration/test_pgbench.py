@@ -19,7 +19,7 @@ from tests.integration.test_system_sql import environment, psql
 from tests.models.summary import Tell
 
 NODES = ("m1", "r1", "r2", "changefeed", SPARK)
-SECONDS = 4
+SECONDS = 2
 ACCOUNTS = 100_000
 RATE = re.compile(r"tps = ([0-9.]+)")
 PROCESSED = re.compile(r"number of transactions actually processed: (\d+)")
