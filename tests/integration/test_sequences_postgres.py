@@ -232,6 +232,50 @@ STORIES: Final = {
         alter sequence if exists no rename to x
         drop sequence s
     """,
+    "several of one column": """
+        create table t (id serial, v text, n int)
+        create sequence s start 50
+        alter sequence s owned by t.id
+        select pg_get_serial_sequence('t', 'id')
+        insert into t (v) values ('a') returning id
+        alter table t alter id set default nextval('s')
+        insert into t (v) values ('b') returning id
+        select pg_get_serial_sequence('t', 'id')
+        truncate t restart identity
+        select nextval('t_id_seq'), nextval('s')
+        alter sequence t_id_seq owned by none
+        select pg_get_serial_sequence('t', 'id')
+        alter sequence t_id_seq owned by t.id
+        select pg_get_serial_sequence('t', 'id')
+        select c.relname, d.deptype from pg_depend d join pg_class c on c.oid = d.objid
+            where d.refobjid = 't'::regclass and c.relkind = 'S' order by 1
+        alter table t alter id drop default
+        alter table t alter id add generated always as identity (start 7)
+        insert into t (v) values ('c') returning id
+        select c.relname, d.deptype from pg_depend d join pg_class c on c.oid = d.objid
+            where d.refobjid = 't'::regclass and c.relkind = 'S' order by 1
+        alter sequence t_id_seq1 owned by t.n
+        alter table t alter id drop identity, add c int default nextval('t_id_seq1')
+        alter table t alter id drop identity
+        select nextval('t_id_seq1')
+        alter table t alter n set default nextval('t_id_seq')
+        alter table t drop id
+        alter table t alter n drop default
+        alter table t drop id, alter n set default nextval('t_id_seq')
+        alter table t drop id, add c int default nextval('t_id_seq')
+        alter table t drop id
+        select nextval('t_id_seq')
+        select nextval('s')
+        begin
+        create table u (k int generated always as identity, n serial)
+        alter table u alter k drop identity
+        drop sequence u_n_seq cascade
+        insert into u values (7, 8)
+        commit
+        select nextval('u_k_seq')
+        select nextval('u_n_seq')
+        select * from u
+    """,
     "a sequence of its own": """
         create sequence s start 3 increment 2 maxvalue 9 cache 5
         create sequence s

@@ -135,7 +135,7 @@ def before_its_column(job: Job, catalog: Catalog) -> Job:
 
 def owns_and_draws_no_more(job: Job, catalog: Catalog) -> Job:
     column, _ = parts(catalog)
-    return by(job, set_numbering(column, None))
+    return by(job, set_numbering(column, replace(column, numbering=None)))
 
 
 def before_its_sequence(job: Job, _: Catalog) -> Job:

@@ -105,8 +105,8 @@ class Alteration:
         return self._draft.altered
 
     @property
-    def unnumbered(self) -> list[Column]:
-        """Columns that lose their sequence, and stay."""
+    def unnumbered(self) -> dict[int, int]:
+        """Columns that lose their sequence, and stay; with that."""
         return self._draft.unnumbered
 
     def going(

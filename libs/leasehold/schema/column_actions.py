@@ -290,16 +290,6 @@ class ColumnActions:
         check_drawing(column.type, position)
         said = NumberingDefinition(named=sequence, position=position)
         drawn = self._draft.drawn_by(ColumnDefinition(column.name, column.type, numbering=said))
-        own = column.numbering
-        if own is not None and own.owned:
-            if own.sequence != drawn.numbering.sequence:
-                raise FeatureNotSupported(
-                    f"column {column.name!r} has another sequence for its own, and a column has"
-                    " numbers of one: give that to nobody first (ALTER SEQUENCE … OWNED BY NONE)",
-                    column=column.name,
-                    position=position,
-                )
-            drawn = drawn._replace(numbering=own)
         made = replace(drawing(column, drawn), default=None, moment=None)
         if made == replace(column, moment=None):
             self._draft.notices.append(f"column {column.name!r} has that default already")

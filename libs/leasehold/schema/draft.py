@@ -48,7 +48,7 @@ class Draft:
     name, `references` the foreign keys that refer to this one; `moment`: see `plan`. `gone`: what
     else the same request takes away, (table id, element id); `along`: foreign keys of other tables
     that CASCADE takes; `sequences`: those that columns bring;
-    `unnumbered`: columns that lose theirs, as they were.
+    `unnumbered`: columns that are no identity any more, and what they drew from.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Draft:
         self.gone: frozenset[tuple[int, int]] = frozenset()
         self.along: list[Referring] = []
         self.sequences: list[Descriptor] = []
-        self.unnumbered: list[Column] = []
+        self.unnumbered: dict[int, int] = {}
         self.altered: list[tuple[Column, Options]] = []
         self._drawn_by = drawn_by
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -90,7 +90,8 @@ class Column:
     `missing`: rows are (or were) filled by key, with its value; None: by images, or not at all.
     `hidden`: it is the key of rows that have none of their own (T7); each row has its pair, and
     nobody can name it or is shown it.
-    `numbering`: from which sequence its default draws.
+    `numbering`: from which sequence its default draws. `owns`: the sequences that go with it, in
+    the order in which it got them; (): what `numbering` says of its own.
     """
 
     element_id: int
@@ -109,6 +110,7 @@ class Column:
     moment: Moment | None = None
     hidden: bool = False
     numbering: Numbering | None = None
+    owns: tuple[int, ...] = ()
 
     @property
     def draws_from(self) -> int:
@@ -121,6 +123,22 @@ class Column:
     def identity(self) -> str:
         """ "a": ALWAYS, "d": BY DEFAULT, "": it is no identity column."""
         return "" if self.numbering is None else self.numbering.identity
+
+    @property
+    def own_sequences(self) -> tuple[int, ...]:
+        """Ids of those that go when it goes."""
+        if self.owns or self.numbering is None or not self.numbering.owned:
+            return self.owns
+        return (self.numbering.sequence,)
+
+    def with_numbers(self, draws: int, own: Iterable[int], identity: str = "") -> Column:
+        """It draws from `draws`, 0: from none; `own` go with it."""
+        kept = tuple(dict.fromkeys(own))
+        first = draws or next(iter(kept), 0)
+        if not first:
+            return replace(self, numbering=None, owns=())
+        numbering = Numbering(first, first in kept, identity)
+        return replace(self, numbering=numbering, owns=() if kept == (first,) else kept)
 
     @property
     def has_default(self) -> bool:
@@ -285,6 +303,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         "moment": None if column.moment is None else [column.moment[0], column.moment[1].hex()],
         **({"hidden": True} if column.hidden else {}),
         **({} if column.numbering is None else {"numbering": list(column.numbering)}),
+        **({"owns": list(column.owns)} if column.owns else {}),
     }
 
 
@@ -307,6 +326,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         Moment(moment[0], bytes.fromhex(moment[1])) if moment else None,
         body.get("hidden", False),
         numbering_from_wire(body),
+        tuple(body.get("owns", ())),
     )
 
 

@@ -126,8 +126,12 @@ def _fields(edit: Any) -> str:
         said.append("UNIQUE enforced" if after["unique_enforced"] else "UNIQUE dropped")
     if _default(before) != _default(after):
         said.append("default set" if _default(after)[0] else "default dropped")
-    if _owns(before) != _owns(after):
-        said.append("has its sequence for its own" if _owns(after) else "has none for its own")
+    if _own(after) - _own(before):
+        said.append("has its sequence for its own")
+    elif _own(before) - _own(after):
+        left = len(_own(after))
+        many = f"{left} sequence{'s' * (left > 1)}"
+        said.append(f"has {many if left else 'none'} for its own")
     if _identity(before) and _identity(after) and _identity(before) != _identity(after):
         said.append("BY DEFAULT" if _identity(after) == "d" else "ALWAYS")
     if before.get("filled") != after.get("filled"):
@@ -158,10 +162,10 @@ def _default(body: Any) -> tuple[bool, Any, str]:
     return value is not None or bool(expression), value, expression
 
 
-def _owns(body: Any) -> bool:
-    """A sequence."""
+def _own(body: Any) -> set[int]:
+    """Sequences."""
     found = body.get("numbering")
-    return found is not None and bool(found[1])
+    return {*body.get("owns", ()), *((found[0],) if found is not None and found[1] else ())}
 
 
 def _identity(body: Any) -> str:

@@ -52,10 +52,6 @@ class IdentityActions:
             raise WrongIdentity(f"{what} is already an identity column", **said)
         if column.has_default or column.generated:
             raise WrongIdentity(f"{what} already has a default value", **said)
-        if column.numbering is not None and column.numbering.owned:
-            raise FeatureNotSupported(
-                f"{what} has a sequence for its own, and a column has one: drop that first", **said
-            )
         self._refuse_new(column, action.position)
         definition = ColumnDefinition(column.name, column.type, numbering=action.numbering)
         made = drawing(column, self._draft.drawn_by(definition))
@@ -78,8 +74,9 @@ class IdentityActions:
             self._draft.notices.append(f"column {column.name!r} is generated like that already")
             return
         numbering = column.numbering._replace(identity=action.identity)
-        self._draft.take(way.set_numbering(column, numbering), f"column {column.name}")
-        self._draft.columns[column.name] = replace(column, numbering=numbering)
+        made = replace(column, numbering=numbering)
+        self._draft.take(way.set_numbering(column, made), f"column {column.name}")
+        self._draft.columns[column.name] = made
 
     def alter(self, action: AlterIdentity) -> None:
         """Of its sequence; with SET GENERATED, if that is said as well."""
@@ -100,5 +97,5 @@ class IdentityActions:
             return
         self._refuse_new(column, action.position)
         self._draft.take(way.drop_numbering(column), f"column {column.name}")
-        self._draft.unnumbered.append(column)
-        self._draft.columns[column.name] = replace(column, default_expression="", numbering=None)
+        self._draft.unnumbered[column.element_id] = column.draws_from
+        self._draft.columns[column.name] = way.undrawn(column)

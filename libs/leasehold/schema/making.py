@@ -60,8 +60,11 @@ def column_of(definition: ColumnDefinition, element_id: int) -> Column:
 
 
 def drawing(column: Column, drawn: Drawn) -> Column:
-    """With numbers for its default. What an old row has is nobody's to foretell: no moment."""
-    return replace(column, numbering=drawn.numbering, default_expression=drawn.text)
+    """With numbers for its default. What an old row has is nobody's to foretell: no moment. Other
+    sequences that it has for its own stay so."""
+    sequence, owned, identity = drawn.numbering
+    own = (*column.own_sequences, *((sequence,) if owned else ()))
+    return replace(column.with_numbers(sequence, own, identity), default_expression=drawn.text)
 
 
 def generated_column(column: Column, definition: GeneratedDefinition, table: Descriptor) -> Column:

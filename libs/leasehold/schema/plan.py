@@ -340,7 +340,8 @@ def _drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes
         raise
     refuse_sequence(table, statement.position)
     free_table(catalog, table, going)
-    refuse_used_elsewhere(catalog, table, table.columns, statement.beside)
+    ids = {column.element_id for column in table.columns}
+    refuse_used_elsewhere(catalog, table, ids, {*owned_by(table)}, statement.beside)
     made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
     found = [
         (child, key)
@@ -407,11 +408,18 @@ def _alter_table(
     free_table(catalog, table, going)
     names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
     dropped = [column for column in table.by_name.values() if column.name in names]
-    dropped += made.unnumbered
-    refuse_used_elsewhere(catalog, table, dropped, ())
-    sequences = left_by(dropped, catalog)
+    ids = {column.element_id for column in dropped} | made.unnumbered.keys()
+    own = dict.fromkeys(s for column in dropped for s in column.own_sequences)
+    own |= dict.fromkeys(made.unnumbered.values())
+    refuse_used_elsewhere(catalog, table, ids, own)
+    sequences = left_by(own, catalog)
     for sequence in sequences:
         free_table(catalog, sequence)
+        if sequence.table_id in made.needs:  # by a default that the same statement gives
+            raise UnknownTable(
+                f"sequence {sequence.name!r} goes with a column by the same statement",
+                table=sequence.name,
+            )
     steps = max((len(track.fall) for track in made.tracks), default=0)
     gone = (drop_sequence(sequence, steps) for sequence in sequences)
     changes = Changes(table, made.kind, made.subject, (*made.tracks, *gone))

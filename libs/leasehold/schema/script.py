@@ -26,7 +26,7 @@ from leasehold.model.records import (
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.catalog_ahead import CatalogAhead
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.edits import Kind, edited
+from leasehold.schema.edits import edited
 from leasehold.schema.elements import Moment
 from leasehold.schema.job import Job, Step
 from leasehold.schema.names import relations_in
@@ -195,13 +195,8 @@ class Script:
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
                     self._drop_owned(sequence_id, sql, request_id, moment, rows_about)
-            case JobPlan(job) if job.table_id in self.made and self._beside(planned):
-                raise FeatureNotSupported(
-                    f"table {job.table!r} is made by the same request: make it with that primary"
-                    " key or without one, and without what goes again",
-                    table=job.table,
-                )
             case JobPlan(job) if job.table_id in self.made:
+                self._refuse_beside(planned)
                 for made in planned.made:
                     assert made.sequence is not None, made
                     self._make(made)
@@ -223,13 +218,26 @@ class Script:
             answer["notices"] = planned.notices
         return answer
 
-    def _beside(self, planned: JobPlan) -> bool:
-        """Has a job part in tables that are not this request's alone, or that come or go by it?"""
-        others = _others(planned)
-        joins = others <= set(planned.job.joins) and others <= self.made.keys()
-        edits = (edit for step in planned.job.steps for edit in step.edits)
-        goes = any(e.kind is Kind.TABLE and e.state == State.ABSENT.label for e in edits)
-        return bool(others) and (goes or not joins)
+    def _refuse_beside(self, planned: JobPlan) -> None:
+        """A job that is done at once may have no part in tables that are not this request's
+        alone."""
+        job = planned.job
+        others = _others(planned) - self.made.keys()
+        if not others:
+            return
+        there = [self.catalog.newest(t).name for t in sorted(others) if self.catalog.has(t)]
+        if not there:
+            raise FeatureNotSupported(
+                f"table {job.table!r} is made by the same request: make it with that primary key,"
+                " or without one",
+                table=job.table,
+            )
+        raise FeatureNotSupported(
+            f"this changes table {job.table!r}, which the same request makes, together with"
+            f" {', '.join(map(repr, there))}, which was there before it: send it by itself, after"
+            " the request that makes the table",
+            table=job.table,
+        )
 
     def _counted(self, job: Job, rows_about: Callable[[int], int]) -> Job:
         rows = 0 if job.table_id in self.truncated else rows_about(job.table_id)
@@ -244,7 +252,13 @@ class Script:
         self.catalog.make(table)
 
     def _make_altered(self, table: Descriptor) -> None:
-        """A sequence of this request stays where it was, unless RESTART is said as well."""
+        """A sequence of this request stays where it was, unless RESTART is said as well, or goes
+        again."""
+        if table.state is State.ABSENT:
+            del self.made[table.table_id]
+            self.begun.pop(table.table_id, None)
+            self.catalog.unmake(table.table_id)
+            return
         sequence = table.sequence
         if sequence is not None:
             if sequence.begins is not None:

@@ -147,8 +147,8 @@ def _drop_sequence(
     for table in (first, *others):
         free_table(catalog, table)
     gone = (
-        replace(drop_numbering(column), table_id=0 if table is first else table.table_id)
-        for table, column in users
+        replace(drop_numbering(u.column), table_id=0 if u.table is first else u.table.table_id)
+        for u in users
     )
     made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
     made.versions |= {table.table_id: table.version + 1 for table in (*others, found)}
@@ -244,12 +244,12 @@ def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | N
             table=statement.to,
             position=statement.position,
         )
-    users = [(t, c) for t, c, _ in users_of(catalog, found.table_id) if c.draws_from]
-    tables = {table.table_id: table for table, _ in users}
+    users = [user for user in users_of(catalog, found.table_id) if user.draws]
+    tables = {user.table.table_id: user.table for user in users}
     for table in (found, *tables.values()):
         free_table(catalog, table)
     text = nextval_text(statement.to)
-    shown = (replace(reword_drawn(c, text), table_id=t.table_id) for t, c in users)
+    shown = (replace(reword_drawn(u.column, text), table_id=u.table.table_id) for u in users)
     tracks = (rename(found, statement.to), *shown)
     made = Changes(found, "rename sequence", f"sequence {found.name}", tracks)
     made.versions |= {table.table_id: table.version + 1 for table in tables.values()}
@@ -268,8 +268,8 @@ def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Cha
     for table in (found, first, *others):
         free_table(catalog, table, going)
     tracks = (
-        replace(set_numbering(column, numbering), table_id=0 if table is first else table.table_id)
-        for table, column, numbering in changed
+        replace(set_numbering(column, owning), table_id=0 if table is first else table.table_id)
+        for table, column, owning in changed
     )
     made = Changes(first, "own sequence", f"sequence {found.name}", tracks)
     made.versions |= {table.table_id: table.version + 1 for table in others}
@@ -278,12 +278,7 @@ def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Cha
     return made
 
 
-def left_by(dropped: Iterable[Column], catalog: Catalog) -> tuple[Descriptor, ...]:
-    """Sequences whose columns are dropped."""
-    own = [
-        column.numbering.sequence
-        for column in dropped
-        if column.numbering is not None and column.numbering.owned
-    ]
+def left_by(own: Iterable[int], catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Of sequences whose columns are dropped, those that have not gone by themselves."""
     there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
     return tuple(sequence for sequence in there if sequence.names)

@@ -9,6 +9,7 @@ from leasehold.model.errors import (
     DependentObjects,
     DuplicateObject,
     FeatureNotSupported,
+    OutOfRange,
     UnknownColumn,
     UnknownTable,
     WrongObject,
@@ -24,6 +25,8 @@ from leasehold.sql.catalog_text import quoted
 from leasehold.sql.statements import ColumnDefinition
 
 SUFFIX: Final = "_seq"
+OWNED_MAX: Final = 16
+"""Sequences that one column has for its own."""
 
 
 def relation_of(sequence: Sequence, table_id: int, name: str) -> Descriptor:
@@ -95,44 +98,37 @@ def refuse_sequence(table: Descriptor, position: int = 1) -> Descriptor:
     return table
 
 
-class DrawnDefault(NamedTuple):
-    table: Descriptor
-    column: Column
-
-    @property
-    def words(self) -> str:
-        return f"default value for column {self.column.name} of table {self.table.name}"
-
-
 class Owning(NamedTuple):
     """A column, and what it will have of sequences."""
 
     table: Descriptor
     column: Column
-    numbering: Numbering | None
+    made: Column
 
 
 def owned_anew(catalog: Catalog, sequence: Descriptor, owner: Owner) -> list[Owning]:
-    """The columns to change, that which gets it first. Raises UnknownTable, UnknownColumn,
-    WrongObject, FeatureNotSupported."""
+    """The columns to change, that which gets it first: none where it is owned like that. Raises
+    UnknownTable, UnknownColumn, WrongObject, FeatureNotSupported, OutOfRange."""
     found: list[Owning] = []
     target: tuple[int, int] | None = None
     if owner.table:
         table = refuse_sequence(_resolved(catalog, owner), owner.position)
         column = _column_at(table, owner)
         target = table.table_id, column.element_id
-        if not (column.numbering and column.numbering == (sequence.table_id, True, "")):
-            found.append(Owning(table, column, _taking(table, column, sequence, owner.position)))
-    for table, column, numbering in [*users_of(catalog, sequence.table_id)]:
-        if numbering.identity:
+        if sequence.table_id not in column.own_sequences:
+            found.append(Owning(table, column, _taking(catalog, column, sequence, owner.position)))
+    for user in users_of(catalog, sequence.table_id):
+        table, column = user.table, user.column
+        if user.is_identity:
             raise FeatureNotSupported(
                 "cannot change ownership of identity sequence",
                 detail=f'Sequence "{sequence.name}" is linked to table "{table.name}".',
                 position=owner.position,
             )
-        if numbering.owned and (table.table_id, column.element_id) != target:
-            kept = numbering._replace(owned=False) if column.draws_from else None
-            found.append(Owning(table, column, kept))
+        if user.owns and (table.table_id, column.element_id) != target:
+            left = (other for other in column.own_sequences if other != sequence.table_id)
+            made = column.with_numbers(column.draws_from, left, column.identity)
+            found.append(Owning(table, column, made))
     return found
 
 
@@ -153,19 +149,16 @@ def _column_at(table: Descriptor, owner: Owner) -> Column:
         raise
 
 
-def _taking(table: Descriptor, column: Column, sequence: Descriptor, position: int) -> Numbering:
-    """Of a column that gets `sequence` for its own."""
-    other = column.numbering
-    uses = other is not None and (other.owned or bool(column.draws_from))
-    if other is not None and uses and other.sequence != sequence.table_id:
-        raise FeatureNotSupported(
-            f"column {column.name!r} of table {table.name!r} has numbers of another sequence, and a"
-            " column has one: drop that default first, or give that one to nobody (OWNED BY NONE)",
-            table=table.name,
+def _taking(catalog: Catalog, column: Column, sequence: Descriptor, position: int) -> Column:
+    """A column that gets `sequence` for its own, beside those that are still there."""
+    own = [s for s in column.own_sequences if catalog.has(s) and catalog.newest(s).names]
+    if len(own) >= OWNED_MAX:
+        raise OutOfRange(
+            f"column {column.name!r} has {OWNED_MAX} sequences for its own, the most allowed",
             column=column.name,
             position=position,
         )
-    return Numbering(sequence.table_id, True)
+    return column.with_numbers(column.draws_from, (*own, sequence.table_id), column.identity)
 
 
 class Drawn(NamedTuple):
@@ -198,60 +191,73 @@ def drawn_by(
 def owned_by(table: Descriptor) -> Iterator[int]:
     """Ids of the sequences that go when it goes."""
     for column in table.columns:
-        if column.numbering is not None and column.numbering.owned:
-            yield column.numbering.sequence
+        yield from column.own_sequences
 
 
-def users_of(catalog: Catalog, sequence_id: int) -> Iterator[tuple[Descriptor, Column, Numbering]]:
-    """Columns whose default draws from it, and the one that owns it."""
+class User(NamedTuple):
+    """A column that draws from a sequence, or has it for its own, or both."""
+
+    table: Descriptor
+    column: Column
+    draws: bool
+    owns: bool
+
+    @property
+    def is_identity(self) -> bool:
+        """An identity column has what it draws from as a part of itself."""
+        return self.draws and bool(self.column.identity)
+
+    @property
+    def words(self) -> str:
+        return f"default value for column {self.column.name} of table {self.table.name}"
+
+
+def users_of(catalog: Catalog, sequence_id: int) -> Iterator[User]:
     for table in catalog.tables():
         for column in table.columns:
-            found = column.numbering
-            if found is None or found.sequence != sequence_id:
-                continue
-            if found.owned or column.draws_from:
-                yield table, column, found
+            draws = column.draws_from == sequence_id
+            owns = sequence_id in column.own_sequences
+            if draws or owns:
+                yield User(table, column, draws, owns)
 
 
-def drawing_from(catalog: Catalog, sequence: Descriptor, position: int) -> list[DrawnDefault]:
-    """Defaults that draw from it, before it is dropped by itself. Raises DependentObjects for an
-    identity column, of which it is a part."""
-    found = []
-    for table, column, numbering in users_of(catalog, sequence.table_id):
-        words = f"column {column.name} of table {table.name}"
-        if numbering.identity:
+def drawing_from(catalog: Catalog, sequence: Descriptor, position: int) -> list[User]:
+    """Those whose default draws from it, before it is dropped by itself. Raises DependentObjects
+    for an identity column, of which it is a part."""
+    found = [user for user in users_of(catalog, sequence.table_id) if user.draws]
+    for user in found:
+        if user.is_identity:
+            words = f"column {user.column.name} of table {user.table.name}"
             raise DependentObjects(
                 f"cannot drop sequence {sequence.name} because {words} requires it",
                 hint=f"You can drop {words} instead.",
                 sequence=sequence.name,
                 position=position,
             )
-        if column.draws_from:  # else it has it for its own, and draws from it no longer
-            found.append(DrawnDefault(table, column))
     return found
 
 
 def refuse_used_elsewhere(
-    catalog: Catalog, table: Descriptor, columns: Collection[Column], beside: Collection[str]
+    catalog: Catalog,
+    table: Descriptor,
+    columns: Collection[int],
+    own: Collection[int],
+    beside: Collection[str] = (),
 ) -> None:
-    """Before columns of a table go, with the sequences that they own: others may draw from those,
-    but for tables that go `beside`. Raises DependentObjects."""
-    going = {column.element_id for column in columns}
-    own = {c.numbering.sequence for c in columns if c.numbering is not None and c.numbering.owned}
+    """Before columns of a table go, or draw no more, and `own` with them: others may draw from
+    those sequences, but for tables that go `beside`. Raises DependentObjects."""
     for sequence_id in sorted(own):
-        for user, column, _ in users_of(catalog, sequence_id):
-            itself = user.table_id == table.table_id
-            if (itself and column.element_id in going) or user.name in beside:
+        for user in users_of(catalog, sequence_id):
+            itself = user.table.table_id == table.table_id
+            goes = (itself and user.column.element_id in columns) or user.table.name in beside
+            if goes or not user.draws:
                 continue
-            if not column.draws_from:
-                continue
-            what = f"default value for column {column.name} of table {user.name}"
             sequence = catalog.newest(sequence_id).name
             raise DependentObjects(
                 f"cannot drop sequence {sequence} because other objects depend on it",
-                detail=f"{what} depends on sequence {sequence}",
-                hint=f"ALTER TABLE {quoted(user.name)} ALTER {quoted(column.name)} DROP DEFAULT"
-                " first.",
+                detail=f"{user.words} depends on sequence {sequence}",
+                hint=f"ALTER TABLE {quoted(user.table.name)} ALTER {quoted(user.column.name)}"
+                " DROP DEFAULT first.",
                 table=table.name,
             )
 

@@ -32,7 +32,7 @@ from leasehold.schema.elements import (
     Lock,
     Missing,
 )
-from leasehold.schema.sequence import Numbering, Sequence
+from leasehold.schema.sequence import Sequence
 from leasehold.schema.states import State
 
 NEVER = 1 << 30
@@ -275,9 +275,15 @@ def set_default(column: Column, default: Any, expression: str = "") -> Track:
     return Track(column, fall=(Stage(said),))
 
 
+def undrawn(column: Column) -> Column:
+    """Without the sequence that it draws from, as with DROP DEFAULT; others stay its own."""
+    left = (sequence for sequence in column.own_sequences if sequence != column.draws_from)
+    return replace(column.with_numbers(0, left), default_expression="")
+
+
 def drop_numbering(column: Column) -> Track:
-    """It draws no more, as with DROP DEFAULT, and has nothing for its own."""
-    said = {"default_expression": "", "numbering": None}
+    made = undrawn(column)
+    said = {"default_expression": "", "numbering": made.numbering, "owns": made.owns}
     return Track(column, fall=(Stage(said),))
 
 
@@ -288,6 +294,7 @@ def set_drawn(column: Column, made: Column) -> Track:
         "default_expression": made.default_expression,
         "moment": None,
         "numbering": made.numbering,
+        "owns": made.owns,
     }
     return Track(column, fall=(Stage(said),))
 
@@ -297,9 +304,9 @@ def reword_drawn(column: Column, text: str) -> Track:
     return Track(column, fall=(Stage({"default_expression": text}),), final=NEVER)
 
 
-def set_numbering(column: Column, numbering: Numbering | None) -> Track:
-    """Which sequence goes with it; what it draws from stays."""
-    return Track(column, fall=(Stage({"numbering": numbering}),))
+def set_numbering(column: Column, made: Column) -> Track:
+    """Which sequences go with it, or how it is an identity; what it draws from stays."""
+    return Track(column, fall=(Stage({"numbering": made.numbering, "owns": made.owns}),))
 
 
 def rename(element: Column | Index | Constraint | Descriptor, name: str) -> Track:

@@ -170,11 +170,9 @@ class SystemCatalog:
         table = self.relation(self.names.oid("regclass", name))
         if table is None:
             return None
-        numbering = table.column(column).numbering
-        found = None if numbering is None else self.sequence(numbering.sequence)
-        if numbering is None or not numbering.owned or found is None:
-            return None
-        return f"public.{text.quoted(found.name)}"
+        own = map(self.sequence, table.column(column).own_sequences)
+        found = next((sequence for sequence in own if sequence is not None), None)
+        return None if found is None else f"public.{text.quoted(found.name)}"
 
     def sequence(self, sequence_id: int) -> Descriptor | None:
         return self._by_id.get(sequence_id)

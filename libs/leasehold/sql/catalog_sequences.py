@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.pgwire.wire_types import oid_of
 from leasehold.schema.descriptor import Descriptor
@@ -59,7 +59,7 @@ def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
 
 def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
     """information_schema.sequences, which leaves identity columns' out."""
-    internal = {owner.sequence for _, _, owner in owned_sequences(catalog) if owner.identity}
+    internal = {owned.sequence for owned in owned_sequences(catalog) if owned.internal}
     for table in catalog.sequences:
         found = table.sequence
         assert found is not None, table
@@ -81,14 +81,22 @@ def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
         }
 
 
-def owned_sequences(catalog: SystemCatalog) -> Iterator[tuple[Descriptor, int, Any]]:
-    """(table, number of the column, its numbering) of each column that owns one."""
+class Owned(NamedTuple):
+    """A sequence that a column has for its own; `number` is the column's."""
+
+    sequence: int
+    table: Descriptor
+    number: int
+    internal: bool  # an identity column's
+
+
+def owned_sequences(catalog: SystemCatalog) -> Iterator[Owned]:
     there = {sequence.table_id for sequence in catalog.sequences}
     for table in catalog.base_tables:
         for number, column in enumerate(text.columns_of(table), 1):
-            found = column.numbering
-            if found is not None and found.owned and found.sequence in there:
-                yield table, number, found
+            for sequence in filter(there.__contains__, column.own_sequences):
+                internal = bool(column.identity) and sequence == column.draws_from
+                yield Owned(sequence, table, number, internal)
 
 
 def dependencies(catalog: SystemCatalog) -> Iterator[Row]:
@@ -96,13 +104,13 @@ def dependencies(catalog: SystemCatalog) -> Iterator[Row]:
     what they draw from."""
     relation, default = oids.RELATIONS["pg_class"], oids.RELATIONS["pg_attrdef"]
     common = {"classid": relation, "objsubid": 0, "refclassid": relation}
-    for table, number, owner in owned_sequences(catalog):
+    for owned in owned_sequences(catalog):
         yield {
             **common,
-            "objid": oids.table_oid(owner.sequence),
-            "refobjid": oids.table_oid(table.table_id),
-            "refobjsubid": number,
-            "deptype": "i" if owner.identity else "a",
+            "objid": oids.table_oid(owned.sequence),
+            "refobjid": oids.table_oid(owned.table.table_id),
+            "refobjsubid": owned.number,
+            "deptype": "i" if owned.internal else "a",
         }
     for table in catalog.base_tables:
         for column in text.columns_of(table):

@@ -17,6 +17,7 @@ from leasehold.client.dev import DevDatabase
 from leasehold.client.numbers import BLOCK_NUMBERS, TRIES_MAX
 from leasehold.model.errors import QueryCanceled
 from leasehold.pgwire.wire_errors import Canceled
+from leasehold.schema.sequences import OWNED_MAX
 from tests.unit.client.sql_client import SqlClient
 
 
@@ -511,15 +512,68 @@ def test_who_owns_a_sequence(one: SqlClient) -> None:
         ("alter table t alter id set default nextval('no')", "42P01"),
         ("alter table t alter id set default nextval('t')", "42809"),
         ("alter table u alter k set default nextval('s')", "42601"),
-        # A column has numbers of one sequence.
-        ("alter table t alter id set default nextval('s')", "0A000"),
-        ("alter sequence s owned by t.id", "0A000"),
+        # With a column that the same statement drops goes what it owns.
+        ("alter table w drop k, alter n set default nextval('w_k_seq')", "42P01"),
+        ("alter table w drop k, add c int default nextval('w_k_seq')", "42P01"),
+        ("alter table u alter k drop identity, add c int default nextval('u_k_seq')", "42P01"),
     ],
 )
 def test_owners_that_there_are_not(one: SqlClient, text: str, code: str) -> None:
     one.ask("create sequence s; create table u (k int generated always as identity)")
+    one.ask("create table w (k serial, n int)")
     assert one.code(text) == code
     assert one.code("select nextval('x')") == "42P01"
+    one.ask("drop table w")
+
+
+def test_a_column_draws_from_one_and_owns_others(one: SqlClient) -> None:
+    """As in PostgreSQL: what it draws from and what goes with it need not be the same."""
+    one.ask("create table u (k serial, v text); create sequence s start 50; create sequence r")
+    one.ask("alter sequence s owned by u.k; alter sequence r owned by u.k")
+    assert one.ask("insert into u (v) values ('a') returning k") == [(1,)]
+    assert one.ask("select pg_get_serial_sequence('u', 'k')") == [("public.u_k_seq",)]
+    one.ask("alter table u alter k set default nextval('s')")
+    assert one.ask("insert into u (v) values ('b') returning k") == [(50,)]
+    one.ask("alter sequence u_k_seq owned by none")
+    assert one.ask("select pg_get_serial_sequence('u', 'k')") == [("public.s",)]
+    one.ask("drop sequence s cascade")
+    assert one.code("insert into u (v) values ('c')") == "23502", "it is NOT NULL, as it was"
+    one.ask("alter table u alter k add generated always as identity (start 7)")
+    assert one.ask("insert into u (v) values ('c') returning k") == [(7,)]
+    shown = (
+        "select c.relname, d.deptype from pg_depend d join pg_class c on c.oid = d.objid"
+        " where d.refobjid = 'u'::regclass and c.relkind = 'S' order by 1"
+    )
+    assert one.ask(shown) == [("r", "a"), ("u_k_seq1", "i")]
+    one.ask("alter table u alter k drop identity; select nextval('r')")
+    assert one.code("select nextval('u_k_seq1')") == "42P01"
+    one.ask("drop table u; select nextval('u_k_seq'); drop sequence u_k_seq")
+    assert one.code("select nextval('r')") == "42P01"
+
+
+def test_truncate_restarts_all_that_a_column_owns(one: SqlClient) -> None:
+    one.ask("create table u (k serial); create sequence s owned by u.k; select nextval('s')")
+    one.ask("insert into u values (default), (default); truncate u restart identity")
+    assert one.ask("insert into u values (default) returning k") == [(1,)]
+    assert one.ask("select nextval('s')") == [(1,)]
+
+
+def test_one_column_owns_so_many_sequences_and_no_more(one: SqlClient) -> None:
+    one.ask("create table u (k int)")
+    for number in range(OWNED_MAX):
+        one.ask(f"create sequence s{number} owned by u.k")
+    assert one.code("create sequence s owned by u.k") == "22003"
+    one.ask("drop sequence s3; create sequence s owned by u.k; drop table u")
+    assert one.code("select nextval('s')") == "42P01"
+
+
+def test_a_block_takes_away_what_it_has_made(one: SqlClient) -> None:
+    one.ask("begin; create table u (k int generated always as identity, n serial)")
+    one.ask("alter table u alter k drop identity; drop sequence u_n_seq cascade")
+    one.ask("insert into u values (7, 8); commit")
+    assert one.ask("select * from u") == [(7, 8)]
+    assert one.code("select nextval('u_k_seq')") == "42P01"
+    assert one.code("select nextval('u_n_seq')") == "42P01"
 
 
 def test_a_table_and_the_owner_of_a_sequence_in_one_block(one: SqlClient) -> None:

@@ -27,7 +27,7 @@ from leasehold.model.records import (
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.explain import explain
-from leasehold.schema.job import Job, Phase
+from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_moves import turned_back
 from leasehold.schema.plan import CreateTablePlan, JobPlan, Plan, next_descriptors, plan
 from leasehold.schema.states import State
@@ -228,6 +228,10 @@ WAYS = {
             " t_c_seq → other options"
         ),
     ),
+    "alter sequence s owned by t.c": ("column c → has its sequence for its own",),
+    "alter sequence s owned by t.i cache 3": (
+        "column i → has its sequence for its own; sequence s → other options",
+    ),
     "alter sequence t_c_seq owned by t.c cache 3": ("sequence t_c_seq → other options",),
     "alter sequence t_c_seq owned by none": ("column c → has none for its own",),
     "alter table t alter n set default nextval('s')": ("column n → default set",),
@@ -255,6 +259,16 @@ def test_what_is_done_to_a_sequence_that_is_there(text: str) -> None:
         "create sequence s",
     )
     assert tuple(row.changes for row in explain(database.planned(text))) == WAYS[text]
+
+
+def test_what_is_left_of_several() -> None:
+    database = Database("create table t (c serial)", "create sequence s")
+    job = database.ask("alter sequence s owned by t.c")
+    assert job is not None
+    database.keep(replace(database.forth(job, 1), phase=Phase.DONE, status=Status.SUCCEEDED))
+    planned = database.planned("alter sequence t_c_seq owned by none")
+    (row,) = explain(planned)
+    assert row.changes == "column c → has 1 sequence for its own"
 
 
 def test_version_events_tell_of_the_column_in_every_form(database: Database) -> None:

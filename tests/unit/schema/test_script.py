@@ -19,6 +19,7 @@ from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.elements import Moment
 from leasehold.schema.script import Script, answer_of
+from leasehold.schema.sequences import owned_by
 from leasehold.schema.states import State
 from leasehold.sql.ddl import parse_statements
 from leasehold.sql.statements import Explain
@@ -234,12 +235,64 @@ def test_a_sequence_and_its_column_that_one_request_makes_are_altered_at_once(sq
     assert not sequence.alias
 
 
+GOING_AGAIN = {
+    "create table n (c int generated always as identity); alter table n alter c drop identity": {
+        "n": ()
+    },
+    "create sequence s; create table n (c int default nextval('s')); drop sequence s cascade": {
+        "n": ()
+    },
+    "create table n (c serial); alter table n add d int default nextval('n_c_seq');"
+    " drop sequence n_c_seq cascade": {"n": ()},
+    "create table n (c serial, d int); alter table n drop c": {"n": ()},
+    "create sequence s; create table n (c int default nextval('s'));"
+    " create table m (d int default nextval('s')); drop sequence s cascade": {"m": (), "n": ()},
+    "create sequence s; create table n (c serial); alter sequence s owned by n.c;"
+    " alter table n drop c": {"n": ()},
+    "create sequence s; create table n (c int generated always as identity);"
+    " alter sequence s owned by n.c; alter table n alter c drop identity": {"n": ("s",), "s": ()},
+    "create sequence s; create table n (c int generated always as identity);"
+    " alter sequence s owned by n.c; drop table n": {},
+}
+
+
+@pytest.mark.parametrize("sql", GOING_AGAIN)
+def test_a_sequence_that_one_request_makes_goes_by_another_statement_of_it(sql: str) -> None:
+    """What is left, and which sequences go with it."""
+    taken, _ = script(Catalog(), sql)
+    written = [from_wire(w.body) for w in taken.writes if isinstance(w, DescriptorWrite)]
+    assert len(written) == len(taken.writes)
+    names = {table.table_id: table.name for table in written}
+    assert GOING_AGAIN[sql] == {t.name: tuple(names[s] for s in owned_by(t)) for t in written}
+    assert not any(c.draws_from for t in written for c in t.columns)
+    begun = {t.table_id for t in written if t.sequence is not None}
+    assert {each.table_id for each in taken.own_sequences} == begun
+
+
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "words"),
     [
-        "create table n (c int generated always as identity); alter table n alter c drop identity",
-        "create sequence s; create table n (c int default nextval('s')); drop sequence s cascade",
+        (
+            "create table n (c int default nextval('s')); drop sequence s cascade",
+            "'n', which the same request makes, together with 's', which was there before it",
+        ),
+        (
+            "create table n (c int); alter sequence p_s owned by n.c",
+            "'n', which the same request makes, together with 'p', which was there before it",
+        ),
+        (
+            "create table n (a int primary key); alter table n drop constraint n_pkey",
+            "make it with that primary key",
+        ),
     ],
 )
-def test_a_sequence_that_one_request_makes_does_not_go_by_another_statement(sql: str) -> None:
-    assert refused(Catalog(), sql).sqlstate == "0A000"
+def test_what_one_request_makes_and_changes_together_with_what_was_there(
+    sql: str, words: str
+) -> None:
+    catalog = Catalog()
+    before, _ = script(catalog, "create sequence s; create table p (v serial)")
+    for write in before.writes:
+        catalog.apply(write, 1, 0)
+    error = refused(catalog, sql.replace("p_s", "p_v_seq"))
+    assert error.sqlstate == "0A000"
+    assert words in error.message
