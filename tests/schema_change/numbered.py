@@ -27,8 +27,10 @@ from leasehold.model.errors import (
     NoMaster,
     OutcomeUnknown,
     Refused,
+    SequenceExhausted,
     UnknownTable,
 )
+from leasehold.model.ports import Row
 from leasehold.model.records import (
     CatalogWrite,
     ChangeRequest,
@@ -59,10 +61,10 @@ from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.numbered_world import (
     ALTERED,
     IDS,
+    LAST_LSN,
     MOMENT,
     REQUEST,
     SETS_MAX,
-    TAKEN_MAX,
     Move,
     Node,
     Position,
@@ -77,13 +79,17 @@ from tests.schema_change.numbered_world import (
     held_by,
     in_use,
     is_kept,
+    is_used_up,
     joined,
-    last_of,
+    lap_of,
+    lapped,
     named_in,
+    passed,
     restarted_between,
     row_operations,
     script_of,
     sequences_in,
+    texts,
     with_blocks,
 )
 from tests.schema_change.twins import Rows, _data, _rows_of, _store
@@ -162,6 +168,8 @@ class Numbered:
                 if column.default_expression.startswith("nextval") and not column.draws_from:
                     return f"version {table.version}: column {column.name} draws from nothing"
                 drawn = column.draws_from if column.state in WRITTEN else 0
+                if column.draws_from and column.default_expression not in texts(catalog, column):
+                    return f"version {table.version}: column {column.name} draws from another"
                 if drawn and not gives(catalog, drawn):
                     return (
                         f"version {table.version}: column {column.name} draws from a sequence that"
@@ -192,7 +200,7 @@ class Numbered:
         for number, node in enumerate(world.nodes):
             others = (*world.nodes[:number], *world.nodes[number + 1 :])
             for move in self._known((alone, node), partial(self._by_node, alone, node)):
-                yield move.label, joined(world, move, (*others, *move.world.nodes))
+                yield move.label, joined(world, move, others)
 
     def _known(self, key: Any, make: Callable[[], Iterator[Move]]) -> tuple[Move, ...]:
         if key not in self._memory:
@@ -232,7 +240,11 @@ class Numbered:
     def _decided(
         self, request: ChangeRequest, catalog: Catalog, store: MemoryStore, lsn: int
     ) -> Decided:
-        return verify(request, catalog, store.row, lsn, self.rules.verify, moment=MOMENT)
+        def row(descriptor: Descriptor, key: Any) -> Row | None:
+            found = store.row(descriptor, key)
+            return None if found is None else found._replace(lsn=LAST_LSN)
+
+        return verify(request, catalog, row, lsn, self.rules.verify, moment=MOMENT)
 
     def _applied(
         self,
@@ -250,13 +262,22 @@ class Numbered:
                 before = store.row(descriptor, change.key)
                 known = {} if before is None else before.values
                 drawn += drawn_in(descriptor, known, change.image or {})
-            elif last_of(world.held, change.table_id) >= TAKEN_MAX:
+            elif is_used_up(world, change.table_id):
                 return
             elif not self.rules.moved_with_rows:
                 continue
             store.change(descriptor, change, world.lsn, number, None)
         held = self._told(_rows_of(store), position.catalog)
-        yield Move(label, world._replace(held=held), tuple(drawn))
+        yield self._drawn(label, world, held, drawn)
+
+    def _drawn(self, label: str, world: World, held: Rows, drawn: list[tuple[int, int]]) -> Move:
+        """By the master: of one row, hence a number of each sequence at most."""
+        assert len({sequence for sequence, _ in drawn}) == len(drawn), drawn
+        for each in drawn:
+            world = lapped(world, *each)
+        told = tuple((sequence, lap_of(world, sequence), number) for sequence, number in drawn)
+        moved = tuple(sequence for sequence, _ in drawn)
+        return Move(label, world._replace(held=held), told, (), moved)
 
     def _told(self, held: Rows, catalog: Catalog) -> Rows:
         """Which number a row has matters no more; what nobody can see any more is removed."""
@@ -308,7 +329,8 @@ class Numbered:
         elif found.epoch != dict(epochs_of(world.held)).get(sequence_id):
             yield Move("a node draws, not knowing that it was set", after)
         else:
-            yield Move(f"a node draws {drawn}", after, ((sequence_id, drawn),))
+            (lap,) = (block.lap for block in node.blocks if block.sequence == sequence_id)
+            yield Move(f"a node draws {drawn}", after, ((sequence_id, lap, drawn),))
 
     def _given_back(
         self,
@@ -355,21 +377,30 @@ class Numbered:
         store = _store(world.held)
         try:
             decided = self._decided(request, position.catalog, store, world.lsn)
+        except SequenceExhausted:
+            there = position.catalog.newest(found.descriptor.table_id).sequence
+            if there is not None and there.cycles:
+                yield Move("no number", world._replace(harm="one that cycles has no number left"))
+            return
         except Refused:
             return  # it is gone, or set anew: the statement runs again
         self._put(position.catalog, store, decided.changes, world.lsn)
-        if any(last_of(world.held, c.table_id) >= TAKEN_MAX for c in decided.changes):
+        if any(is_used_up(world, change.table_id) for change in decided.changes):
             return
+        sequence_id, first, _, _ = decided.answer["numbers"]
+        world = lapped(world, sequence_id, first)
+        laps = {sequence_id: lap_of(world, sequence_id)}
         taken = world._replace(held=self._told(_rows_of(store), position.catalog))
-        yield Move("a block is taken for nobody", taken._replace(nodes=(node,)))
+        moved, mine = (sequence_id,), (passed(node, (sequence_id,)),)
+        yield Move("a block is taken for nobody", taken._replace(nodes=mine), (), (), moved)
 
         def answer(*_: Any) -> Outcome:
             return Outcome(1, 1, 0, 0, True, answer=decided.answer)
 
         numbers._submit = answer
         numbers.fill(found, 1)
-        mine = (held_by(node, numbers),)
-        yield Move("a node takes a block", taken._replace(nodes=mine))
+        mine = (held_by(node, numbers, laps),)
+        yield Move("a node takes a block", taken._replace(nodes=mine), (), (), moved)
         if not self.rules.answered_from_log:
             yield Move("a node takes a block, and the master ends", world._replace(nodes=mine))
 
@@ -460,7 +491,7 @@ class Numbered:
                 made = catalog.version(change.table_id, change.version)
                 store.change(made, change, world.lsn, place, None)
         held = self._told(_rows_of(store), catalog)
-        return Move(f"chunk of run {chunk.run}", world._replace(held=held), tuple(drawn))
+        return self._drawn(f"chunk of run {chunk.run}", world, held, drawn)
 
     def _job(
         self, world: World, position: Position, job: Job, drained: bool

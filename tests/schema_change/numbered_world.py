@@ -14,10 +14,11 @@ from leasehold.model.records import (
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Moment
+from leasehold.schema.elements import Column, Moment
 from leasehold.schema.job import Job
 from leasehold.schema.script import Script
-from leasehold.schema.sequence import EPOCH, LAST
+from leasehold.schema.sequence import CALLED, EPOCH, LAST
+from leasehold.schema.sequences import nextval_text
 from leasehold.schema.states import State
 from leasehold.sql.ddl import parse_statements
 from leasehold.transaction.verify import RULES as VERIFY_RULES
@@ -29,7 +30,12 @@ BLOCK: Final = 2
 """Numbers of a block."""
 TAKEN_MAX: Final = 3
 """As far a sequence goes, then nobody takes of it any more."""
+LAPS_MAX: Final = 2
+"""As often one that cycles begins again."""
 SETS_MAX: Final = 1
+LAST_LSN: Final = 7
+"""Of every row: which commit has moved a sequence last, blocks say."""
+BOUNDS: Final = f"{len(IDS)} row, 2 nodes, blocks of {BLOCK}, numbers to {TAKEN_MAX}"
 ALTERED: Final = "increment"
 """In statements before which nodes give their numbers back."""
 MOMENT: Final = Moment(0, b"a request's")
@@ -37,13 +43,16 @@ REQUEST: Final = bytes(16)
 
 
 class Block(NamedTuple):
-    """What a node has of a sequence, and the epoch under which it was taken."""
+    """What a node has of a sequence, the epoch under which it was taken, and in which lap; `last`:
+    nobody has moved the sequence since."""
 
     sequence: int
     epoch: int
     next: int
     left: int
     first: int
+    lap: int = 0
+    last: bool = False
 
 
 class Node(NamedTuple):
@@ -55,14 +64,16 @@ class Node(NamedTuple):
 
 
 class World(NamedTuple):
-    """`nodes` are alike, hence sorted. `given`: (sequence, number) handed out since it was set
-    last, as far as it could come again: no block and no sequence goes back. `sets`: how often one
-    was set, `backs`: a block given back; `lsn` counts what begins epochs."""
+    """`nodes` are alike, hence sorted. `given`: (sequence, lap, number) handed out since it was set
+    last, as far as it could come again: in its lap no block and no sequence goes back. `laps`: how
+    often a sequence that cycles has begun again since; `sets`: how often one was set, `backs`: a
+    block given back; `lsn` counts what begins epochs."""
 
     held: Rows
     at: int
     nodes: tuple[Node, ...]
-    given: tuple[tuple[int, int], ...] = ()
+    given: tuple[tuple[int, int, int], ...] = ()
+    laps: tuple[tuple[int, int], ...] = ()
     lsn: int = 1
     sets: int = 0
     backs: int = 0
@@ -72,12 +83,13 @@ class World(NamedTuple):
 
 class Move(NamedTuple):
     """`world`: afterwards, without the nodes that have no part in it. `drawn`: what is handed out;
-    `anew`: sequences that begin anew."""
+    `anew`: sequences that begin anew; `moved`: that have given numbers."""
 
     label: str
     world: World
-    drawn: tuple[tuple[int, int], ...] = ()
+    drawn: tuple[tuple[int, int, int], ...] = ()
     anew: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,6 +171,13 @@ def gives(catalog: Catalog, sequence_id: int) -> bool:
     return catalog.has(sequence_id) and catalog.newest(sequence_id).state in there
 
 
+def texts(catalog: Catalog, column: Column) -> set[str]:
+    """What a default may say of the sequence that it draws from."""
+    if not catalog.has(column.draws_from):
+        return set()
+    return {nextval_text(name) for d in catalog.versions(column.draws_from) for name in d.names}
+
+
 def named_in(catalog: Catalog) -> set[int]:
     """Sequences that somebody may draw from: by name, or by a column's default."""
     columns = (column for table in in_use(catalog) for column in table.by_name.values())
@@ -201,37 +220,71 @@ def last_of(held: Rows, table_id: int) -> int:
     return next((dict(pairs)[LAST] for t, _, pairs in held.rows if t == table_id), 0)
 
 
-def joined(world: World, move: Move, nodes: tuple[Node, ...]) -> World:
+def passed(node: Node, moved: tuple[int, ...]) -> Node:
+    """Somebody else has moved these sequences."""
+    if not moved or not any(block.last for block in node.blocks):
+        return node
+    kept = (b._replace(last=b.last and b.sequence not in moved) for b in node.blocks)
+    return node._replace(blocks=tuple(kept))
+
+
+def joined(world: World, move: Move, others: tuple[Node, ...]) -> World:
     """With what was handed out before, and who else is there."""
+    nodes = (*(passed(node, move.moved) for node in others), *move.world.nodes)
     given = tuple(each for each in world.given if each[0] not in move.anew)
-    after = move.world._replace(nodes=tuple(sorted(nodes)), given=given)
+    laps = tuple(each for each in move.world.laps if each[0] not in move.anew)
+    after = move.world._replace(nodes=tuple(sorted(nodes)), given=given, laps=laps)
     for each in move.drawn:
         if each in after.given:
-            return after._replace(harm=f"number {each[1]} of a sequence is given twice")
+            return after._replace(harm=f"number {each[2]} of a sequence is given twice")
         after = after._replace(given=(*after.given, each))
     return pruned(after)
 
 
 def pruned(world: World) -> World:
-    first = {t: dict(pairs)[LAST] for t, _, pairs in world.held.rows if t != 1}
+    first = {(t, lap_of(world, t)): dict(pairs)[LAST] for t, _, pairs in world.held.rows if t != 1}
     for node in world.nodes:
         for block in node.blocks:
-            known = first.get(block.sequence, block.next)
-            first[block.sequence] = min(known, block.next)
-    kept = (each for each in world.given if each[0] in first and each[1] >= first[each[0]])
+            place = block.sequence, block.lap
+            first[place] = min(first.get(place, block.next), block.next)
+    kept = (each for each in world.given if each[:2] in first and each[2] >= first[each[:2]])
     return world._replace(given=tuple(sorted(kept)))
 
 
-def held_by(node: Node, numbers: NodeNumbers) -> Node:
+def lap_of(world: World, sequence_id: int) -> int:
+    return dict(world.laps).get(sequence_id, 0)
+
+
+def lapped(world: World, sequence_id: int, number: int) -> World:
+    """`number` is the first that is taken where `world` still says where the sequence stood."""
+    row = next((dict(pairs) for t, _, pairs in world.held.rows if t == sequence_id), None)
+    if row is None or not row[CALLED] or number > row[LAST]:
+        return world
+    laps = {**dict(world.laps), sequence_id: lap_of(world, sequence_id) + 1}
+    return world._replace(laps=tuple(sorted(laps.items())))
+
+
+def is_used_up(world: World, sequence_id: int) -> bool:
+    """As far as the model looks."""
+    return last_of(world.held, sequence_id) >= TAKEN_MAX or lap_of(world, sequence_id) >= LAPS_MAX
+
+
+def held_by(node: Node, numbers: NodeNumbers, laps: dict[int, int] | None = None) -> Node:
+    """`laps`: of sequences of which it has taken a block just now."""
+    known = {block.sequence: (block.lap, block.last) for block in node.blocks}
+    known |= {sequence: (lap, True) for sequence, lap in (laps or {}).items()}
     kept = (
-        Block(s, b.epoch, b.next, b.left, b.first) for s, b in numbers._blocks.items() if b.left
+        Block(s, b.epoch, b.next, b.left, b.first, *known[s])
+        for s, b in numbers._blocks.items()
+        if b.left
     )
     return node._replace(blocks=tuple(sorted(kept)))
 
 
 def with_blocks(numbers: NodeNumbers, node: Node) -> NodeNumbers:
     for block in node.blocks:
-        kept = blocks._Block(block.epoch, block.next, block.left, block.first)
+        at = LAST_LSN if block.last else LAST_LSN - 1
+        kept = blocks._Block(block.epoch, block.next, block.left, block.first, at)
         numbers._blocks[block.sequence] = kept
     return numbers
 

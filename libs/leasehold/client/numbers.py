@@ -68,12 +68,13 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Block:
-    """Of one sequence: `left` numbers from `next` on, of that epoch."""
+    """Of one sequence: `left` numbers from `next` on, of that epoch, taken by the commit `at`."""
 
     epoch: int = -1
     next: int = 0
     left: int = 0
     first: int = 0
+    at: int = -1
     size: int = 0
     taken_s: float = 0.0
     filling: threading.Lock = field(default_factory=threading.Lock)
@@ -161,7 +162,7 @@ class NodeNumbers:
                 return  # another one has its name by now: `find` will tell
             with self._lock:
                 block.epoch, block.next, block.left = epoch, first, got
-                block.first = first
+                block.first, block.at = first, answer.get("at", -1)
                 block.taken_s = time.monotonic()
         finally:
             block.filling.release()
@@ -189,6 +190,7 @@ class NodeNumbers:
                 "last": block.next + (block.left - 1) * sequence.increment,
                 "epoch": block.epoch,
                 "untouched": block.next == block.first,
+                "at": block.at,
             }
             block.left = 0
         with suppress(Refused, NoMaster, OutcomeUnknown):

@@ -6,7 +6,8 @@ stands in the commit. Operations on a sequence are of these kinds, and no others
     {"set": v, "called": yes}      setval, RESTART: what was taken before is nobody's any more
     {"within": [least, most]}      it is refused where it stands beyond
     {"back": n, "last": m, …}      of a block the numbers from n to m are nobody's: the next one is
-                                   n again, where none has been taken behind them
+                                   n again, where none has been taken behind them; of one that
+                                   cycles, where commit `at` has moved it last
 """
 
 from __future__ import annotations
@@ -231,7 +232,8 @@ class Numbers:
             count = _whole(values, TAKE, 1, BLOCK_MAX)
             found = taken(sequence, descriptor.name, standing, count)
             self.answer = {
-                "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch)
+                "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch),
+                "at": self._lsn,
             }
             self._put(descriptor, row, moved_row(descriptor, row, found.after))
             return
@@ -240,7 +242,10 @@ class Numbers:
             return
         if BACK in values:
             back = given_back(sequence, standing, values, self._lsn)
-            if back is not None:
+            # ⚠ A lap later it stands there again, and that block is another node's.
+            same = row is not None and values.get("at") == row.lsn
+            lapped = sequence.cycles and not same and self._rules.given_back_in_its_lap
+            if back is not None and not lapped:
                 self._put(descriptor, row, moved_row(descriptor, row, back))
             return
         if values.get("own") and standing.epoch != self._lsn:

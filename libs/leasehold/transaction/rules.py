@@ -20,6 +20,7 @@ class VerifyRules(ReadRules):
     uncomputable_runs_again: bool = True  # ⚠ T2: what was told to be computed is found out
     setting_begins_an_epoch: bool = True  # ⚠ blocks from before a RESTART are nobody's any more
     altering_begins_an_epoch: bool = True  # ⚠ nor those of before another INCREMENT
+    given_back_in_its_lap: bool = True  # ⚠ a lap later a sequence stands where it stood
     actions_when_enforced: bool = True  # a foreign key acts from write-only on, not once public
     move_carries_all: bool = True  # ⚠ move: pairs that its writer can't see go along
     moved_is_new: bool = True  # a row under another key is looked at as if it were inserted
