@@ -105,6 +105,11 @@ class Alteration:
         return self._draft.altered
 
     @property
+    def drew(self) -> set[int]:
+        """Sequences that columns drew from which do so no more."""
+        return self._draft.drew
+
+    @property
     def unnumbered(self) -> dict[int, int]:
         """Columns that lose their sequence, and stay; with that."""
         return self._draft.unnumbered

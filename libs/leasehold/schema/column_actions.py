@@ -280,6 +280,7 @@ class ColumnActions:
         if made == Default(column.default, column.default_expression):
             self._draft.notices.append(f"column {column.name!r} has that default already")
             return
+        self._draft.drew |= {column.draws_from} - {0}
         self._draft.take(way.set_default(column, *made), f"column {column.name}")
         self._draft.columns[column.name] = replace(
             column, default=made.value, default_expression=made.expression, moment=None
@@ -294,6 +295,7 @@ class ColumnActions:
         if made == replace(column, moment=None):
             self._draft.notices.append(f"column {column.name!r} has that default already")
             return
+        self._draft.drew |= {column.draws_from} - {0}
         self._draft.take(way.set_drawn(column, made), f"column {column.name}")
         self._draft.columns[column.name] = made
 

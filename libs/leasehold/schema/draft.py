@@ -48,7 +48,8 @@ class Draft:
     name, `references` the foreign keys that refer to this one; `moment`: see `plan`. `gone`: what
     else the same request takes away, (table id, element id); `along`: foreign keys of other tables
     that CASCADE takes; `sequences`: those that columns bring;
-    `unnumbered`: columns that are no identity any more, and what they drew from.
+    `unnumbered`: columns that are no identity any more, and what they drew from; `drew`: what
+    columns drew from that have another default now, or none.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Draft:
         self.tracks: list[Track] = []
         self.notices: list[str] = []
         self.needs: set[int] = set()
+        self.drew: set[int] = set()
         self.gone: frozenset[tuple[int, int]] = frozenset()
         self.along: list[Referring] = []
         self.sequences: list[Descriptor] = []

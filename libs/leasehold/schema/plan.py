@@ -429,10 +429,12 @@ def _alter_table(
     changes.made = tuple(made.sequences)
     take_altered(changes, others)
     changes.take_along(made.along, catalog, going)
-    for parent in made.needs:
+    # ⚠ Whoever is at the version before draws from what a column drew from, until that is drained.
+    needs = made.needs | (made.drew - changes.versions.keys())
+    for parent in needs:
         free_table(catalog, catalog.newest(parent))
     changes.notices = tuple(made.notices)
-    changes.needs = tuple(sorted(made.needs))
+    changes.needs = tuple(sorted(needs))
     return changes
 
 

@@ -193,6 +193,35 @@ def test_what_a_job_draws_from_stays_as_it_is(database: Database, text: str, oth
         job = database.forth(job, 1) if not number else database.publish(advanced(job))
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["alter n drop default", "alter n set default 5", "alter n set default nextval('r')"],
+)
+def test_what_a_column_drew_from_stays_until_nobody_draws(text: str) -> None:
+    """⚠ Whoever is at the version before draws from it still, as long as the job is drained."""
+    database = Database(
+        "create sequence s", "create sequence r", "create table t (n int default nextval('s'))"
+    )
+    job = database.ask(f"alter table t {text}")
+    assert job is not None
+    for place in (job, database.forth(job, 1)):
+        assert not place.status.ended
+        for other in ("drop sequence s", "drop sequence s cascade"):
+            with pytest.raises(Refused) as error:
+                database.ask(other)
+            assert error.value.sqlstate == "55006", error.value
+    database.keep(replace(job, phase=Phase.DONE, status=Status.SUCCEEDED))
+    assert database.ask("drop sequence s") is not None
+
+
+def test_a_default_goes_with_its_column_and_sequence() -> None:
+    database = Database("create table t (id int primary key, n serial)")
+    planned = database.planned("alter table t alter n drop default, drop n")
+    assert isinstance(planned, JobPlan)
+    assert planned.job.needs == ()
+    assert len(planned.job.tables) == 2
+
+
 def test_explained(database: Database) -> None:
     first, second, last = explain(database.planned(SERIAL), rows=10)
     assert first.changes == "column c → delete-only; sequence t_c_seq → write-only"
