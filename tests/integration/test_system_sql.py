@@ -136,6 +136,28 @@ def test_copy_and_rows_given_back(cluster: LocalCluster) -> None:
     assert psql(cluster, 1, "SELECT count(*) FROM seats WHERE flight >= 1000") == "98"
 
 
+def test_schema_changes_in_a_block_are_taken_back_with_it(cluster: LocalCluster) -> None:
+    """Scenario 77, on two replicants: nobody sees them before COMMIT, and nobody after ROLLBACK."""
+    made = "CREATE TABLE drafts (id serial PRIMARY KEY, word text UNIQUE)"
+    there = "SELECT count(*) FROM pg_class WHERE relname LIKE 'drafts%'"
+    with connect(cluster, 0) as one, connect(cluster, 1) as other:
+        other.autocommit = True
+        for end, relations in ((one.rollback, 0), (one.commit, 4)):
+            one.execute(made.encode())
+            one.execute("ALTER TABLE drafts ADD COLUMN size int DEFAULT 7")
+            one.execute("INSERT INTO drafts (word) VALUES ('a'), ('b')")
+            assert one.execute("SELECT sum(size) FROM drafts").fetchone() == (14,)
+            assert other.execute(there).fetchone() == (0,)
+            end()
+            assert other.execute(there).fetchone() == (relations,)
+        assert other.execute("SELECT count(*), sum(size) FROM drafts").fetchone() == (2, 14)
+        one.execute("DROP TABLE drafts")
+        assert sqlstate_of(one, "SELECT 1 FROM drafts") == "42P01"
+        one.rollback()
+        assert other.execute("SELECT count(*) FROM drafts").fetchone() == (2,)
+        other.execute("DROP TABLE drafts")
+
+
 def test_rows_number_themselves_on_every_road(cluster: LocalCluster) -> None:
     """Sessions on two replicants, an embedded one, and requests on the topic; then one that stops
     with what it has taken, a RESTART, and the sequence goes with its table."""
