@@ -96,6 +96,11 @@ class PreparedStatement:
         self._here = catalog, (plan, simple)
 
     @property
+    def answers_whole(self) -> bool:
+        plan = self.plan
+        return plan is None or plan.explain or plan.write is not None
+
+    @property
     def ends_transaction(self) -> bool:
         return self.statement.ends_transaction
 

@@ -344,8 +344,8 @@ class Conversation:
                     if portal.portal.copy is not None:
                         return self._begin_copy(portal)
                     self._running = portal
-                    if portal.result is not None and not portal.copies:
-                        self._say(portal.result.description)
+                    if not (portal.copies or portal.statement.prepared.answers_whole):
+                        self._begin_rows(portal)
                 tag = self._rows(portal, 0)
                 assert tag is not None
                 self._close_running()
@@ -540,7 +540,8 @@ class Conversation:
             rows, tag = portal.fetch(wanted)
             self._begun = False
             assert len(rows) <= wanted, "more rows than were asked for"
-            self._begin_copy_out(portal)
+            if self._simple or portal.copies:
+                self._begin_rows(portal)
             if rows:
                 assert portal.result is not None, "rows of a statement without columns"
                 self._say(b"".join(map(portal.result.row, rows)))
@@ -562,9 +563,9 @@ class Conversation:
             reason, self._cancelled = self._cancelled, None
             raise reason
 
-    def _begin_copy_out(self, portal: NamedPortal) -> None:
-        """Once nothing of the call can have to be made again."""
-        if portal.copies and portal.result is not None and not portal.begun:
+    def _begin_rows(self, portal: NamedPortal) -> None:
+        """Where its rows are what a call gives: once that can't have to be made again."""
+        if portal.result is not None and not portal.begun:
             portal.begun = True
             self._say(portal.result.description)
 

@@ -44,6 +44,7 @@ class EmptyStatement:
     columns: Sequence[Column] | None = None
     copies: CopySource | None = None
     binary = False
+    answers_whole = False
     ends_transaction = False
     leaves_failed_block = True
 
@@ -98,8 +99,8 @@ class NamedStatement:
 
 class NamedPortal:
     """`tag` None: not yet run to its end. `sent`: rows of the Execute that is under way.
-    `begun`: the client was told that COPY's data comes. `failed`: it can't be run any more.
-    `number` rises."""
+    `begun`: the client was told what comes, columns or COPY's data. `failed`: it can't be run any
+    more. `number` rises."""
 
     __slots__ = ("begun", "failed", "number", "portal", "result", "sent", "statement", "tag")
 

@@ -101,8 +101,10 @@ class CopySource(NamedTuple):
 class Prepared(Protocol):
     """`parameters`: a type for each $n. `columns` None: no rows come (() is a row of nothing), also
     where it `copies`: rows are told as COPY … TO STDOUT. `binary`: so are its rows in the simple
-    protocol (FETCH from a BINARY cursor). `ends_transaction`: COMMIT and ROLLBACK, after which no
-    portal is left. `leaves_failed_block`: these, and ROLLBACK TO."""
+    protocol (FETCH from a BINARY cursor). `answers_whole`: it is no query, whose rows come while it
+    runs, so the simple protocol tells its columns once it has done what it does: an error comes
+    without them. `ends_transaction`: COMMIT and ROLLBACK, after which no portal is left.
+    `leaves_failed_block`: these, and ROLLBACK TO."""
 
     @property
     def parameters(self) -> Sequence[WireType]: ...
@@ -112,6 +114,8 @@ class Prepared(Protocol):
     def copies(self) -> CopySource | None: ...
     @property
     def binary(self) -> bool: ...
+    @property
+    def answers_whole(self) -> bool: ...
     @property
     def ends_transaction(self) -> bool: ...
     @property

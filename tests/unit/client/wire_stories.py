@@ -676,6 +676,31 @@ _TOLD: Final = """\
     T(count) D(0) C(SELECT 1) Z(I)
   select option_name from pg_options_to_table(null)
     T(option_name) C(SELECT 0) Z(I)
+# what is no query has failed before its columns are told
+  begin; declare c cursor for select 10 / (2 - n) as x from generate_series(1, 3) as n; fetch c
+    C(BEGIN) C(DECLARE CURSOR) T(x) D(10) C(FETCH 1) Z(T)
+  fetch 2 c
+    E(22012) Z(E)
+  rollback; fetch 2 c
+    C(ROLLBACK) E(34000) Z(I)
+  begin; declare c cursor for select id from t order by id; fetch prior c; fetch c
+    C(BEGIN) C(DECLARE CURSOR) T(id) C(FETCH 0) T(id) D(1) C(FETCH 1) Z(T)
+  rollback
+    C(ROLLBACK) Z(I)
+  begin; declare c no scroll cursor for select id from t order by id; fetch 2 c; fetch prior c
+    C(BEGIN) C(DECLARE CURSOR) T(id) D(1) D(2) C(FETCH 2) E(55000) Z(E)
+  rollback
+    C(ROLLBACK) Z(I)
+  insert into t values (4, 1 / (select count(*) from t where a < 0)) returning id
+    E(22012) Z(I)
+  update t set a = 1 / (id - 2) returning a
+    E(22012) Z(I)
+  delete from t where 1 / (id - 2) > 0 returning *
+    E(22012) Z(I)
+  select 1 / (id - 1) as x from t order by id
+    T(x) E(22012) Z(I)
+  | parse() update t set a = 1 / (id - 2) returning a | describe statement() | bind() | execute()
+    1 t() T(a) 2 E(22012) Z(I)
 # the row on which a cursor stands
   begin; declare c cursor for select a from t order by id for update; fetch 2 c; \
   update t set a = 0 where current of c returning *

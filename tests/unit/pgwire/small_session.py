@@ -131,6 +131,7 @@ class SmallPrepared:
     copy: CopyTarget | None = None
     copies: CopySource | None = None
     binary: bool = False
+    answers_whole: bool = False
     version: int = 0
 
 
