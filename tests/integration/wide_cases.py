@@ -41,6 +41,8 @@ class Wide(Queries, Writes, Computed, Texts):
             "subqueries": self.subqueries,
             "literals": self.literals,
             "grouping": self.grouping,
+            "grouping_sets": self.grouping_sets,
+            "interval_fields": self.interval_fields,
         }
 
     def statement(self, family: str) -> Statement:

@@ -100,7 +100,10 @@ class Queries(Pieces):
             *(f"count({column})", f"count(distinct {column})", f"min({column})", f"max({column})"),
             *(f"array_agg({column} order by id)", f"jsonb_agg({column} order by id)"),
             f"string_agg({column}::text, ',' order by {column}{one('', ' desc')}, id)",
-            f"string_agg(distinct {column}::text, '-')",
+            f"string_agg(distinct {column}::text, '-'{one('', f' order by {column}::text desc')})",
+            f"array_agg(distinct {column}{one('', f' order by {column} desc', ' order by id')})",
+            f"{one('sum', 'avg', 'array_agg', 'stddev')}(distinct {self._column(*NUMBERS)})",
+            f"jsonb_object_agg(distinct id % 3, {one('c_int', 'c_num', 'c_bool', '0')})",
             *(
                 f"sum({self._number()})",
                 f"avg({self._number()})",
@@ -135,6 +138,77 @@ class Queries(Pieces):
             "g", "g, w", "w", "q", "v % 2", "d", "g + 1", "upper(w)", "w, g", "extract(year from d)"
         )
         return Statement(text.replace("{}", part))
+
+    def grouping_sets(self) -> Statement:
+        one = self._one
+        a, b = self.random.sample(
+            ["g", "w", "q", "v % 2", "d", "upper(w)", "v > 0", "extract(year from d)"], 2
+        )
+        sets = one(
+            *(f"rollup({a}, {b})", f"cube({a}, {b})", f"grouping sets (({a}), ({b}), ())"),
+            *(
+                f"{a}, rollup({b})",
+                f"rollup(({a}, {b}))",
+                f"rollup({a}), cube({b})",
+                f"{a}, {b}, ()",
+            ),
+            f"grouping sets (rollup({a}), cube({b}, {a}), ({b}, {a}))",
+            *(f"distinct rollup({a}, {b}), rollup({a})", f"grouping sets (({a}, {b}), ({a}, {b}))"),
+            *(
+                f"rollup({a}), {b}",
+                f"rollup(1), {b}",
+                f"grouping sets (({a}, {b}))",
+                f"({a}, {b}), ()",
+            ),
+        )
+        call = one(
+            *(
+                "count(*)",
+                "sum(v)",
+                "avg(q)",
+                "max(d)",
+                "min(w)",
+                "count(distinct q)",
+                "array_agg(k)",
+            ),
+            *(
+                "sum(distinct q)",
+                "string_agg(distinct w, ',' order by w desc)",
+                "count(*) + max(v)",
+            ),
+            *(f"count(*) filter (where {a} is not null)", f"count(distinct {b})", f"max({a})"),
+            "rank() over (order by count(*), sum(k))",
+            "sum(count(*)) over ()",
+            f"rank() over (partition by grouping({a}) order by count(*))",
+        ).replace("array_agg(k)", "array_agg(k order by k)")
+        shown = "sum(v)" if b == "q" else b  # which of equal numerics is shown is nobody's promise
+        told = one(
+            f"grouping({a}, {b})",
+            f"grouping({b})",
+            f"{a} is null",
+            f"coalesce({shown}::text, 'all')",
+        )
+        having = one(
+            "", "", "", " having count(*) > 1", f" having grouping({a}) = 0", " having sum(v) > 0"
+        )
+        where = one("", "", " where v > 0", " where k < 0")
+        text = f"select {a}, {b}, {call}, {told} from u{where} group by {sets}{having}"
+        return Statement(
+            one(
+                *(text, text, text),
+                f"select {a}, {b}, {told} from u{where} group by {sets}{having}",
+                f"select {call} from u{where} group by {sets}",
+                f"select distinct {a}, {told} from u{where} group by {sets}",
+                f"select {a}, count(*) from u{where} group by {sets} order by grouping({a}), 2 desc, 1",
+                f"select count(*), max(c) from (select {call}::text as c from u{where} group by {sets}) s",
+                f"select k, s.* from w x join (select {a} as e, count(*) as n from u group by {sets}) s on s.n = x.id",
+                f"select id, (select sum(n) from (select count(*) as n from u where u.k < x.id group by {sets}) s) from w x",
+                f"select {a}, (select count(*) from n where n.a = count(*)) from u group by {sets}",
+                "select g, (select count(*) from n where n.a = u.g), grouping(g) from u group by rollup(g)",
+                f"select k, w, d from u{where} group by k, rollup(v, {b})",
+                f"select k, v, grouping({b}) from u group by k",
+            ).replace("select k, s.*", "select s.*")
+        )
 
     def recursive(self) -> Statement:
         one = self._one

@@ -7,6 +7,23 @@ from tests.integration.wide_tables import VALUES, Pieces, Statement, quoted
 
 
 class Computed(Pieces):
+    def interval_fields(self) -> Statement:
+        one = self._one
+        text = one(
+            *("1", "-3", "1.5", "1-2", "-1-2", "+2-11", "1-12", "1 2", "1:2", "-1:2", "1:2:3.5"),
+            *("1 2:03", "-1 2:03:04", "2 days 3:04", "1 year", "14 months", "1 mon 2 days 3:4:5"),
+            *("1.23456789", "0:59.9999996", "1:2.5", "1 2 3", "x", "1 hour 2:30", "1 2 hours", ""),
+            *("1 2 days", "3 days ago", "1-2 3 4:05:06", "P1Y2M3DT4H5M6.7S", "2 weeks 5", "99:59"),
+        )
+        fields = one(
+            *("year", "month", "day", "hour", "minute", "second", "year to month", "day to hour"),
+            *("day to minute", "day to second", "hour to minute", "hour to second"),
+            *("minute to second", "second(2)", "day to second(0)", "second(0)", "", ""),
+        )
+        made = f"interval '{text}' {fields}"
+        moment = self._value("timestamp")
+        return Statement(f"select {one(made, f'{moment} + {made}')} from t")
+
     def moments(self) -> Statement:
         one = self._one
         day, ts, tz = self._value("date"), self._value("timestamp"), self._value("timestamptz")

@@ -14,7 +14,8 @@ from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.model.errors import LeaseholdError
 from leasehold.schema.types import Type
 from leasehold.sql.function import Function
-from leasehold.sql.query_emit import OWN_ROWS, Emitted
+from leasehold.sql.query_emit_from import OWN_ROWS
+from leasehold.sql.query_emitted import Emitted
 from leasehold.sql.query_plan import Prepared
 
 _FIXED_SIZE: Final = frozenset(

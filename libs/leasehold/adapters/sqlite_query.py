@@ -32,7 +32,7 @@ from leasehold.schema.numeric import sort_key
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
 from leasehold.sql.functions_session import reseeded, system_of
-from leasehold.sql.query_emit import Emitted
+from leasehold.sql.query_emitted import Emitted
 from leasehold.sql.query_plan import Prepared
 from leasehold.sql.query_reads import told
 from leasehold.sql.query_visits import Visit

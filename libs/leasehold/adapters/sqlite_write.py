@@ -28,7 +28,7 @@ from leasehold.schema.derived import derive
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.sql.physical import column_name, shadow_name, table_name
-from leasehold.sql.query_emit import Emitted
+from leasehold.sql.query_emitted import Emitted
 from leasehold.sql.query_plan import Prepared, Write
 from leasehold.sql.query_write import BoundWrite
 

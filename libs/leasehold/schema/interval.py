@@ -111,9 +111,9 @@ UNITS: Final = {
     for spelling in (unit, f"{unit}s", *others.split())
 }
 _PART: Final = re.compile(
-    r"(?P<clock>[+-]?[0-9]+:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?)"
+    r"(?P<clock>[+-]?[0-9]+:[0-9]{1,2}(?::[0-9]{1,2})?(?:\.[0-9]*)?)"
     r"|(?P<years>[+-]?[0-9]{1,9})-(?P<months>[0-9]{1,2})(?![0-9-])"
-    r"|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*(?P<unit>[a-z]+)?"
+    r"|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:\s*(?P<unit>[a-z]+))?"
 )
 _ISO: Final = re.compile(r"P(?=.)(?P<date>(?:-?[0-9.]+[YMWD])*)(?:T(?P<time>(?:-?[0-9.]+[HMS])+))?")
 _ISO_PART: Final = re.compile(r"(-?[0-9]+\.?[0-9]*|-?\.[0-9]+)([A-Z])")
@@ -121,8 +121,32 @@ _ISO_DATE: Final = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_TIME: Final = {"H": "hour", "M": "minute", "S": "second"}
 
 
-def span_of_text(text: str) -> Span:
-    """`1 day 2:30`, `1 year 2 mons`, `P1DT2H`, `3 days ago` … Raises InvalidMoment (22007),
+FIELDS: Final = ("year", "month", "day", "hour", "minute", "second")
+
+
+def span_of_fields(text: str, first: str, last: str, digits: int | None = None) -> Span:
+    """INTERVAL 'text' `first` TO `last`: which unit a number without one has, and which is the
+    smallest that counts; `digits`: of a fraction of a second. Raises as `span_of_text`."""
+    span = span_of_text(text, last, minutes_first=(first, last) == ("minute", "second"))
+    months, days, microseconds = span
+    if last == "year":
+        months = _parted(months, 12)[0] * 12
+    if last in ("year", "month"):
+        days = 0
+    if last in ("year", "month", "day"):
+        microseconds = 0
+    elif last == "second" and digits is not None and digits < 6:
+        step = 10 ** (6 - digits)
+        half = step // 2 if microseconds >= 0 else -(step // 2)
+        microseconds = _parted(microseconds + half, step)[0] * step
+    else:
+        microseconds -= _parted(microseconds, _TIMES[last])[1] if last != "second" else 0
+    return Span(months, days, microseconds)
+
+
+def span_of_text(text: str, last: str = "second", *, minutes_first: bool = False) -> Span:
+    """`1 day 2:30`, `1 year 2 mons`, `P1DT2H`, `3 days ago` … `last`: the unit of a number at the
+    end that has none; `minutes_first`: 1:30 is a minute and a half. Raises InvalidMoment (22007),
     MomentOutOfRange (22008)."""
     trimmed = text.strip(" \t\n\r\v\f")
     iso = _ISO.fullmatch(trimmed)
@@ -133,36 +157,50 @@ def span_of_text(text: str) -> Span:
     if ago:
         rest = rest[:-4]
     months, days, microseconds = Decimal(0), Decimal(0), Decimal(0)
-    if not rest:
-        raise _invalid(text)
     seen: set[str] = set()
-    while rest:
-        found = _PART.match(rest)
-        if found is None:
-            raise _invalid(text)
-        rest = rest[found.end() :].lstrip(" \t\n\r\v\f,")
+    unit = last
+    for found in reversed(_parts(rest, text)):  # a number's unit follows from what is behind it
         if found["clock"]:
-            _once(seen, "clock", text)
-            microseconds += _clock(found["clock"], text)
+            for each in ("hour", "minute", "second"):
+                _once(seen, each, text)
+            microseconds += _clock(found["clock"], text, minutes_first=minutes_first)
+            unit = "day"
         elif found["years"]:
             _once(seen, "year", text)
+            unit = "month"
             more = int(found["months"])
             if more > 11:
                 raise IntervalOverflow(f'interval field value out of range: "{text:.80}"')
             sign = -1 if found["years"].startswith("-") else 1
             months += int(found["years"]) * 12 + sign * more
         else:
-            word = found["unit"] or ("second" if not rest else "")
-            unit = UNITS.get(word)
-            if unit is None:
+            unit = UNITS.get(found["unit"], "") if found["unit"] else unit
+            if not unit:
                 raise _invalid(text)
             _once(seen, unit, text)
             more_months, more_days, more_us = _of_unit(Decimal(found["number"]), unit)
             months += more_months
             days += more_days
             microseconds += more_us
+            unit = "day" if unit == "hour" else unit
     span = Span(int(months), int(days), int(microseconds))
     return _checked(Span(*(-part for part in span)) if ago else span, text)
+
+
+def _parts(rest: str, text: str) -> list[re.Match[str]]:
+    made: list[re.Match[str]] = []
+    while rest:
+        found = _PART.match(rest)
+        if found is None:
+            raise _invalid(text)
+        after = rest[found.end() :]
+        rest = after.lstrip(" \t\n\r\v\f,")
+        if rest and not (found["unit"] or len(rest) < len(after)):
+            raise _invalid(text)  # 2024-03-15 is no interval
+        made.append(found)
+    if not made:
+        raise _invalid(text)
+    return made
 
 
 def _invalid(text: str) -> InvalidMoment:
@@ -175,9 +213,11 @@ def _once(seen: set[str], unit: str, text: str) -> None:
     seen.add(unit)
 
 
-def _clock(text: str, whole: str) -> int:
+def _clock(text: str, whole: str, *, minutes_first: bool) -> int:
     sign = -1 if text.startswith("-") else 1
     hours, minutes, *seconds = text.lstrip("+-").split(":")
+    if not seconds and (minutes_first or "." in minutes):
+        hours, minutes, seconds = "0", hours, [minutes]
     second = Decimal(seconds[0]) if seconds else Decimal(0)
     if int(minutes) > 59 or second > 60:
         raise IntervalOverflow(f'interval field value out of range: "{whole:.80}"')

@@ -8,29 +8,20 @@ from typing import Final, Protocol
 
 from leasehold.model.errors import (
     FeatureNotSupported,
-    GroupingError,
     Refused,
     SyntaxInvalid,
     UnknownFunction,
-    WindowingError,
     WrongType,
 )
 from leasehold.schema.types import VECTORS, Type, array_of, element_of, parse_type
-from leasehold.sql import query_array, query_overlaps, query_row, query_window
+from leasehold.sql import query_aggregates, query_array, query_grouping, query_overlaps, query_row
 from leasehold.sql import query_tree as tree
 from leasehold.sql.catalogue import SET_NAMES, function_for
-from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT, TIMESTAMPTZ
+from leasehold.sql.function import BOOLEAN, TEXT, TIMESTAMPTZ
 from leasehold.sql.parse import placed
-from leasehold.sql.query_aggregates import (
-    AGGREGATES,
-    WINDOWS,
-    Shape,
-    aggregate_shape,
-    window_shape,
-)
+from leasehold.sql.query_aggregates import AGGREGATES, WINDOWS
 from leasehold.sql.query_bound import (
     OPEN,
-    Aggregate,
     Bound,
     BoundQuery,
     BoundSelect,
@@ -45,6 +36,7 @@ from leasehold.sql.query_bound import (
     Slot,
     Value,
 )
+from leasehold.sql.query_order import sortable
 from leasehold.sql.query_scope import Scope
 from leasehold.sql.query_typing import (
     COMPARISONS,
@@ -56,12 +48,10 @@ from leasehold.sql.query_typing import (
     keyed,
     number,
     opened,
-    sentence_of,
 )
-from leasehold.sql.query_walk import draws, has_aggregate, has_window
+from leasehold.sql.query_walk import draws
 from leasehold.sql.resolution import nullif_type
 from leasehold.sql.system_types import SYSTEM_TYPES
-from leasehold.sql.text_form import shows_zone
 
 _MOMENTS: Final = {
     "now": "timestamptz",
@@ -102,7 +92,7 @@ class Expressions:
         self.place = ""
         self.windows: dict[str, tree.Window] = {}
         self.sets = query_array.Sets()
-        self._inside = 0  # aggregates around
+        self.inside = 0  # aggregates around
 
     def bind(self, node: tree.Node) -> Bound:
         found = self._binders.get(type(node))
@@ -146,7 +136,7 @@ class Expressions:
     def _name(self, node: tree.Name) -> Bound:
         bound, scope = self.scope.resolve(node.parts, node.at)
         for field in (bound,) if isinstance(bound, Field) else ():
-            if not (scope is self.scope and self._inside):
+            if not (scope is self.scope and self.inside):
                 scope.mentions.append((field, node.at))
         return bound
 
@@ -256,7 +246,7 @@ class Expressions:
         left, pattern = self.bind(node.operand), self.bind(node.pattern)
         if node.escape is not None:
             escape = typing.brought(self.bind(node.escape), TEXT, node.at)
-            pattern = self._called(
+            pattern = self.called(
                 "like_escape", [typing.settled(pattern, node.at), escape], node.at
             )
         sign = "~~*" if node.insensitive else "~~"
@@ -347,7 +337,7 @@ class Expressions:
     def _call(self, node: tree.Call) -> Bound:
         name = node.name
         if name in AGGREGATES or name in WINDOWS or node.over is not None:
-            return self._aggregate(node)
+            return query_aggregates.aggregate(self, node)
         if node.star or node.distinct or node.order or node.filter is not None:
             raise SyntaxInvalid(f"{name} is not an aggregate function", position=node.at)
         if name in _MOMENTS and not node.arguments:
@@ -360,13 +350,15 @@ class Expressions:
             if kind == OPEN:
                 raise FeatureNotSupported("pg_typeof of unknown is not supported", position=node.at)
             return self.typing.cast(Value(TEXT, str(bare(kind))), Type("regtype"), node.at)
+        if name == query_grouping.NAME:
+            return query_grouping.grouping(self, node)
         if name == query_overlaps.NAME:
             return query_overlaps.overlaps(self, node)
         if name in SET_NAMES:
             return self.sets.field(self, node)
-        return self._called(name, [self.bind(argument) for argument in node.arguments], node.at)
+        return self.called(name, [self.bind(argument) for argument in node.arguments], node.at)
 
-    def _called(self, name: str, arguments: list[Bound], at: int) -> Bound:
+    def called(self, name: str, arguments: list[Bound], at: int) -> Bound:
         kinds = [self.typing.kind_of(argument) for argument in arguments]
         try:
             function = function_for(name, tuple(opened(kind) for kind in kinds))
@@ -403,123 +395,6 @@ class Expressions:
         word = f"{name} by key" if kind.name in KEYED else name
         return Native(word, tuple(parts), kind)
 
-    def _aggregate(self, node: tree.Call) -> Bound:
-        name, at = node.name, node.at
-        self._check_place(node)
-        if node.over is None and name in WINDOWS:
-            raise WindowingError(f"window function {name} requires an OVER clause", position=at)
-        if node.over is not None and name not in AGGREGATES | WINDOWS:
-            raise WrongType(f"{name} is not a window function nor an aggregate", position=at)
-        self._inside += node.over is None
-        try:
-            arguments = [] if node.star else [self.bind(a) for a in node.arguments]
-            order = self.sort_keys(node.order)
-            condition = None if node.filter is None else self.condition(node.filter, "FILTER")
-        finally:
-            self._inside -= node.over is None
-        if node.over is None and any(map(has_aggregate, arguments)):
-            raise GroupingError("aggregate function calls cannot be nested", position=at)
-        if any(map(has_window, arguments)):
-            kind = WindowingError if node.over is not None else GroupingError
-            raise kind("aggregate function calls cannot contain window function calls", position=at)
-        if node.star:
-            if name != "count":
-                raise sentence_of(name, [])
-            return Aggregate(
-                "count", (), BIGINT, condition=condition, over=query_window.over(self, node)
-            )
-        if name in ("jsonb_agg", "jsonb_object_agg"):
-            arguments = self._shown_in_zone(name, arguments, at)
-        shape = self._shape(name, arguments, at, over=node.over is not None)
-        parts = tuple(
-            self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
-        )
-        self._check_aggregate(node, parts, order)
-        if node.distinct and name == "array_agg":
-            order = (Key(sortable(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
-        if node.distinct and name == "count":
-            parts = (keyed(parts[0]),)
-        return Aggregate(
-            shape.emitted,
-            parts,
-            shape.result,
-            node.distinct,
-            order,
-            condition,
-            query_window.over(self, node),
-            shape.function,
-        )
-
-    def _shown_in_zone(self, name: str, arguments: list[Bound], at: int) -> list[Bound]:
-        """As the names and the JSON that functions make of them: aggregates know no session."""
-        made = []
-        for place, argument in enumerate(arguments):
-            if not shows_zone(self.typing.kind_of(argument)):
-                made.append(argument)
-            elif place == 0 and name == "jsonb_object_agg":
-                made.append(self.typing.cast(argument, TEXT, at))
-            else:
-                made.append(self._called("to_jsonb", [argument], at))
-        return made
-
-    def _shape(self, name: str, arguments: list[Bound], at: int, *, over: bool) -> Shape:
-        if name not in WINDOWS:
-            try:
-                kinds = [self.typing.kind_of(a) for a in arguments]
-                return aggregate_shape(name, kinds, over=over)
-            except Refused as error:
-                raise placed(error, at) from error
-        for place, part in enumerate(arguments):
-            counts = place == (0 if name == "ntile" else 1)
-            like = arguments[0].kind if place == 2 else TEXT
-            if self.typing.kind_of(part) == OPEN:
-                arguments[place] = self.typing.brought(part, INTEGER if counts else like, at)
-        kinds = [a.kind for a in arguments]
-        shape = window_shape(name, kinds)
-        if shape is None:
-            raise placed(sentence_of(name, kinds), at)
-        return shape
-
-    def _check_place(self, node: tree.Call) -> None:
-        if node.over is not None:
-            if self.place not in ("", "ORDER BY"):
-                raise WindowingError(
-                    f"window functions are not allowed in {self.place}", position=node.at
-                )
-        elif self.place not in ("", "ORDER BY", "HAVING"):
-            raise GroupingError(
-                f"aggregate functions are not allowed in {self.place}", position=node.at
-            )
-
-    def _check_aggregate(
-        self, node: tree.Call, parts: tuple[Bound, ...], order: tuple[Key, ...]
-    ) -> None:
-        at = node.at
-        if node.over is not None and (node.distinct or order):
-            raise FeatureNotSupported(
-                "DISTINCT and ORDER BY inside a window function are not supported", position=at
-            )
-        if node.name in WINDOWS and (node.filter is not None or node.distinct or order):
-            raise FeatureNotSupported(
-                "FILTER is not implemented for non-aggregate window functions", position=at
-            )
-        if node.distinct and len(parts) != 1:
-            raise FeatureNotSupported(
-                f"{node.name}(DISTINCT …) over two arguments is not supported", position=at
-            )
-        if node.distinct and order:
-            raise FeatureNotSupported(
-                f"{node.name}(DISTINCT … ORDER BY …) is not supported", position=at
-            )
-        if (
-            node.distinct
-            and parts[0].kind.name in KEYED
-            and node.name not in ("count", "min", "max")
-        ):
-            raise FeatureNotSupported(
-                f"{node.name}(DISTINCT …) over numeric is not supported", position=at
-            )
-
     def sort_keys(self, keys: tuple[tree.SortKey, ...]) -> tuple[Key, ...]:
         return tuple(
             Key(sortable(self.settled(key.node), key.node.at), key.descending, key.first)
@@ -552,15 +427,6 @@ class Expressions:
         tree.SubQuery: _subquery,
         tree.Call: _call,
     }
-
-
-def sortable(part: Bound, at: int) -> Bound:
-    """A key of an order or a group. Raises UnknownFunction for types without an order."""
-    if part.kind.name in PLAIN:
-        return part
-    if part.kind.name in KEYED or (element_of(part.kind) and part.kind.name != "jsonb[]"):
-        return keyed(part)
-    raise FeatureNotSupported(f"ordering by type {part.kind} is not supported", position=at)
 
 
 def type_of(name: tree.TypeName) -> Type:

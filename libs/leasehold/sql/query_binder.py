@@ -19,7 +19,7 @@ from leasehold.schema.types import Type
 from leasehold.sql import query_tree as tree
 from leasehold.sql.function import BIGINT, TEXT
 from leasehold.sql.parse import placed
-from leasehold.sql.query_bind import Expressions, sortable
+from leasehold.sql.query_bind import Expressions
 from leasehold.sql.query_bound import (
     OPEN,
     Bound,
@@ -36,7 +36,7 @@ from leasehold.sql.query_bound import (
     Value,
 )
 from leasehold.sql.query_from import Sources
-from leasehold.sql.query_order import ambiguous_order, check_grouped, number_of
+from leasehold.sql.query_order import ambiguous_order, check_grouped, number_of, sortable
 from leasehold.sql.query_scope import Scope
 from leasehold.sql.query_select import SelectBinder
 from leasehold.sql.query_typing import Typing, common_type
@@ -96,7 +96,7 @@ class Binder:
             found,
             limit=self._row_count(query.limit, "LIMIT", outer),
             offset=self._row_count(query.offset, "OFFSET", outer),
-            ctes=ctes,
+            ctes=(*ctes, *found.ctes),
             correlated=found.correlated or outer.correlated,
         )
 

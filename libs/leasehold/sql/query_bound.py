@@ -127,6 +127,15 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Grouping:
+    """Which of these the row's grouping set has not: a bit for each, the last one's is 1. It stands
+    in no query that is emitted: `query_grouping.py` knows it of each set."""
+
+    arguments: tuple[Bound, ...]
+    kind: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Scalar:
     """The one value of a query; more than one row is 21000. `single`: it can't have more."""
 
@@ -171,6 +180,7 @@ Bound: TypeAlias = (
     | Native
     | Moment
     | Aggregate
+    | Grouping
     | Scalar
     | Exists
     | Member

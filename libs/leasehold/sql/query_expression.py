@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.schema.interval import FIELDS
 from leasehold.sql import query_overlaps
 from leasehold.sql.catalog_shape import SCHEMAS
+from leasehold.sql.interval_fields import with_fields
 from leasehold.sql.node_shape import LEASEHOLD
 from leasehold.sql.precedence import (
     AND,
@@ -94,7 +96,6 @@ _AFTER_QUERY: Final = frozenset(
     }
 )
 _NOT_BUILT: Final = {
-    "grouping": "GROUPING",
     "xmlelement": "XML",
 }
 
@@ -477,8 +478,8 @@ class Expressions:
         target = type_name(words)
         found = words.advance()
         node = Cast(at, Constant(found.at, "string", found.text), target)
-        if target.name == "interval" and words.said() in ("year", "month", "day", "hour"):
-            words.refuse("INTERVAL with fields")
+        if target.name == "interval" and not target.modifiers and words.said() in FIELDS:
+            return with_fields(words, node, found)
         return node
 
     def _named(self) -> Node:
@@ -642,7 +643,16 @@ class Expressions:
         at = words.position
         return self.call(at, words.advance().text)
 
+    def _grouping(self) -> Node:
+        words = self.words
+        at = words.position
+        words.expect("grouping", "(")
+        arguments = self.listed()
+        words.expect(")")
+        return Call(at, "grouping", arguments)
+
     _special: Final[dict[str, Callable[[Expressions], Node]]] = {
         **WORDED,
         **dict.fromkeys(("coalesce", "nullif", "greatest", "least"), _reserved_call),
+        "grouping": _grouping,
     }

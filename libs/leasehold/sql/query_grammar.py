@@ -6,26 +6,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
 from leasehold.sql.query_expression import Expressions
 from leasehold.sql.query_lexer import END, NAME, WORD, Words, words_of
 from leasehold.sql.query_tree import (
     SELECTV,
-    Assignment,
     Call,
     CallSource,
-    Conflict,
     Constant,
     Cte,
-    CurrentOf,
-    Delete,
     Explain,
-    Insert,
+    GroupingSets,
     Join,
     Node,
     Query,
     QuerySource,
-    RowPart,
     Select,
     SetOperation,
     Source,
@@ -33,12 +28,12 @@ from leasehold.sql.query_tree import (
     Statement,
     TableName,
     Target,
-    Update,
     Values,
     Visits,
     Window,
     With,
 )
+from leasehold.sql.write_grammar import Writes
 
 _JOINS: Final = frozenset({"join", "inner", "left", "right", "full", "cross", "natural"})
 _NO_LABEL: Final = frozenset(
@@ -51,6 +46,8 @@ _NO_LABEL: Final = frozenset(
     }
 )
 """After an expression without AS these are no names (PostgreSQL's AS_LABEL)."""
+
+GROUPING_SETS_DEEP_MAX: Final = 24
 
 STATEMENTS: Final = frozenset(
     {"select", "selectv", "values", "with", "table", "insert", "update", "delete", "explain", "("}
@@ -82,6 +79,8 @@ class _Grammar:
         self.words = words
         self.expressions = Expressions(words, self.query)
         self._verified = False
+        self._nesting = 0
+        self._writes = Writes(self)
 
     def statement(self) -> Statement:
         words = self.words
@@ -99,11 +98,11 @@ class _Grammar:
         ctes = self._with() if words.at("with") else None
         match words.said():
             case "insert":
-                return self._insert(ctes)
+                return self._writes.insert(ctes)
             case "update":
-                return self._update(ctes)
+                return self._writes.update(ctes)
             case "delete":
-                return self._delete(ctes)
+                return self._writes.delete(ctes)
             case "merge":
                 words.refuse("MERGE")
             case "selectv":
@@ -225,7 +224,7 @@ class _Grammar:
         words = self.words
         at = words.position
         name = words.name()
-        columns = self._names() if words.at("(") else ()
+        columns = self.names() if words.at("(") else ()
         words.expect("as")
         materialized = None
         if words.take("materialized"):
@@ -241,7 +240,7 @@ class _Grammar:
             words.refuse(words.said().upper())
         return Cte(at, name, columns, query, materialized)
 
-    def _names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         words = self.words
         words.expect("(")
         found = [words.name()]
@@ -273,9 +272,9 @@ class _Grammar:
             words.expect(")")
             return inner
         if words.take("values"):
-            rows = [self._row()]
+            rows = [self.row()]
             while words.take(","):
-                rows.append(self._row())
+                rows.append(self.row())
             return Values(at, tuple(rows))
         if words.take("table"):
             return Select(at, (Target(Star(at)),), self._table())
@@ -283,7 +282,7 @@ class _Grammar:
             words.expect("select")
         return self._select(at)
 
-    def _row(self) -> tuple[Node, ...]:
+    def row(self) -> tuple[Node, ...]:
         self.words.expect("(")
         found = self.expressions.listed()
         self.words.expect(")")
@@ -300,20 +299,19 @@ class _Grammar:
                 words.expect(")")
         else:
             words.take("all")
-        targets = self._targets() if not self._at_clause() else ()
+        targets = self.targets() if not self._at_clause() else ()
         if words.at("into"):
             words.refuse("SELECT INTO")
-        source = self._from() if words.take("from") else None
+        source = self.sources() if words.take("from") else None
         where = expressions.expression() if words.take("where") else None
-        group: tuple[Node, ...] = ()
+        group: tuple[Node | GroupingSets, ...] = ()
         grouped = words.take("group", "by")
+        once = False
         if grouped:
-            words.take("all")
-            if words.at("distinct"):
-                words.refuse("GROUP BY DISTINCT")
-            if words.said() in ("rollup", "cube", "grouping") or words.at("(", ")"):
-                words.refuse("GROUPING SETS, ROLLUP and CUBE")
-            group = expressions.listed()
+            once = words.take("distinct")
+            if not once:
+                words.take("all")
+            group = self._grouped()
         having = expressions.expression() if words.take("having") else None
         windows: list[tuple[str, Window]] = []
         if words.take("window"):
@@ -324,14 +322,42 @@ class _Grammar:
                 if not words.take(","):
                     break
         found = tuple(windows)
-        return Select(at, targets, source, where, group, grouped, having, distinct, found)
+        return Select(at, targets, source, where, group, grouped, having, distinct, found, once)
+
+    def _grouped(self) -> tuple[Node | GroupingSets, ...]:
+        found = [self._grouped_by()]
+        while self.words.take(","):
+            found.append(self._grouped_by())
+        return tuple(found)
+
+    def _grouped_by(self) -> Node | GroupingSets:
+        words = self.words
+        at = words.position
+        if words.take("(", ")"):
+            return GroupingSets(at, "sets")
+        if words.at("grouping", "sets", "("):
+            self._nesting += 1
+            if self._nesting > GROUPING_SETS_DEEP_MAX:
+                raise OutOfRange("grouping sets are nested too deeply", position=at)
+            words.expect("grouping", "sets", "(")
+            items = self._grouped()
+            words.expect(")")
+            self._nesting -= 1
+            return GroupingSets(at, "sets", items)
+        kind = words.said()
+        if kind in ("rollup", "cube") and words.said(1) == "(":
+            words.expect(kind, "(")
+            listed = self.expressions.listed()
+            words.expect(")")
+            return GroupingSets(at, kind, listed)
+        return self.expressions.expression()
 
     def _at_clause(self) -> bool:
         """SELECT without anything selected."""
         words = self.words
         return words.peek().kind == END or words.said() in ("from", "where", ")", ";", "union")
 
-    def _targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[Target, ...]:
         found = [self._target()]
         while self.words.take(","):
             found.append(self._target())
@@ -351,7 +377,7 @@ class _Grammar:
 
     # ---------------------------------------------------------- FROM
 
-    def _from(self) -> Source:
+    def sources(self) -> Source:
         source = self._joined()
         while self.words.at(","):
             at = self.words.position
@@ -376,7 +402,7 @@ class _Grammar:
             if kind == "cross" or natural:
                 left = Join(at, kind, left, right, natural=natural)
             elif words.take("using"):
-                using = self._names()
+                using = self.names()
                 alias = words.name() if words.take("as") else ""
                 if alias:
                     raise FeatureNotSupported("JOIN … USING … AS is not supported", position=at)
@@ -451,13 +477,13 @@ class _Grammar:
         words = self.words
         words.take("only")
         at = words.position
-        schema, name = self._table_name()
+        schema, name = self.table_name()
         if words.at("tablesample"):
             words.refuse("TABLESAMPLE")
         alias, columns = self._alias()
         return TableName(at, name, alias, columns, schema)
 
-    def _table_name(self) -> tuple[str, str]:
+    def table_name(self) -> tuple[str, str]:
         """(schema or "", name)."""
         words = self.words
         schema, name = "", words.name()
@@ -471,138 +497,8 @@ class _Grammar:
         alias = ""
         if words.take("as") or (words.is_name() and words.said() != "set"):
             alias = words.name()
-        columns = self._names() if alias and words.at("(") else ()
+        columns = self.names() if alias and words.at("(") else ()
         return alias, columns
-
-    # ---------------------------------------------------------- writing
-
-    def _target_table(self, *, needs_as: bool = False) -> TableName:
-        words = self.words
-        words.take("only")
-        at = words.position
-        schema, name = self._table_name()
-        alias = ""
-        bare = words.is_name() and words.said() != "set" and not needs_as
-        if words.take("as") or bare:
-            alias = words.name()
-        return TableName(at, name, alias, (), schema)
-
-    def _insert(self, ctes: With | None) -> Insert:
-        words = self.words
-        at = words.position
-        words.expect("insert", "into")
-        table = self._target_table(needs_as=True)
-        columns: tuple[tuple[str, int], ...] | None = None
-        if words.at("(") and not self.expressions.at_query():
-            words.advance()
-            named: list[tuple[str, int]] = []
-            while True:
-                place = words.position
-                named.append((words.name(), place))
-                if not words.take(","):
-                    break
-            words.expect(")")
-            columns = tuple(named)
-        overriding = ""
-        if words.at("overriding"):
-            words.advance()
-            overriding = "user" if words.at("user") else "system"
-            words.expect(overriding, "value")
-        source = None
-        if overriding or not words.take("default", "values"):
-            source = self.query()
-        conflict = self._conflict() if words.at("on") else None
-        returning = self._returning()
-        return Insert(at, table, columns, source, conflict, returning, ctes, overriding)
-
-    def _conflict(self) -> Conflict:
-        words = self.words
-        at = words.position
-        words.expect("on", "conflict")
-        columns: tuple[str, ...] = ()
-        constraint = ""
-        if words.at("("):
-            columns = self._names()
-            if words.at("where"):
-                words.refuse("ON CONFLICT on a partial index")
-        elif words.take("on", "constraint"):
-            constraint = words.name()
-        words.expect("do")
-        if words.take("nothing"):
-            return Conflict(at, columns, constraint, (), None)
-        words.expect("update", "set")
-        if not columns and not constraint:
-            raise SyntaxInvalid(
-                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-                position=at,
-            )
-        updates = self._assignments()
-        where = self.expressions.expression() if words.take("where") else None
-        return Conflict(at, columns, constraint, updates, where)
-
-    def _assignments(self) -> tuple[Assignment, ...]:
-        found: list[Assignment] = []
-        while True:
-            found += self._assignment()
-            if not self.words.take(","):
-                return tuple(found)
-
-    def _assignment(self) -> list[Assignment]:
-        words = self.words
-        at = words.position
-        if words.at("("):
-            columns = self._names()
-            words.expect("=")
-            if words.at("(") and self.expressions.at_query(1):
-                words.expect("(")
-                query, width = self.query(), len(columns)
-                words.expect(")")
-                parts = (RowPart(at, query, n, width) for n in range(width))
-                return [Assignment(at, c, v) for c, v in zip(columns, parts, strict=True)]
-            words.take("row")
-            values = self._row()
-            if len(values) != len(columns):
-                raise SyntaxInvalid(
-                    "number of columns does not match number of values", position=at
-                )
-            return [Assignment(at, c, v) for c, v in zip(columns, values, strict=True)]
-        column = words.name()
-        if words.at(".") or words.at("["):
-            words.refuse("a part of a column")
-        words.expect("=")
-        return [Assignment(at, column, self.expressions.expression())]
-
-    def _returning(self) -> tuple[Target, ...]:
-        return self._targets() if self.words.take("returning") else ()
-
-    def _update(self, ctes: With | None) -> Update:
-        words = self.words
-        at = words.position
-        words.expect("update")
-        table = self._target_table()
-        words.expect("set")
-        assignments = self._assignments()
-        source = self._from() if words.take("from") else None
-        where = self._where()
-        return Update(at, table, assignments, source, where, self._returning(), ctes)
-
-    def _delete(self, ctes: With | None) -> Delete:
-        words = self.words
-        at = words.position
-        words.expect("delete", "from")
-        table = self._target_table()
-        source = self._from() if words.take("using") else None
-        where = self._where()
-        return Delete(at, table, source, where, self._returning(), ctes)
-
-    def _where(self) -> Node | CurrentOf | None:
-        words = self.words
-        if not words.take("where"):
-            return None
-        at = words.position
-        if words.take("current", "of"):
-            return CurrentOf(at, words.name())
-        return self.expressions.expression()
 
 
 def _as_query(body: Select | Values | SetOperation | Query) -> Query:

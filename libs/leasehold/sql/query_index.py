@@ -49,7 +49,7 @@ from leasehold.sql.query_bound import (
     TableSource,
     Value,
 )
-from leasehold.sql.query_emit import inner_sources
+from leasehold.sql.query_emit_from import inner_sources
 from leasehold.sql.query_from import table_fields
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_scope import Names, Scope

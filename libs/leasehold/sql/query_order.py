@@ -14,9 +14,8 @@ from leasehold.model.errors import (
 )
 from leasehold.schema.types import Type, element_of
 from leasehold.sql import query_tree as tree
-from leasehold.sql.query_bind import sortable
-from leasehold.sql.query_bound import Value
-from leasehold.sql.query_typing import KEYED
+from leasehold.sql.query_bound import Bound, Value
+from leasehold.sql.query_typing import KEYED, PLAIN, keyed
 from leasehold.sql.whole import whole
 
 _MANY_FORMS: Final = frozenset({"numeric", "double precision", "interval", "jsonb"})
@@ -41,13 +40,17 @@ def ambiguous_order(node: tree.Name) -> Refused:
     return AmbiguousColumn(f"{node.parts[0]!r} is ambiguous", position=node.at)
 
 
+def sortable(part: Bound, at: int) -> Bound:
+    """A key of an order or a group. Raises UnknownFunction for types without an order."""
+    if part.kind.name in PLAIN:
+        return part
+    if part.kind.name in KEYED or (element_of(part.kind) and part.kind.name != "jsonb[]"):
+        return keyed(part)
+    raise FeatureNotSupported(f"ordering by type {part.kind} is not supported", position=at)
+
+
 def check_grouped(kind: Type, word: str, at: int) -> None:
     """Values that are equal to PostgreSQL must be equal to SQLite where it looks for equal rows."""
-    if kind.name in KEYED and kind.scale is None and word in ("INTERSECT", "EXCEPT"):
-        raise FeatureNotSupported(
-            f"{word} over numeric without a scale is not supported: CAST it to numeric(p, s)",
-            position=at,
-        )
     element = element_of(kind)
     if element is not None and element.name in _MANY_FORMS and word != "GROUP BY":
         raise FeatureNotSupported(f"{word} over {kind} is not supported", position=at)

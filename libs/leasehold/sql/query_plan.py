@@ -20,7 +20,8 @@ from leasehold.sql.function import TEXT
 from leasehold.sql.query_binder import Binder
 from leasehold.sql.query_bound import BoundQuery, Column
 from leasehold.sql.query_computed import Computed, computed_in
-from leasehold.sql.query_emit import NOTHING, Beside, Emitted, emit
+from leasehold.sql.query_emit import emit
+from leasehold.sql.query_emitted import NOTHING, Beside, Emitted
 from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.query_index import Chosen, Indexes
 from leasehold.sql.query_located import Located, located_in

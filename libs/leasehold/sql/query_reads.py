@@ -44,7 +44,8 @@ from leasehold.sql.query_bound import (
     TableSource,
     Value,
 )
-from leasehold.sql.query_emit import Beside, Emitted, emit
+from leasehold.sql.query_emit import emit
+from leasehold.sql.query_emitted import Beside, Emitted
 from leasehold.sql.query_index import WITHOUT_ENTRIES, Sought, prefix, relations_of, sought_in
 from leasehold.sql.query_seats import Seat, has_outer_join, seats_of
 from leasehold.sql.query_typing import KEYED

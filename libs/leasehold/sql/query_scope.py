@@ -13,7 +13,7 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.sql.function import BOOLEAN
-from leasehold.sql.query_bound import Bound, Column, Field, Native, Value
+from leasehold.sql.query_bound import Bound, Column, Field, Grouping, Native, Value
 
 Columns: TypeAlias = list[tuple[str, Bound]]
 
@@ -80,12 +80,14 @@ def _or_null(bound: Bound, there: Field) -> Bound:
 @dataclass(slots=True)
 class Scope:
     """One level of a query. `mentions`: the fields that names outside of aggregates meant, and
-    where; `siblings`: what a LATERAL query would see."""
+    where; `groupings`: those of this level, and where their arguments
+    stand; `siblings`: what a LATERAL query would see."""
 
     parent: Scope | None = None
     names: Names = field(default_factory=Names)
     ctes: dict[str, KnownCte] = field(default_factory=dict)
     mentions: list[tuple[Field, int]] = field(default_factory=list)
+    groupings: list[tuple[Grouping, tuple[int, ...]]] = field(default_factory=list)
     correlated: bool = False
     siblings: Names | None = None
 

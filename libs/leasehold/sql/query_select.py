@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from leasehold.model.errors import (
+    FeatureNotSupported,
     GroupingError,
     InvalidColumnReference,
     SyntaxInvalid,
     WindowingError,
 )
 from leasehold.sql import query_tree as tree
-from leasehold.sql.query_bind import Expressions, sortable
+from leasehold.sql.query_bind import Expressions
 from leasehold.sql.query_bound import (
     OPEN,
     Aggregate,
     Bound,
+    BoundCte,
     BoundQuery,
     BoundSelect,
     BoundSource,
     Column,
     Field,
+    Grouping,
     Key,
     Origin,
     Output,
     Slot,
     TableSource,
 )
+from leasehold.sql.query_grouping import Regrouped, each_once, leaves, sets_of, without_sets
 from leasehold.sql.query_labels import label_of
-from leasehold.sql.query_order import ambiguous_order, check_grouped, number_of
+from leasehold.sql.query_order import ambiguous_order, check_grouped, number_of, sortable
 from leasehold.sql.query_scope import Names, Scope
-from leasehold.sql.query_walk import has_aggregate, has_window, walk
+from leasehold.sql.query_walk import has_aggregate, has_window, relations_in, walk
 
 if TYPE_CHECKING:
     from leasehold.sql.query_binder import Binder
@@ -68,7 +73,8 @@ class SelectBinder:
         source = sets.beside(source)
         expressions.place = "GROUP BY"
         mentions = len(self.scope.mentions)
-        group = self._group(outputs, names)
+        ways = self._ways(outputs, names)
+        group = each_once(part for way in ways for part in way)
         del self.scope.mentions[mentions:]
         expressions.place = "HAVING"
         having = None if select.having is None else expressions.condition(select.having, "HAVING")
@@ -78,15 +84,28 @@ class SelectBinder:
         seen = [*outputs, *(key.value for key in order), *([] if having is None else [having])]
         aggregated = select.grouped or having is not None or any(map(has_aggregate, seen))
         sets.check(aggregated=aggregated, windows=any(map(has_window, seen)))
+        self._check_groupings(group if aggregated else (), source)
         if aggregated:
-            self._check_grouped(seen, group, source)
+            self._check_grouped(seen, ways, source)
+        ctes: tuple[BoundCte, ...] = ()
+        several = len(ways) > 1 or (select.group and not group)
+        if several or self.scope.groupings:
+            again = Regrouped(self._binder, source, where, ways, select.at)
+            above = again.above if several else without_sets
+            outputs = list(map(above, outputs))
+            having = None if having is None else above(having)
+            order = tuple(replace(key, value=above(key.value)) for key in order)
+            distinct = None if distinct is None else tuple(map(above, distinct))
+            if several:
+                cte, source = again.found()
+                ctes, where, having, group, aggregated = (cte,), having, None, (), False
         outputs = [self._typed(o) for o in outputs]
         columns = tuple(
             Column(name, output.kind, _origin(output), _nullable(output))
             for name, output in zip(names, outputs, strict=True)
         )
         body = BoundSelect(tuple(outputs), source, where, group, aggregated, having, distinct)
-        return BoundQuery(columns, body, order, correlated=self.scope.correlated)
+        return BoundQuery(columns, body, order, ctes=ctes, correlated=self.scope.correlated)
 
     def _typed(self, output: Bound) -> Bound:
         if isinstance(output, Slot):
@@ -125,26 +144,25 @@ class SelectBinder:
 
     # ---------------------------------------------------------- GROUP BY
 
-    def _group(self, outputs: list[Bound], names: list[str]) -> tuple[Bound, ...]:
-        made: list[Bound] = []
-        for node in self._select.group:
-            if isinstance(node, tree.RowOf):
-                parts = [self._group_part(item, outputs, names) for item in node.items]
-            else:
-                parts = [self._group_part(node, outputs, names)]
-            for part, at in ((p, node.at) for p in parts):
-                if has_aggregate(part):
-                    raise GroupingError(
-                        "aggregate functions are not allowed in GROUP BY", position=at
-                    )
-                if has_window(part):
-                    raise WindowingError(
-                        "window functions are not allowed in GROUP BY", position=at
-                    )
-                part = self._binder.typing.settled(part, at)
-                check_grouped(part.kind, "GROUP BY", at)
-                made.append(part)
-        return tuple(made)
+    def _ways(self, outputs: list[Bound], names: list[str]) -> list[tuple[Bound, ...]]:
+        """By what the rows are grouped: one way, but for grouping sets."""
+
+        def bind(node: tree.Node) -> tuple[Bound, ...]:
+            items = node.items if isinstance(node, tree.RowOf) else (node,)
+            return tuple(self._group(item, node.at, outputs, names) for item in items)
+
+        select = self._select
+        return sets_of(select.group, bind, once=select.sets_once, at=select.at)
+
+    def _group(self, node: tree.Node, at: int, outputs: list[Bound], names: list[str]) -> Bound:
+        part = self._group_part(node, outputs, names)
+        if has_aggregate(part):
+            raise GroupingError("aggregate functions are not allowed in GROUP BY", position=at)
+        if has_window(part):
+            raise WindowingError("window functions are not allowed in GROUP BY", position=at)
+        part = self._binder.typing.settled(part, at)
+        check_grouped(part.kind, "GROUP BY", at)
+        return part
 
     def _group_part(self, node: tree.Node, outputs: list[Bound], names: list[str]) -> Bound:
         """A bare name is a column of FROM first, then one of the result."""
@@ -163,11 +181,28 @@ class SelectBinder:
             raise ambiguous_order(node)
         return found[0]
 
+    def _check_groupings(self, group: tuple[Bound, ...], source: BoundSource | None) -> None:
+        own = {leaf.relation for leaf in leaves(source)}
+        for made, places in self.scope.groupings:
+            for argument, at in zip(made.arguments, places, strict=True):
+                if not relations_in(argument) <= own:
+                    raise FeatureNotSupported(
+                        "GROUPING of an outer query's columns is not supported", position=at
+                    )
+                if argument not in group:
+                    raise GroupingError(
+                        "arguments to GROUPING must be grouping expressions of the associated"
+                        " query level",
+                        position=at,
+                    )
+
     def _check_grouped(
-        self, parts: list[Bound], group: tuple[Bound, ...], source: BoundSource | None
+        self, parts: list[Bound], ways: list[tuple[Bound, ...]], source: BoundSource | None
     ) -> None:
-        """Every column is grouped, inside an aggregate, or follows from a grouped primary key."""
-        free = _determined(group, source)
+        """Every column is grouped, inside an aggregate, or follows from a primary key that is
+        grouped in every way."""
+        group = each_once(part for way in ways for part in way)
+        free = _determined(tuple(part for part in ways[0] if all(part in w for w in ways)), source)
         own = {
             part.relation
             for _, columns in self.scope.names.tables
@@ -178,7 +213,8 @@ class SelectBinder:
         wrong: list[Field] = []
 
         def enter(node: object) -> bool:
-            if isinstance(node, Aggregate) and node.over is None:
+            of_group = isinstance(node, Aggregate) and node.over is None
+            if of_group or isinstance(node, Grouping):
                 return False
             return node not in group if isinstance(node, Bound) else True
 

@@ -361,18 +361,29 @@ class With:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupingSets:
+    """`kind`: rollup, cube, or sets (without items: the set of nothing)."""
+
+    at: int
+    kind: str
+    items: tuple[Node | GroupingSets, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
-    """`distinct`: None, () = whole rows, else the expressions of DISTINCT ON."""
+    """`distinct`: None, () = whole rows, else the expressions of DISTINCT ON. `sets_once`: of
+    grouping sets that are equal one is meant."""
 
     at: int
     targets: tuple[Target, ...]
     source: Source | None = None
     where: Node | None = None
-    group: tuple[Node, ...] = ()
+    group: tuple[Node | GroupingSets, ...] = ()
     grouped: bool = False
     having: Node | None = None
     distinct: tuple[Node, ...] | None = None
     windows: tuple[tuple[str, Window], ...] = ()
+    sets_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,26 @@ def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
     return change(dataclasses.replace(node, **changed) if changed else node)
 
 
+def replaced(node: Any, change: Callable[[Any, bool], Any | None], *, inside: bool = False) -> Any:
+    """The tree with what `change` gives in the place of a node, from the root down: what it
+    gave is not gone through. It is told whether the node is inside a query of the tree."""
+    if isinstance(node, tuple) and type(node) is tuple:
+        return tuple(replaced(item, change, inside=inside) for item in node)
+    if type(node) not in _NODES:
+        return node
+    found = change(node, inside)
+    if found is not None:
+        return found
+    inside = inside or isinstance(node, query_bound.BoundQuery)
+    changed = {}
+    for name in _fields(type(node)):
+        before = getattr(node, name)
+        after = replaced(before, change, inside=inside)
+        if after is not before and after != before:
+            changed[name] = after
+    return dataclasses.replace(node, **changed) if changed else node
+
+
 def relations_in(node: Any) -> frozenset[int]:
     """Of the fields in it."""
     return frozenset(f.relation for f in walk(node) if isinstance(f, Field))

@@ -28,7 +28,7 @@ from leasehold.sql.query_bound import (
 )
 from leasehold.sql.query_order import check_grouped
 from leasehold.sql.query_scope import KnownCte, Scope
-from leasehold.sql.query_typing import common_type
+from leasehold.sql.query_typing import KEYED, common_type
 from leasehold.sql.query_walk import own_level, walk
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class Ctes:
         self._binder = binder
         self._count = 0
 
+    def new_number(self) -> int:
+        self._count += 1
+        return self._count
+
     def bind(self, ctes: tree.With | None, scope: Scope) -> tuple[BoundCte, ...]:
         made: list[BoundCte] = []
         for cte in ctes.ctes if ctes else ():
@@ -49,8 +53,7 @@ class Ctes:
                 raise DuplicateAlias(
                     f"WITH query name {cte.name!r} specified more than once", position=cte.at
                 )
-            self._count += 1
-            number = self._count
+            number = self.new_number()
             assert ctes is not None
             if ctes.recursive and _names(cte.query, cte.name):
                 query = self._recursive(cte, number, scope)
@@ -111,8 +114,14 @@ class Ctes:
                 )
         right = self._binder.as_kinds(right, [c.kind for c in left.columns], body.right.at)
         if not body.every:
-            for column in columns:  # SQLite finds equal rows by itself here
-                check_grouped(column.kind, "INTERSECT", at)
+            for column in columns:
+                check_grouped(column.kind, "UNION", at)
+                if column.kind.name in KEYED and column.kind.scale is None:
+                    raise FeatureNotSupported(  # SQLite finds equal rows by itself here
+                        "a recursive UNION over numeric without a scale is not supported: CAST it"
+                        " to numeric(p, s)",
+                        position=at,
+                    )
         return BoundQuery(columns, BoundSet("union", body.every, left, right))
 
     def _check_recursive(self, right: BoundQuery, number: int, cte: tree.Cte) -> None:

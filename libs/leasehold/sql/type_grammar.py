@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.model.errors import SyntaxInvalid
+from leasehold.schema.interval import FIELDS
 from leasehold.sql.query_lexer import NAME, NUMBER, WORD, Words
 from leasehold.sql.query_tree import TypeName
 
@@ -30,6 +31,8 @@ def type_name(words: Words) -> TypeName:
         for second in TYPE_WORDS[name]:
             if words.take(second):
                 name = f"{name} {second}"
+    if name == "interval" and words.said() in FIELDS:
+        words.refuse("a cast to INTERVAL with fields: write them behind a constant; it")
     modifiers: list[int] = []
     if words.take("("):
         while True:

@@ -12,7 +12,7 @@ from leasehold.model.errors import QueryCanceled, Refused, RequestTooLarge
 from leasehold.schema.elements import Moment
 from leasehold.schema.types import Type
 from leasehold.sql.catalogue import cast_for
-from leasehold.sql.query_emit import called_as
+from leasehold.sql.query_emitted import called_as
 from leasehold.sql.query_plan import Plans
 from tests.unit.query.asked import FLIGHTS, Asked
 from tests.unit.query.test_language import REFUSALS, ROWS
