@@ -92,6 +92,7 @@ class Expressions:
         self.place = ""
         self.windows: dict[str, tree.Window] = {}
         self.sets = query_array.Sets()
+        self.only_rows = query_row.OnlyRows()
         self.inside = 0  # aggregates around
 
     def bind(self, node: tree.Node) -> Bound:

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid, UnknownFunction
 from leasehold.schema.array_value import elements_of, stored_form
-from leasehold.schema.types import Type
+from leasehold.schema.types import Type, array_of
 from leasehold.sql import query_tree as tree
 from leasehold.sql.function import BOOLEAN, TEXT, Function
+from leasehold.sql.functions_array import constructor
 from leasehold.sql.query_bound import (
     Apply,
     Bound,
     BoundQuery,
     BoundSelect,
+    BoundSource,
     Column,
+    ElementsSource,
     Field,
+    JoinSource,
     Native,
     Scalar,
     SubSource,
@@ -69,12 +73,43 @@ def row_test(self: Expressions, sign: str, pairs: list[tuple[Bound, Bound]], at:
     return Native(f"row {sign}", (*lefts, *rights), BOOLEAN)
 
 
+class OnlyRows:
+    """Of SET (a, b) = (query): the only row of each query stands beside the row that is changed, as
+    one value that holds all of its columns, computed once a row."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[tree.Query, list[Bound]]] = []
+        self._sources: list[ElementsSource] = []
+
+    def part(self, expressions: Expressions, node: tree.RowPart) -> Bound:
+        for query, parts in self._known:
+            if query is node.query:
+                return parts[node.number]
+        parts = self._found(expressions, node)
+        self._known.append((node.query, parts))
+        return parts[node.number]
+
+    def _found(self, expressions: Expressions, node: tree.RowPart) -> list[Bound]:
+        query = expressions.queries.bind_query(node.query, expressions.scope)
+        if len(query.columns) != node.width:
+            raise SyntaxInvalid(
+                "number of columns does not match number of values", position=node.at
+            )
+        if node.width == 1:
+            return [Scalar(query, query.columns[0].kind, single=False)]
+        relation = expressions.queries.new_relation()
+        row = Apply(constructor(TEXT), (_only_row(expressions, query),), array_of(TEXT))
+        self._sources.append(ElementsSource(relation, (row,)))
+        return _fields_of(Field(relation, "v0", TEXT), query)
+
+    def beside(self, source: BoundSource | None) -> BoundSource | None:
+        for one in self._sources:
+            source = one if source is None else JoinSource("cross", source, one, None)
+        return source
+
+
 def assigned_part(self: Expressions, node: tree.RowPart) -> Bound:
-    """Of SET (a, b) = (query)."""
-    query = self.queries.bind_query(node.query, self.scope)
-    if len(query.columns) != node.width:
-        raise SyntaxInvalid("number of columns does not match number of values", position=node.at)
-    return parts_of(self, query, node.at)[node.number]
+    return self.only_rows.part(self, node)
 
 
 def parts_of(self: Expressions, query: BoundQuery, at: int) -> list[Bound]:
@@ -89,13 +124,21 @@ def parts_of(self: Expressions, query: BoundQuery, at: int) -> list[Bound]:
             " it in a query in FROM",
             position=at,
         )
+    return _fields_of(_only_row(self, query), query)
+
+
+def _only_row(self: Expressions, query: BoundQuery) -> Bound:
     relation = self.queries.new_relation()
     kinds = tuple(column.kind for column in query.columns)
     fields = tuple(Field(relation, f"o{n}", kind) for n, kind in enumerate(kinds))
     packed = Apply(_row_of(kinds), fields, TEXT)
     body = BoundSelect((packed,), SubSource(relation, query), None, (), False, None, None)
     whole = BoundQuery((Column("row", TEXT),), body, correlated=query.correlated)
-    row = Scalar(whole, TEXT, single=False)
+    return Scalar(whole, TEXT, single=False)
+
+
+def _fields_of(row: Bound, query: BoundQuery) -> list[Bound]:
+    kinds = [column.kind for column in query.columns]
     return [Apply(_field_of(n, kind), (row,), kind) for n, kind in enumerate(kinds)]
 
 

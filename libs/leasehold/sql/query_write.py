@@ -170,7 +170,8 @@ class WriteBinder:
         outputs: list[Bound] = [*found, *genids, *values]
         slots = self._slots(relation, columns, self._numbered)
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
-        body = BoundSelect((*outputs, *extras), source, where, (), False, None, None)
+        whole = expressions.only_rows.beside(source)
+        body = BoundSelect((*outputs, *extras), whole, where, (), False, None, None)
         kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
         found_by = _query(body)
         return BoundWrite(
@@ -397,7 +398,8 @@ class WriteBinder:
             **self._slots(there, columns, self._numbered),
             **self._slots(excluded, columns, self._numbered + len(columns)),
         }
-        body = BoundSelect((holds, *values), None, None, (), False, None, None)
+        beside = expressions.only_rows.beside(None)
+        body = BoundSelect((holds, *values), beside, None, (), False, None, None)
         return BoundConflict(arbiters, assigned, _query(_with_slots(body, slots)))
 
     def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:

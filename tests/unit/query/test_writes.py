@@ -5,6 +5,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import Refused
 from leasehold.model.ids import genid
 from leasehold.model.records import ChangeKind, LogPosition, OperationKind, RowChange
-from tests.unit.query.asked import FLIGHTS, filled
+from tests.unit.query.asked import FLIGHTS, Asked, filled
 
 
 @pytest.fixture
@@ -101,6 +102,34 @@ CHANGES: list[tuple[str, int, list[tuple[Any, ...]]]] = [
         1,
         [("ZoeAnn",)],
     ),
+    (
+        (
+            "INSERT INTO bookings VALUES (1, '1A', 'Zoe') ON CONFLICT (flight, seat) DO UPDATE"
+            " SET (name, seat) = (SELECT excluded.name || b.name, bookings.seat || '!'"
+            " FROM bookings b WHERE b.flight = 2) RETURNING *"
+        ),
+        1,
+        [(1, "1A!", "ZoeBob")],
+    ),
+    (  # Two rows taken apart, over a third table.
+        (
+            "UPDATE flights f SET (seats, price) = (SELECT count(*), max(flight) FROM bookings"
+            " WHERE flight = f.id), (carrier, open) = (SELECT b.name || f.carrier, f.id = 2)"
+            " FROM bookings b WHERE b.flight = f.id AND b.seat IN ('1A', '9F')"
+            " RETURNING seats, price, carrier, open"
+        ),
+        2,
+        [(2, Decimal(1), "AnnAA", False), (1, Decimal(2), "Bobaa", True)],
+    ),
+    (  # What is random is so once for each row that is changed.
+        (
+            "UPDATE flights SET (seats, price) = (SELECT n, n FROM"
+            " (SELECT (random() * 100000)::integer + flights.id * 0 AS n) s)"
+            " WHERE id < 3 RETURNING seats = price"
+        ),
+        2,
+        [(True,), (True,)],
+    ),
     ("UPDATE flights SET id = id WHERE id = 1", 1, []),
     ("DELETE FROM bookings WHERE name IS NULL RETURNING *", 1, [(1, "1B", None)]),
     (
@@ -136,7 +165,6 @@ REFUSED = [
     ("UPDATE flights SET (seats, carrier) = (SELECT 1)", "42601"),
     ("UPDATE flights SET (seats, carrier) = (SELECT 'x', 'y')", "42804"),
     ("UPDATE flights SET (seats, carrier) = (SELECT flight, seat FROM bookings)", "21000"),
-    ("UPDATE flights SET (seats, price) = (SELECT 1, random())", "0A000"),
     ("INSERT INTO bookings VALUES (1, 'a', 'b', 'c')", "42601"),
     ("INSERT INTO bookings (flight, seat) VALUES (1)", "42601"),
     ("INSERT INTO bookings (flight, flight) VALUES (1, 2)", "42701"),
@@ -165,6 +193,12 @@ def test_refusals(tx: WriteSet, text: str, code: str) -> None:
         tx.execute(text)
     assert caught.value.sqlstate == code
     assert not tx.operations
+
+
+def test_the_only_row_of_a_query_is_computed_once(asked: Asked) -> None:
+    """However many columns it sets."""
+    said = "UPDATE flights SET (seats, carrier, price) = (SELECT 1, name, 2 FROM bookings LIMIT 1)"
+    assert asked.prepared(said).emitted.text.count("t2 AS") == 1
 
 
 def test_a_change_names_the_genid_that_was_seen(tx: WriteSet) -> None:
