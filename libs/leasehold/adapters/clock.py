@@ -12,6 +12,8 @@ from leasehold.model.ports import Now
 
 SEED_BYTES: Final = 16
 _SEEDS_A_CALL: Final = 256
+_clock_gettime_ns: Final = time.clock_gettime_ns
+_BOOTTIME: Final = time.CLOCK_BOOTTIME
 _SEEDS: Final[deque[bytes]] = deque()
 os.register_at_fork(after_in_child=_SEEDS.clear)
 
@@ -21,7 +23,7 @@ def boottime_ns() -> int:
 
     CLOCK_MONOTONIC stops while a machine sleeps, and a lease must not outlive its owner's sleep.
     """
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return _clock_gettime_ns(_BOOTTIME)
 
 
 def unix_us() -> int:

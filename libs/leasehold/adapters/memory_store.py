@@ -349,7 +349,7 @@ class MemoryStore:
 
     # ------------------------------------------------------------ readers and checks
 
-    def open_snapshot(self) -> MemorySnapshot:
+    def open_snapshot(self, *, brief: bool = False) -> MemorySnapshot:
         return MemorySnapshot(self._committed.copy())
 
     def remove_dead(self, rows_max: int) -> bool:

@@ -62,7 +62,9 @@ def brief_rows(
     """All rows of a brief query that `needs_nothing`; None: they are more, or it took longer than
     such a query does, or it fails behind some of them. Raises what functions raise."""
     emitted, reader = prepared.emitted, snapshot.reader
-    install(reader.connection, emitted)
+    if id(emitted) not in reader.installed:
+        install(reader.connection, emitted)
+        reader.knows(emitted)
     reader.watch.looks_left = LOOKS_MAX
     rows: list[Any] = []
     try:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
@@ -22,7 +22,7 @@ from leasehold.adapters.sqlite_layout import connect
 from leasehold.adapters.sqlite_past import SqlitePast, match_of, range_of
 from leasehold.adapters.sqlite_plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite_row_history import kept_from, lsn_at
-from leasehold.model.errors import UnknownTable
+from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import Key, LogPosition
 from leasehold.schema.descriptor import Descriptor
@@ -32,11 +32,13 @@ from leasehold.schema.states import READABLE, State
 CONNECTIONS_KEPT_MAX: Final = 16
 PLANS_KEPT_MAX: Final = 1_000
 STEPS_BETWEEN_LOOKS: Final = 2_000
+_POSITION: Final = "SELECT lsn, catalog FROM position"
 
 
 class ReadCatalog(NamedTuple):
-    """Newest descriptors by every name they have, min versions, as of one catalog count."""
+    """Newest descriptors by every name they have, min versions, as of one count of changes."""
 
+    changes: int
     newest: dict[str, Descriptor]
     versions: dict[int, tuple[Descriptor, ...]]
     min_versions: dict[int, int]
@@ -67,9 +69,18 @@ class Reader:
         self.watch = Watch()
         self.connection.set_progress_handler(self.watch, STEPS_BETWEEN_LOOKS, id=self.watch)
         self.execute = self.connection.cursor().execute
+        self.holding = self.connection.cursor()
         self.alone = False
+        # What was registered here for it, by identity, as the plans below.
+        self.installed: dict[int, object] = {}
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
         self._plans: dict[int, ReadPlan] = {}
+
+    def knows(self, emitted: object) -> None:
+        """It has the functions that this one calls, from now on."""
+        if len(self.installed) >= PLANS_KEPT_MAX:
+            self.installed.clear()
+        self.installed[id(emitted)] = emitted
 
     def plan(self, descriptor: Descriptor) -> ReadPlan:
         plan = self._plans.get(id(descriptor))
@@ -90,14 +101,15 @@ class Readers:
         self._cache_mb = cache_mb
         self._idle: deque[Reader] = deque()
         self._closed = False
-        self._catalogs: dict[int, ReadCatalog] = {}
+        self._catalog: ReadCatalog | None = None  # the one that was read last
         self._decoded = DecodedDescriptors()
 
-    def open_snapshot(self, *, alone: bool = False) -> SqliteSnapshot:
-        """`alone`: on a connection that nobody else gets before or after."""
+    def open_snapshot(self, *, alone: bool = False, brief: bool = False) -> SqliteSnapshot:
+        """`alone`: on a connection that nobody else gets before or after. `brief`: as of
+        SqliteSnapshot."""
         reader = Reader(self._path, self._cache_mb) if alone else self._take()
         reader.alone = alone
-        return SqliteSnapshot(self, reader)
+        return SqliteSnapshot(self, reader, brief=brief)
 
     def _take(self) -> Reader:
         assert not self._closed, "the store is closed"
@@ -106,19 +118,34 @@ class Readers:
         except IndexError:
             return Reader(self._path, self._cache_mb)
 
-    def read_once(self, descriptor: Descriptor, key: Key) -> tuple[Row | None, int, int]:
-        """The row of `key`, the snapshot's LSN and the table's min version, by one statement.
+    def row_at_once(
+        self, table: str, key_of: Callable[[Descriptor], Key]
+    ) -> tuple[Descriptor, tuple[Any, ...] | None] | None:
+        """The newest descriptor of a name and the row's public columns in its order, their storage
+        values first (None: no row); by one statement, which is a snapshot by itself.
 
-        For a point read under a pinned version: the caller compares the min version (D3).
+        None: what was read of the catalog before is not what that snapshot has, or `key_of` raises
+        with it, or nothing was read yet. Open a snapshot then.
         """
+        catalog = self._catalog
+        descriptor = None if catalog is None else catalog.newest.get(table)
+        if catalog is None or descriptor is None:
+            return None
+        try:
+            key = key_of(descriptor)
+        except LeaseholdError:
+            return None
         reader = self._take()
         try:
-            plan = reader.plan(descriptor)
-            found: Any = reader.execute(plan.get_once, key).fetchall()[0]
+            found: Any = reader.execute(reader.plan(descriptor).get_public, key).fetchall()
+        except apsw.SQLError:  # of a table or a column that is gone by now
+            return None
         finally:
             self.give_back(reader)
-        row = None if found[-3] is None else plan.row(found[:-2])
-        return row, found[-2], found[-1] or 1
+        if found[0][-1] != catalog.changes:
+            return None
+        there = [row for row in found if row[-2] is not None] if len(found) > 1 else ()
+        return descriptor, there[0] if there else None
 
     def give_back(self, reader: Reader) -> None:
         if self._closed or reader.alone or len(self._idle) >= CONNECTIONS_KEPT_MAX:
@@ -132,14 +159,14 @@ class Readers:
         Cached by the count of catalog changes, which is part of the same snapshot: equal counts
         mean equal catalogs, so nothing is decoded twice.
         """
-        found = self._catalogs.get(count)
-        if found is None:
+        found = self._catalog
+        if found is None or found.changes != count:
             versions: dict[int, tuple[Descriptor, ...]] = {}
             for table_id, descriptor in self._decoded.read(connection):
                 versions[table_id] = (*versions.get(table_id, ()), descriptor)
             newest = {name: kept[-1] for kept in versions.values() for name in kept[-1].names}
-            found = ReadCatalog(newest, versions, read_min_versions(connection))
-            self._catalogs = {count: found}
+            found = ReadCatalog(count, newest, versions, read_min_versions(connection))
+            self._catalog = found
         return found
 
     def close(self) -> None:
@@ -149,16 +176,28 @@ class Readers:
 
 
 class SqliteSnapshot:
-    """StoreSnapshot: everything it answers is of the one commit it was opened at."""
+    """StoreSnapshot: everything it answers is of the one commit it was opened at.
 
-    def __init__(self, readers: Readers, reader: Reader) -> None:
+    A `brief` one is for statements that surely end soon and make nothing (no tables of their own).
+    It has no BEGIN and COMMIT: SQLite keeps a connection's snapshot for as long as a statement of
+    it has not ended, and the one that tells the position is kept waiting at its only row.
+    """
+
+    __slots__ = ("_count", "_execute", "_holding", "_reader", "_readers", "_scans", "lsn")
+
+    def __init__(self, readers: Readers, reader: Reader, *, brief: bool = False) -> None:
         self._readers = readers
         self._reader: Reader | None = reader
         self._execute = reader.execute
         self._scans: list[apsw.Cursor] = []
+        self._holding: apsw.Cursor | None = None
         # A read transaction begins with its first read, which this is.
-        self._execute("BEGIN")
-        found: Any = self._execute("SELECT lsn, catalog FROM position").fetchall()[0]
+        if brief:
+            self._holding = reader.holding
+            found: Any = next(self._holding.execute(_POSITION))
+        else:
+            self._execute("BEGIN")
+            found = self._execute(_POSITION).fetchall()[0]
         self.lsn: int = found[0]
         self._count: int = found[1]
 
@@ -305,7 +344,10 @@ class SqliteSnapshot:
             return
         for cursor in tuple(self._scans):
             cursor.close(force=True)
-        self._execute("COMMIT")
+        if self._holding is None:
+            self._execute("COMMIT")
+        else:
+            next(self._holding, None)  # to its end, which is the snapshot's
         self._readers.give_back(reader)
 
     def __enter__(self) -> Self:

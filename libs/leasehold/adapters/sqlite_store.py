@@ -6,7 +6,7 @@ Readers have connections of their own (`sqlite_snapshot.py`); a check reads besi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -430,13 +430,16 @@ class SqliteStore:
 
     # ------------------------------------------------------------ readers and checks
 
-    def open_snapshot(self) -> SqliteSnapshot:
-        """A read snapshot of what is committed now; any thread may call this."""
-        return self._readers.open_snapshot()
+    def open_snapshot(self, *, brief: bool = False) -> SqliteSnapshot:
+        """A read snapshot of what is committed now; any thread may call this. `brief`: as of
+        SqliteSnapshot."""
+        return self._readers.open_snapshot(brief=brief)
 
-    def read_once(self, descriptor: Descriptor, key: Key) -> tuple[Row | None, int, int]:
-        """A committed row, with LSN and min version of the same snapshot; from any thread."""
-        return self._readers.read_once(descriptor, key)
+    def row_at_once(
+        self, table: str, key_of: Callable[[Descriptor], Key]
+    ) -> tuple[Descriptor, tuple[Any, ...] | None] | None:
+        """As of Readers; from any thread."""
+        return self._readers.row_at_once(table, key_of)
 
     def check(
         self,

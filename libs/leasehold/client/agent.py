@@ -146,9 +146,13 @@ class Agent(Closing):
         self._holder = Holder(
             self.name, _session_ids(), has_store=False, limits=_limits(self.settings)
         )
+        self._leases = self._holder.leases
         self._old = OldLeases(self._holder)
         self._versions: dict[int, dict[int, _Known]] = {}
         self._table_ids: dict[str, int] = {}
+        # What was given last under a name. Uses without a label are all alike, so one is made for
+        # many users; whether new ones may still have it is looked at each time.
+        self._given: dict[str, LeaseUse] = {}
         self._newest_us: dict[int, int] = {}
         self._listeners: tuple[Callable[[VersionEvent], None], ...] = ()
         self._inbox: deque[Event] = deque()
@@ -187,10 +191,17 @@ class Agent(Closing):
         self, table: str, timeout_s: float = LEASE_TIMEOUT_S, *, label: str = ""
     ) -> LeaseUse:
         """As `lease`, without the block. In-process while a lease is held: no lock, no network."""
+        use = self._given.get(table)
+        if use is not None and not label and self._leases.again(use.held, self._clock_ns()):
+            return use
+        return self._acquire(table, timeout_s, label)
+
+    def _acquire(self, table: str, timeout_s: float, label: str) -> LeaseUse:
+        given = self._given  # before the name is looked up: `_learn` puts another one in its place
         table_id = self._table_ids.get(table)
         held = None
         if table_id is not None:
-            held = self._holder.leases.acquire(table_id, self._clock_ns())
+            held = self._leases.acquire(table_id, self._clock_ns())
         if table_id is None or held is None:
             table_id = self._table_id(table, timeout_s)
             try:
@@ -204,21 +215,20 @@ class Agent(Closing):
         named = None
         if label:
             named = Use(label, "", self._clock_ns())
-            self._holder.leases.name_use(held, named)
-        return LeaseUse(self._versions[table_id][held.version].descriptor, held, named)
+            self._leases.name_use(held, named)
+        use = LeaseUse(self._versions[table_id][held.version].descriptor, held, named)
+        if named is None:
+            given[table] = use
+        return use
 
     def release(self, use: LeaseUse) -> None:
-        leases = self._holder.leases
-        if use.named is None:
-            idle = leases.release(use.held)
-        else:
-            idle = leases.release_named(use.held, use.named)
-        if idle:
+        _, held, named = use
+        if self._leases.release(held) if named is None else self._leases.release_named(held, named):
             self._post(Idle())
 
     def is_valid(self, use: LeaseUse) -> bool:
         """D3: whether one may still decode under it; False once it has run out or was lost."""
-        return self._holder.leases.is_valid(use.held, self._clock_ns())
+        return self._leases.is_valid(use.held, self._clock_ns())
 
     def newest(self, table: str) -> Descriptor | None:
         """The newest version heard of, leased or not; None for a table not heard of."""
@@ -354,7 +364,7 @@ class Agent(Closing):
     def _wake(self, wake: Wake) -> None:
         waiter = self._waiters.pop(wake.token, None)
         if waiter is None:  # it has stopped waiting
-            if wake.lease is not None and self._holder.leases.release(wake.lease):
+            if wake.lease is not None and self._leases.release(wake.lease):
                 self._post(Idle())
             return
         waiter.lease, waiter.reason, waiter.sentence = wake.lease, wake.reason, wake.sentence
@@ -402,6 +412,7 @@ class Agent(Closing):
             names = kept[max(kept)].names
             others = {n: t for n, t in self._table_ids.items() if t != event.table_id}
             self._table_ids = others | dict.fromkeys(names, event.table_id)
+            self._given = {}  # after the names: who has found an old one puts it where nobody looks
             for listener in self._listeners:
                 listener(event)
             self._learned.notify_all()

@@ -186,10 +186,10 @@ class Connection:
         if self._closed:
             raise InterfaceError("the connection is closed")
 
-    def guarded(self, work: Callable[[], Any]) -> Any:
+    def guarded(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Errors as PEP 249 has them; the transaction has failed then."""
         try:
-            return work()
+            return work(*arguments)
         except LeaseholdError as error:
             self._session.fail()
             raise error_of(error) from error
@@ -202,20 +202,21 @@ class Connection:
             raise
         finally:
             reports = self._session.take_reports()
-            self.notices.extend(report for report in reports if isinstance(report, Notice))
+            if reports:
+                self.notices.extend(report for report in reports if isinstance(report, Notice))
 
     def _command(self, text: str) -> None:
-        self.guarded(lambda: self._run(text, ()))
+        self.guarded(self._run, text, ())
 
     def run(self, text: str, parameters: Sequence[Any]) -> Result:
         self.check_open()
         known = self._queries.get(text)
-        result: Result | None = None
         if known is not None and self.autocommit:
-            result = self.guarded(lambda: self._at_once(text, known, parameters))
-        if result is None:
-            result = self.guarded(lambda: self._run(text, parameters))
-        return result
+            result: Result | None = self.guarded(self._at_once, text, known, parameters)
+            if result is not None:
+                return result
+        made: Result = self.guarded(self._run, text, parameters)
+        return made
 
     def _at_once(self, text: str, known: Known, parameters: Sequence[Any]) -> Result | None:
         """Of a query that was run before, outside of a transaction; None: it needs one, or time."""

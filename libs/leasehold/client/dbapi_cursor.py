@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.client.dbapi_errors import InterfaceError, ProgrammingError
 from leasehold.client.placeholders import numbered
@@ -31,6 +31,9 @@ class Result(NamedTuple):
     description: list[ColumnDescription] | None
     rows: list[tuple[Any, ...]]
     rowcount: int
+
+
+NOTHING: Final = Result(None, [], -1)
 
 
 class Shape:
@@ -75,7 +78,7 @@ class Cursor(Closing):
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.arraysize = 1
-        self._result = Result(None, [], -1)
+        self._result = NOTHING
         self._next = 0
         self._closed = False
 
@@ -91,7 +94,7 @@ class Cursor(Closing):
         """`%s` stands for a parameter and `%%` for a percent sign where parameters are given;
         `$1` may be written instead. Raises the errors of PEP 249, each with its `sqlstate`."""
         self._check_open()
-        self._result, self._next = Result(None, [], -1), 0
+        self._result, self._next = NOTHING, 0
         text = operation if parameters is None else numbered(operation, len(parameters))
         self._result = self.connection.run(text, parameters or ())
         return self
@@ -107,8 +110,12 @@ class Cursor(Closing):
         return self
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        found = self.fetchmany(1)
-        return found[0] if found else None
+        self._check_rows()
+        rows, at = self._result.rows, self._next
+        if at >= len(rows):
+            return None
+        self._next = at + 1
+        return rows[at]
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         self._check_rows()
@@ -132,14 +139,14 @@ class Cursor(Closing):
         return self
 
     def __next__(self) -> tuple[Any, ...]:
-        found = self.fetchmany(1)
-        if not found:
+        found = self.fetchone()
+        if found is None:
             raise StopIteration
-        return found[0]
+        return found
 
     def close(self) -> None:
         self._closed = True
-        self._result = Result(None, [], -1)
+        self._result = NOTHING
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
         """Does nothing: types are the statement's."""

@@ -25,9 +25,9 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.drawn_numbers import DrawnNumbers, SessionNumbers
 from leasehold.client.queries import BYTES_MAX, Queries, as_dicts, as_tuples
 from leasehold.client.queries import ROWS_MAX as QUERY_ROWS_MAX
-from leasehold.client.replica_reads import Reads, public_index
+from leasehold.client.replica_reads import Reads, key_in, public_index
 from leasehold.client.serving_node import COHERENT_TIMEOUT_S, ServingNode
-from leasehold.client.write_set import WriteSet, named
+from leasehold.client.write_set import WriteSet, named, named_values
 from leasehold.model.closing import Closing
 from leasehold.model.errors import (
     GaveUp,
@@ -171,6 +171,11 @@ class Replica(Closing):
         not, it waits up to `wait_s` (so do the other reads), then raises NotCoherent. Raises
         UnknownTable. Needs no descriptor lease: descriptor and row are of one snapshot (D3).
         """
+        if self.serving.coherent:  # C2: before the snapshot, which is the statement
+            found = self.store.row_at_once(table, lambda newest: key_in(newest, key))
+            if found is not None:
+                descriptor, values = found
+                return None if values is None else named_values(descriptor, values)
         reads = self._single(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
 from leasehold.model.ports import Row, Snapshots, StoreSnapshot
@@ -89,6 +90,13 @@ class Reads:
         self.check_coherent()
         return self._store.open_snapshot()
 
+    def brief_snapshot(self) -> SqliteSnapshot:
+        """Of what is newest, for one statement that surely ends soon. Raises NotCoherent."""
+        self.check_coherent()
+        snapshot = self._store.open_snapshot(brief=True)
+        assert isinstance(snapshot, SqliteSnapshot), "on a store of this process"
+        return snapshot
+
     def check_coherent(self) -> None:
         """Before a snapshot of what is newest is taken (C2). Raises NotCoherent."""
         if not self._coherent():
@@ -136,8 +144,7 @@ class Reads:
 
     def key(self, descriptor: Descriptor, key: Any) -> Key:
         """A key as given by a user → storage form. Raises what `Binding.key` raises."""
-        given = key if isinstance(key, tuple | Mapping) else (key,)
-        return binding(descriptor).key(given)
+        return key_in(descriptor, key)
 
     def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
         """A bound of a scan: None, or a key or a prefix of one."""
@@ -212,6 +219,14 @@ class Reads:
             if self._leases.release_named(lease, self._use):
                 self._users_left()
         self._pinned.clear()
+
+
+def key_in(descriptor: Descriptor, key: Any) -> Key:
+    """As `Reads.key`."""
+    if type(key) is int or type(key) is str:  # isinstance of Mapping takes a while
+        return binding(descriptor).key((key,))
+    given = key if isinstance(key, tuple | Mapping) else (key,)
+    return binding(descriptor).key(given)
 
 
 def _keyed(kind: Type, value: Any) -> Any:

@@ -68,8 +68,6 @@ class SingleReads:
     def snapshot(self) -> SqliteSnapshot:
         """C2: a node that is not coherent may become so, which is waited for elsewhere."""
         try:
-            snapshot = self._reads.snapshot()
+            return self._reads.brief_snapshot()
         except NotCoherent:
             raise Waits from None
-        assert isinstance(snapshot, SqliteSnapshot), "what is newest, on a store of this process"
-        return snapshot

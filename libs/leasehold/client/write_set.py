@@ -615,6 +615,14 @@ def named(descriptor: Descriptor, row: Row) -> dict[str, Any]:
     }
 
 
+def named_values(descriptor: Descriptor, found: Sequence[Any]) -> dict[str, Any]:
+    """As `named`, of storage values of the public columns in their order; more may follow."""
+    return {
+        name: value if plain else from_storage(kind, value)
+        for (name, _, kind, plain), value in zip(_shape(descriptor), found, strict=False)
+    }
+
+
 _SHAPES: dict[int, tuple[Descriptor, list[tuple[str, int, Type, bool]]]] = {}
 _SHAPES_MAX: Final = 1_000
 

@@ -122,6 +122,18 @@ class HeldLeases:
             self.release(lease)  # retired in between; `newest` was changed before
         return None
 
+    def again(self, lease: HeldLease, now_ns: int = 0) -> bool:
+        """A use more of a lease that :meth:`acquire` has given before; False: not of this one. What
+        new users get is never retired, and what is retired stays so (D4)."""
+        before = lease.retired
+        if before or now_ns >= self.valid_until_ns:
+            return False
+        lease.users.append(None)
+        if not lease.retired:
+            return True
+        self.release(lease)  # retired in between
+        return False
+
     def release(self, lease: HeldLease) -> bool:
         """True: the holder has work to do (D4), step it."""
         lease.users.pop()

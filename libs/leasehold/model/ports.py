@@ -290,7 +290,9 @@ class StoreSnapshot(Protocol):
 class Snapshots(Protocol):
     """A store as its readers see it, from any thread."""
 
-    def open_snapshot(self) -> StoreSnapshot: ...
+    def open_snapshot(self, *, brief: bool = False) -> StoreSnapshot:
+        """`brief`: for statements that surely end soon and make nothing."""
+        ...
 
 
 class Codec(Protocol):

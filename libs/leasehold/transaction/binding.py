@@ -81,9 +81,10 @@ class Binding:
             if len(values) != len(self._key):
                 raise self._bad_key(given)
         try:
-            key = tuple(
-                [convert(value) for value, convert in zip(values, self._to_key, strict=True)]
-            )
+            if len(values) == 1:
+                key: Key = (self._to_key[0](values[0]),)
+            else:
+                key = tuple([convert(v) for v, convert in zip(values, self._to_key, strict=True)])
         except Refused:
             key = ()
             for value, (_, convert, column) in zip(values, self._key, strict=True):

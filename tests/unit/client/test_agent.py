@@ -233,6 +233,30 @@ def test_d4_new_users_move_at_once_and_the_old_lease_goes_with_its_last_user(
         assert ledger.publish(3)
 
 
+def test_uses_without_a_label_are_one_until_the_name_or_the_version_is_another(
+    ledger: Ledger, road: VersionRoad, clock: Clock
+) -> None:
+    with an_agent(ledger, road, clock) as agent:
+        first, again = agent.acquire("flights", SOON_S), agent.acquire("flights", SOON_S)
+        assert again is first
+        named = agent.acquire("flights", SOON_S, label="export")
+        assert named.named is not None
+        assert len(first.held.users) == 2
+        for use in (first, again, named):
+            agent.release(use)
+        assert first.held.is_idle
+        assert ledger.publish(2)
+        known = threading.Event()
+        agent.on_version(lambda event: known.set() if event.version == 2 else None)
+        renamed = replace(V1, version=2, name="journeys")
+        road.put(renamed)
+        assert known.wait(SOON_S)
+        with pytest.raises(UnknownTable):
+            agent.acquire("flights", 0)
+        with agent.lease("journeys", SOON_S) as descriptor:
+            assert descriptor.table_id == renamed.table_id
+
+
 def test_d4_who_waits_for_an_agent_is_told_at_what_work_it_is(
     ledger: Ledger, road: VersionRoad, clock: Clock
 ) -> None:

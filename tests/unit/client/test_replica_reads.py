@@ -18,6 +18,7 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.kafka_node import KafkaNode
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.client_settings import ClientSettings
+from leasehold.client.replica import Replica
 from leasehold.client.replica_reads import Reads, public_index
 from leasehold.client.serving_node import ServingNode
 from leasehold.lease.commands import Lease
@@ -227,3 +228,26 @@ def test_c2_a_read_waits_for_coherence_as_it_is_asked_to(store: SqliteStore) -> 
     node.held, node.error = False, NotCoherent("stopped")
     with pytest.raises(NotCoherent, match="stopped"):
         serving.single_read(60.0).snapshot()
+
+
+def test_c2_a_row_by_its_key_is_read_only_under_a_valid_lease(store: SqliteStore) -> None:
+    node = FakeKafkaNode()
+    replica = Replica.__new__(Replica)
+    replica.store = store
+    replica.serving = ServingNode(cast(KafkaNode, node), store, ClientSettings.read({}))
+    for _ in range(2):
+        with pytest.raises(NotCoherent):
+            replica.get("t", 7)
+        node.held = True
+        for key in (7, (7,), {"id": 7}):  # the first reads the catalog
+            assert replica.get("t", key) == {"id": 7, "a": 70}
+        assert replica.get("t", 8) is None
+        node.held = False
+    node.held = True
+    with pytest.raises(InvalidText):
+        replica.get("t", "seven")
+    with pytest.raises(UnknownTable):
+        replica.get("u", 7)
+    by_name = replace(T, version=2, columns=(T.columns[0],))
+    put_version(store, by_name, 1)
+    assert replica.get("t", 7) == {"id": 7}

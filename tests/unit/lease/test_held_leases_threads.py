@@ -15,23 +15,26 @@ MOVES = 300
 
 def test_d4_no_lease_is_idle_while_it_is_used() -> None:
     """The interpreter switches threads as often as it can. Each user checks that a lease which
-    it holds is not reported idle with no user on it; at the end all but the newest are idle."""
+    it holds is not reported idle with no user on it; at the end all but the newest are idle. Half
+    of them take the lease that they had before, as long as new users may."""
     leases = HeldLeases(FOREVER_NS)
     first = leases.add(Lease(1, 1))
     leases.put_first(first)
     start = Barrier(THREADS + 1)
     failures: list[str] = []
 
-    def user() -> None:
+    def user(keeps: bool) -> None:
         start.wait()
+        lease = None
         for _ in range(USES):
-            lease = leases.acquire(1)
+            if lease is None or not keeps or not leases.again(lease):
+                lease = leases.acquire(1)
             if lease is None or lease.is_idle:
                 failures.append(f"{lease}")
                 return
             leases.release(lease)
 
-    threads = [Thread(target=user) for _ in range(THREADS)]
+    threads = [Thread(target=user, args=(number % 2 == 0,)) for number in range(THREADS)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -48,3 +51,23 @@ def test_d4_no_lease_is_idle_while_it_is_used() -> None:
     reported = {lease.id.version for lease in leases.idle}
     assert reported == set(range(1, MOVES - 1)), "each retired lease was reported when it emptied"
     assert all(lease.is_idle for lease in leases.each())
+
+
+def test_d4_a_lease_is_given_again_only_as_long_as_it_is_what_new_users_get() -> None:
+    leases = HeldLeases(1_000)
+    leases.put_first(leases.add(Lease(1, 1)))
+    lease = leases.acquire(1)
+    assert lease is not None
+    assert leases.again(lease, 999)
+    assert len(lease.users) == 2
+    assert not leases.again(lease, 1_000), "D3: it has run out"
+    leases.put_first(leases.add(Lease(1, 2)))
+    assert not leases.again(lease)
+    leases.release(lease)
+    assert not leases.idle, "who was refused counts as no user"
+    assert leases.release(lease)
+    gone = leases.acquire(1)
+    assert gone is not None
+    leases.release(gone)
+    leases.remove(gone)
+    assert not leases.again(gone)

@@ -11,11 +11,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import apsw
 import pytest
 
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.model.errors import UnknownTable
+from leasehold.model.errors import OutOfRange, UnknownTable
 from leasehold.model.ids import genid
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
@@ -169,16 +170,86 @@ def test_a_step_of_one_table_is_read_alone(store: SqliteStore) -> None:
                 assert snapshot.newest("bikes") is kept[1]
 
 
-def test_reading_once_tells_row_lsn_and_min_version(store: SqliteStore) -> None:
-    before = store.read_once(CARS, ("a", 1))
+def reads_catalog(store: SqliteStore) -> None:
+    with store.open_snapshot() as snapshot:
+        assert snapshot.tables()
+
+
+def test_a_row_at_once_is_of_the_catalog_that_was_read_before(store: SqliteStore) -> None:
+    def at_once(*key: Any) -> Any:
+        return store.row_at_once("cars", lambda _: key)
+
+    assert at_once("a", 1) is None, "nobody has read the catalog"
+    reads_catalog(store)
+    descriptor, values = at_once("a", 2)
+    assert descriptor == CARS
+    assert values[:4] == ("a", 2, None, 4)
+    assert at_once("z", 1) == (CARS, None)
+    assert store.row_at_once("bikes", lambda _: ("a", 1)) is None
     store.begin()
-    put(store, ("z", 1, None, None), 6, ChangeKind.INSERT)
-    store.put_min_version(CARS.table_id, 4)
-    assert store.read_once(CARS, ("z", 1)) == (None, 5, 1)
+    put(store, ("z", 1, None, 8), 6, ChangeKind.INSERT)
+    assert at_once("z", 1) == (CARS, None)
     store.commit(LogPosition(4, lsn=6))
-    assert before == (store.row(CARS, ("a", 1)), 5, 1)
-    assert store.read_once(CARS, ("z", 1)) == (store.row(CARS, ("z", 1)), 6, 4)
-    assert store.read_once(CARS, ("y", 1)) == (None, 6, 4)
+    assert at_once("z", 1)[1][:4] == ("z", 1, None, 8)
+
+
+def test_a_row_at_once_is_never_one_of_a_newer_catalog(store: SqliteStore) -> None:
+    reads_catalog(store)
+    store.begin()
+    narrower = replace(CARS, version=2, columns=CARS.columns[:3])
+    store.put_descriptor(3, 2, narrower.to_wire())
+    assert store.row_at_once("cars", lambda _: ("a", 1)) is not None, "not yet"
+    store.commit(LogPosition(4, lsn=6))
+    assert store.row_at_once("cars", lambda _: ("a", 1)) is None
+    with store.open_snapshot() as snapshot:
+        assert snapshot.newest("cars") == narrower
+    found = store.row_at_once("cars", lambda _: ("a", 1))
+    assert found is not None
+    assert found[0] == narrower
+    connection = apsw.Connection(str(store.path))
+    connection.execute("DROP TABLE t3")
+    connection.close()
+    assert store.row_at_once("cars", lambda _: ("a", 1)) is None
+
+
+def test_what_a_key_is_refused_with_is_told_of_the_newest_version(store: SqliteStore) -> None:
+    reads_catalog(store)
+
+    def refused_then(_: Descriptor) -> Any:
+        raise OutOfRange("for the type it had")
+
+    assert store.row_at_once("cars", refused_then) is None
+
+
+def test_a_brief_snapshot_stays_at_its_commit_and_leaves_the_connection_clean(
+    store: SqliteStore,
+) -> None:
+    store.open_snapshot().close()
+    with store.open_snapshot(brief=True) as brief:
+        first = brief.reader
+        with store.open_snapshot(brief=True) as other:
+            assert other.reader is not first
+            store.begin()
+            put(store, ("z", 1, "red", 1), 6, ChangeKind.INSERT)
+            put(store, ("c", 3, "blue", 1), 6, ChangeKind.UPDATE)
+            store.commit(LogPosition(4, lsn=6))
+            with pytest.raises(apsw.SQLError):
+                brief.connection.execute("SELECT * FROM nothing")
+            with pytest.raises(apsw.SQLError):
+                brief.connection.execute("SELECT abs(-9223372036854775807 - 1)").fetchall()
+            for old in (brief, other):
+                assert (old.lsn, old.position().lsn) == (5, 5)
+                assert old.get(CARS, ("z", 1)) is None
+                assert keys(old.get_by(CARS, BY_COLOUR, ("blue",), rows_max=9)) == [("a", 10)]
+    brief.close()
+    with store.open_snapshot(brief=True) as again:
+        assert again.reader is first
+        assert again.lsn == 6
+        assert again.get(CARS, ("z", 1)) is not None
+    assert not first.connection.in_transaction
+    with store.open_snapshot() as whole:
+        assert whole.reader is first
+        assert whole.lsn == 6
 
 
 def test_closing_ends_open_scans_and_gives_the_connection_back_clean(store: SqliteStore) -> None:
@@ -197,7 +268,8 @@ def test_closing_ends_open_scans_and_gives_the_connection_back_clean(store: Sqli
         first.get(CARS, ("z", 1))
 
 
-def test_threads_read_whole_commits_while_one_writes(store: SqliteStore) -> None:
+@pytest.mark.parametrize("brief", [False, True])
+def test_threads_read_whole_commits_while_one_writes(store: SqliteStore, brief: bool) -> None:
     """Each commit sets the size of two rows to its LSN; no reader may see them differ."""
     stop = Event()
     wrong: list[str] = []
@@ -206,7 +278,7 @@ def test_threads_read_whole_commits_while_one_writes(store: SqliteStore) -> None
     def read() -> None:
         try:
             while not stop.is_set():
-                with store.open_snapshot() as snapshot:
+                with store.open_snapshot(brief=brief) as snapshot:
                     rows = [snapshot.get(CARS, ("t", number)) for number in (1, 2)]
                     by_index = list(snapshot.get_by(CARS, BY_COLOUR, ("tint",), rows_max=9))
                     sizes = {row.values[SIZE] for row in rows if row is not None}
