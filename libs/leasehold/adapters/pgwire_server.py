@@ -15,7 +15,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from threading import Event, Thread
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvloop
 
@@ -211,9 +211,22 @@ class PgwireServer:
                 told = True
             await asyncio.sleep(PORT_RETRY_S)
 
-    def _new_client(self) -> PgwireClient:
+    def _new_client(self) -> asyncio.BaseProtocol:
         self._last_process += 1
-        return PgwireClient(self, self._last_process)
+        return cast(asyncio.BaseProtocol, PgwireClient(self, self._last_process))
+
+    def begin_tls(self, client: PgwireClient, transport: asyncio.Transport) -> asyncio.Task[None]:
+        return self.loop.create_task(self._begin_tls(client, transport))
+
+    async def _begin_tls(self, client: PgwireClient, transport: asyncio.Transport) -> None:
+        assert self.tls is not None
+        protocol = cast(asyncio.BaseProtocol, client)
+        try:
+            made = await self.loop.start_tls(transport, protocol, self.tls, server_side=True)
+        except (OSError, asyncio.CancelledError):
+            client.tls_failed()
+            return
+        client.tls_begun(made)
 
     def _verifier_of(self, user: str) -> Verifier:
         return self.settings.users.get(user) or mock_verifier(user, self._mock_secret)

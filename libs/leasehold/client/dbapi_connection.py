@@ -221,9 +221,10 @@ class Connection:
     def _at_once(self, text: str, known: Known, parameters: Sequence[Any]) -> Result | None:
         """Of a query that was run before, outside of a transaction; None: it needs one, or time."""
         session = self._session
+        values = _stored(known.parameters, parameters) if parameters or known.parameters else ()
         session.hurried = True
         try:
-            rows = session.at_once(known.prepared, _stored(known.parameters, parameters))
+            rows = session.at_once(known.prepared, values)
         except Waits:
             return None
         except CachedResultChanged:  # nobody relies on the columns of the last time

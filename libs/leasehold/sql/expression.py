@@ -82,9 +82,14 @@ def arguments(types: Sequence[str], values: Sequence[Any]) -> Image:
     """The values of $1, $2 …, outside ones, as a row's image has them beside its columns. Raises
     what the types raise."""
     return {
-        argument(number): to_storage(argument_type(name))(value)
+        argument(number): _to_argument(name)(value)
         for number, (name, value) in enumerate(zip(types, values, strict=True), 1)
     }
+
+
+@lru_cache(maxsize=256)
+def _to_argument(name: str) -> Callable[[Any], Any]:
+    return to_storage(argument_type(name))
 
 
 @lru_cache(maxsize=256)
