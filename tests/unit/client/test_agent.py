@@ -248,11 +248,13 @@ def test_uses_without_a_label_are_one_until_the_name_or_the_version_is_another(
         assert ledger.publish(2)
         known = threading.Event()
         agent.on_version(lambda event: known.set() if event.version == 2 else None)
+        ledger.inner.reachable = False  # so that what it holds stays what it would give
         renamed = replace(V1, version=2, name="journeys")
         road.put(renamed)
         assert known.wait(SOON_S)
         with pytest.raises(UnknownTable):
             agent.acquire("flights", 0)
+        ledger.inner.reachable = True
         with agent.lease("journeys", SOON_S) as descriptor:
             assert descriptor.table_id == renamed.table_id
 

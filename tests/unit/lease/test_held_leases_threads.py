@@ -64,8 +64,10 @@ def test_d4_a_lease_is_given_again_only_as_long_as_it_is_what_new_users_get() ->
     leases.put_first(leases.add(Lease(1, 2)))
     assert not leases.again(lease)
     leases.release(lease)
-    assert not leases.idle, "who was refused counts as no user"
+    assert not leases.idle
     assert leases.release(lease)
+    assert not leases.again(lease)
+    assert list(leases.idle) == [lease], "who was refused has been no user"
     gone = leases.acquire(1)
     assert gone is not None
     leases.release(gone)
