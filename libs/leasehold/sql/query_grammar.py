@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.sql.explain_grammar import reads_asked
 from leasehold.sql.query_expression import Expressions
 from leasehold.sql.query_lexer import END, NAME, WORD, Words, words_of
 from leasehold.sql.query_tree import (
@@ -86,11 +87,7 @@ class _Grammar:
         words = self.words
         at = words.position
         if words.take("explain"):
-            reads = self._reads_asked()
-            if words.at("(") and words.said(1) not in ("select", "values", "with", "table", "("):
-                words.refuse("EXPLAIN with options but (READS)")
-            if words.said() in ("analyze", "verbose"):
-                words.refuse(f"EXPLAIN {words.said().upper()}")
+            reads = reads_asked(words)
             inner = self.statement()
             if isinstance(inner, Explain):
                 raise SyntaxInvalid("syntax error at or near 'explain'", position=inner.at)
@@ -109,14 +106,6 @@ class _Grammar:
                 return self._selectv(at, ctes)
         query = self._query_after(at, ctes)
         return self._visits(query) if words.at("for") else query
-
-    def _reads_asked(self) -> bool:
-        words = self.words
-        if not (words.at("(") and words.said(1) == "reads" and words.said(2) == ")"):
-            return False
-        for word in ("(", "reads", ")"):
-            words.take(word)
-        return True
 
     def _selectv(self, at: int, ctes: With | None) -> Query:
         """Of all that stands beside it with UNION and its like, which may say the word, too."""

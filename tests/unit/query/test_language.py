@@ -304,6 +304,13 @@ REFUSALS: list[tuple[str, str, int]] = [
     ("SELECT day OVERLAPS (day, day) FROM flights", "42601", 12),
     ("SELECT * FROM flights TABLESAMPLE system (1)", "0A000", 23),
     ("WITH w AS (DELETE FROM flights RETURNING *) SELECT * FROM w", "0A000", 12),
+    ("EXPLAIN ANALYZE SELECT 1", "0A000", 9),
+    ("EXPLAIN (COSTS OFF, ANALYZE) SELECT 1", "0A000", 28),
+    ("EXPLAIN (FORMAT JSON) SELECT 1", "0A000", 17),
+    ("EXPLAIN (NOPE) SELECT 1", "42601", 10),
+    ("EXPLAIN (COSTS 2) SELECT 1", "42601", 16),
+    ("EXPLAIN (READS SELECT 1", "42601", 16),
+    ("EXPLAIN EXPLAIN SELECT 1", "42601", 9),
 ]
 
 WHEN_RUN: list[tuple[str, str]] = [
@@ -324,6 +331,16 @@ def test_rows(asked: Asked, text: str, rows: list[tuple[Any, ...]]) -> None:
     found = asked.rows(text)
     assert found == rows
     assert [list(map(str, row)) for row in found] == [list(map(str, row)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "options", ["VERBOSE", "(COSTS OFF)", "(verbose, format text, buffers false, analyze off)"]
+)
+def test_options_of_explain_that_say_how_much_is_told(asked: Asked, options: str) -> None:
+    query = "SELECT id FROM flights WHERE id = 3"
+    assert asked.rows(f"EXPLAIN {options} {query}") == asked.rows(f"EXPLAIN {query}")
+    query = "(SELECT id FROM flights)"
+    assert asked.rows(f"EXPLAIN {options} {query}") == asked.rows(f"EXPLAIN {query}")
 
 
 @pytest.mark.parametrize(("text", "code", "position"), REFUSALS)
