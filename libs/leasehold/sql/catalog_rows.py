@@ -6,6 +6,7 @@ PostgreSQL's usual value: NULL where that may stand, else zero, false or an empt
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -16,7 +17,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ForeignKey, Index, OnChange
 from leasehold.schema.names import PRIMARY_KEY_SUFFIX
 from leasehold.schema.states import READABLE
-from leasehold.schema.types import VECTORS, Type
+from leasehold.schema.types import SYNONYMS, VECTORS, Type
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql import catalog_text as text
 from leasehold.sql.catalog_information import information_rows
@@ -29,6 +30,7 @@ from leasehold.sql.catalog_sequences import (
 )
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
 from leasehold.sql.catalog_system import is_view, system_rows
+from leasehold.sql.session_settings import SETTINGS
 from leasehold.sql.system_types import REGISTERED
 
 Row = Mapping[str, Any]
@@ -50,6 +52,10 @@ _ELEMENTS: Final = {
 }
 _PREFERRED: Final = frozenset(
     {"boolean", "text", "oid", "double precision", "timestamptz", "interval"}
+)
+_TYPE: Final = re.compile(
+    r"\s*(?:pg_catalog\.)?(?P<name>[^()\[\]]+?)\s*(?:\([0-9, ]*\))?"
+    r"(?P<zone> with(?:out)? time zone)?\s*(?P<array>(?:\[[0-9]*\])*)\s*"
 )
 _COLLATED: Final = frozenset({"text", "varchar", "char"})
 
@@ -185,10 +191,18 @@ class SystemCatalog:
         return name if schema in ("", PG_CATALOG) else f"{schema}.{name}"
 
     def type_oid(self, name: str) -> int | None:
-        plain = name.strip().lower().removeprefix(f"{PG_CATALOG}.")
+        """`int4`, `numeric(8, 2)[]`, `pg_catalog.bool`: a length says nothing."""
+        said = _TYPE.fullmatch(name.lower())
+        if said is None:
+            return None
+        plain = said["name"] + (said["zone"] or "")
+        known = SYNONYMS.get(plain, plain)
+        names = {plain, known}
+        if known in ("char", '"char"'):  # two types, of which the first one is bpchar's
+            names = {"bpchar" if known == "char" else "char"}
         for row in self._types():
-            if plain in (row["typname"], text.format_type(row["oid"], None)):
-                return int(row["oid"])
+            if not names.isdisjoint((row["typname"], text.format_type(row["oid"], None))):
+                return int(row["typarray"] if said["array"] else row["oid"]) or None
         return None
 
     # --- what there is -----------------------------------------------------------------------
@@ -352,8 +366,9 @@ class SystemCatalog:
 
     def _settings(self) -> Iterator[Row]:
         for name, value in self.settings.items():
+            known = SETTINGS.get(name)
             yield {
-                "name": name,
+                "name": name if known is None else known.name,
                 "setting": value,
                 "context": "user",
                 "vartype": "string",
