@@ -434,7 +434,8 @@ class SqlTransaction:
         if self._fates is not None:
             self._fates.emptied(self._place, [table.table_id for table in tables])
         own = {s for table in tables for s in owned_by(table) if asked.restarts}
-        restarted = [table for table in known if table.table_id in own]
+        # One that has gone by itself is its column's still.
+        restarted = [table for table in known if table.table_id in own and table.names]
         self._writes.restart(restarted)
         if asked.restarts and not restarted:
             notices.append(NOTHING_TO_RESTART)

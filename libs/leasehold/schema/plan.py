@@ -367,8 +367,7 @@ def _truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
         free_table(catalog, table)
     restarted: tuple[Descriptor, ...] = ()
     if statement.restart:
-        own = dict.fromkeys(s for table in tables for s in owned_by(table) if catalog.has(s))
-        restarted = tuple(map(catalog.newest, own))
+        restarted = left_by(dict.fromkeys(s for t in tables for s in owned_by(t)), catalog)
     if statement.restart and not restarted:
         notices += (NOTHING_TO_RESTART,)
     return TruncatePlan(tables, notices, restarted)

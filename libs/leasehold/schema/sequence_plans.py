@@ -279,6 +279,6 @@ def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Cha
 
 
 def left_by(own: Iterable[int], catalog: Catalog) -> tuple[Descriptor, ...]:
-    """Of sequences whose columns are dropped, those that have not gone by themselves."""
+    """Of sequences that columns have for their own, those that have not gone by themselves."""
     there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
     return tuple(sequence for sequence in there if sequence.names)

@@ -558,6 +558,14 @@ def test_truncate_restarts_all_that_a_column_owns(one: SqlClient) -> None:
     assert one.ask("select nextval('s')") == [(1,)]
 
 
+@pytest.mark.parametrize("begin", ["", "begin; "])
+def test_truncate_where_what_a_column_owned_has_gone_by_itself(one: SqlClient, begin: str) -> None:
+    one.ask("create table u (k serial, n serial); insert into u values (default, 5)")
+    one.ask("alter table u alter n drop default; drop sequence u_n_seq")
+    one.ask(f"{begin}truncate u restart identity; insert into u values (default, 5)")
+    assert one.ask("commit; select * from u" if begin else "select * from u") == [(1, 5)]
+
+
 def test_one_column_owns_so_many_sequences_and_no_more(one: SqlClient) -> None:
     one.ask("create table u (k int)")
     for number in range(OWNED_MAX):
