@@ -34,10 +34,10 @@ from leasehold.schema.elements import Moment
 from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
-from leasehold.schema.plan import JobPlan, plan
+from leasehold.schema.plan import NO_MOMENT, JobPlan, Plan, plan
 from leasehold.schema.script import Script, answer_of
 from leasehold.sql.ddl import Said, parse_statements
-from leasehold.sql.statements import Explain
+from leasehold.sql.statements import CreateSequence, Explain
 
 SEED_BYTES: Final = 16
 
@@ -120,10 +120,18 @@ class SchemaChanges:
         return Decision((), {"plan": self._explained(statement)}, self._catalog)
 
     def _explained(self, statement: Explain) -> list[dict[str, Any]]:
-        planned = plan(statement.change, self._catalog)
-        rows = self._rows_about(planned.job.table_id) if isinstance(planned, JobPlan) else -1
-        steps = explain(planned, rows, pace_of(self._catalog.jobs.values()))
-        return [step.to_wire() for step in steps]
+        planned: list[Plan] = [plan(statement.change, self._catalog)]
+        if isinstance(statement.change, CreateSequence):
+            # With OWNED BY it is made at once, and a job of its owner's table follows.
+            script = Script.on(self._catalog)
+            script.take(statement.change, "", b"", NO_MOMENT, self._rows_about)
+            planned += map(JobPlan, script.jobs.values())
+        pace = pace_of(self._catalog.jobs.values())
+        steps: list[dict[str, Any]] = []
+        for each in planned:
+            rows = self._rows_about(each.job.table_id) if isinstance(each, JobPlan) else -1
+            steps += (step.to_wire() for step in explain(each, rows, pace))
+        return steps
 
     def _moment(self, request_id: bytes, now: Now) -> Moment:
         """As of which rows that are there get a default that changes from call to call."""

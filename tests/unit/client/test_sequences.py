@@ -558,6 +558,15 @@ def test_truncate_restarts_all_that_a_column_owns(one: SqlClient) -> None:
     assert one.ask("select nextval('s')") == [(1,)]
 
 
+def test_create_owned_by_is_explained_with_its_owner(one: SqlClient) -> None:
+    assert one.code("explain (ddl) create sequence s owned by no.k") == "42P01"
+    assert one.code("explain (ddl) create sequence s owned by t.no") == "42703"
+    told = [line for (line,) in one.ask("explain (ddl) create sequence s owned by t.v")]
+    assert "sequence s" in told[0]
+    assert any("column v → has its sequence for its own" in line for line in told), told
+    assert one.code("select nextval('s')") == "42P01"
+
+
 @pytest.mark.parametrize("begin", ["", "begin; "])
 def test_truncate_where_what_a_column_owned_has_gone_by_itself(one: SqlClient, begin: str) -> None:
     one.ask("create table u (k serial, n serial); insert into u values (default, 5)")
