@@ -133,14 +133,14 @@ def test_unique_is_enforced_once_it_is_public(
 def test_a_default_that_may_be_there_once(
     watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:
-    """Scenario 58: all rows of before would share it, so the change fails; where there is one row
-    the insert of a second fails, once it is enforced."""
+    """Scenario 58: all rows of before would share it, so the change fails; where there is none the
+    insert of a second fails, once it is enforced."""
     failed(watch, producer, "ALTER TABLE t ADD COLUMN once int DEFAULT 5 UNIQUE")
     load.more(20)
     assert settled(producer.submit({"sql": "CREATE TABLE lone (id int PRIMARY KEY)"})).lsn
     insert = {"table": "lone", "op": "insert", "values": {}}
-    assert settled(producer.submit({**insert, "key": {"id": 1}})).lsn
     changed(watch, producer, "ALTER TABLE lone ADD COLUMN once int DEFAULT 5 UNIQUE")
+    assert settled(producer.submit({**insert, "key": {"id": 1}})).lsn
     assert settled(producer.submit({**insert, "key": {"id": 2}})).code == "23505"
     assert settled(producer.submit({**insert, "key": {"id": 2}, "values": {"once": 6}})).lsn
     changed(watch, producer, "DROP TABLE lone")
