@@ -34,7 +34,6 @@ from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
 from leasehold.model.records import (
     CatalogWrite,
-    CheckSlice,
     DescriptorWrite,
     JobWrite,
     LedgerRun,
@@ -57,21 +56,15 @@ from leasehold.schema.coordinator_effects import (
 )
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.job_control import control
-from leasehold.schema.job_memory import JobMemory, Verification, place_of
+from leasehold.schema.job_memory import JobMemory, place_of
 from leasehold.schema.job_moves import (
     fenced,
-    filled,
-    looked_at,
     published,
-    turned_back,
-    validated,
-    verified,
-    verified_again,
 )
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.ledger_side import LedgerSide, LedgerSideSettings, Wanted
 from leasehold.schema.plan import moving, next_descriptors
-from leasehold.schema.verification import Judgement, judge
+from leasehold.schema.step_work import StepWork, WorkSettings
 from leasehold.schema.verification_walk import VerificationWalk, WalkSettings
 
 NS_PER_MS: Final = 1_000_000
@@ -122,15 +115,14 @@ class Coordinator:
         rows it has, -1 = not known."""
         self._catalog = catalog
         self._epoch = epoch
-        self._node = node
         self._settings = settings or CoordinatorSettings()
         self._rules = rules
-        self._is_empty = is_empty
         self._memories: dict[int, JobMemory] = {}
         self._walk = VerificationWalk(catalog, self._settings.walk, rules, rows_about)
+        work = WorkSettings(self._settings.verification_ms, self._settings.verifications_max)
+        self._step_work = StepWork(node, self._walk, work, rules, is_empty)
         self._calls: dict[int, Sent] = {}  # by token
         self._token = 0
-        self._coherent: frozenset[str] | None = None  # not known yet
         self._unended: list[int] | None = None
         self.ledger = LedgerSide(catalog, epoch, self._settings.ledger)
 
@@ -173,7 +165,7 @@ class Coordinator:
             case Reported(report):
                 self._walk.take(report)
             case CoherentNodes(nodes):
-                self._coherent = nodes
+                self._step_work.coherent = nodes
             case Tick():
                 pass
         return effects + self._drive(now)
@@ -225,12 +217,8 @@ class Coordinator:
                 return self._publish(job, memory, now)
             case Phase.DRAINING:
                 return self._drain(job, memory, now)
-            case Phase.BACKFILLING:
-                return self._backfill(job, memory, now)
-            case Phase.VALIDATING:
-                return self._validate(job, memory, now)
-            case Phase.VERIFYING:
-                return self._verify(job, memory, now)
+            case Phase.BACKFILLING | Phase.VALIDATING | Phase.VERIFYING:
+                return self._work(job, memory, now)
             case Phase.DONE:
                 raise AssertionError(f"job {job.job_id} is {job.status.value} and done")
 
@@ -385,77 +373,9 @@ class Coordinator:
 
     # ------------------------------------------------------------ the step's work
 
-    def _backfill(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        if not job.chunks_ended and not self._is_empty(job.table_id):
-            memory.waiting = f"the backfill: {job.rows_read} rows so far"
-            return []
-        if not self._rules.verify_before_public:
-            return self._write(job, verified(job, now.wall_us))
-        return self._write(job, filled(job, now.wall_us, self._walk.first(job)))
-
-    def _validate(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        if not job.chunks_ended and not self._is_empty(job.table_id):
-            memory.waiting = "the validation of the rows there are"
-            return []
-        if job.verdict:
-            return self._write(job, turned_back(job, now.wall_us, job.verdict, job.findings))
-        return self._write(job, validated(job, now.wall_us, self._walk.first(job)))
-
-    def _verify(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        if self._coherent is None:
-            memory.waiting = "the coherent nodes to be known"
-            return []
-        asked = memory.verification
-        if asked is None:
-            # Asked for by an earlier master, or before a pause: reports may have passed us by.
-            return self._ask(job, memory, self._walk.resumed(job), now)
-        nodes = frozenset({self._node} | (asked.nodes & self._coherent))
-        verdict = judge(job, asked.lsn, self._walk.reports(job), nodes, self._rules)
-        memory.waiting = verdict.words
-        if verdict.judgement is Judgement.CLEAN:
-            if job.look is None:
-                return self._write(job, verified(job, now.wall_us))
-            return self._next_slice(job, memory, asked, nodes, now)
-        if verdict.judgement is Judgement.FOUND:
-            return self._write(job, turned_back(job, now.wall_us, verdict.words, verdict.findings))
-        late = now.mono_ns >= asked.deadline_ns
-        if verdict.judgement is Judgement.WAITING and not late:
-            return []
-        return self._ask_again(job, memory, job.look, verdict.words, now)
-
-    def _next_slice(
-        self,
-        job: Job,
-        memory: JobMemory,
-        asked: Verification,
-        nodes: frozenset[str],
-        now: Now,
-    ) -> list[Effect]:
-        step = self._walk.step(job, nodes)
-        if step.look is not None:
-            memory.retry_ns = asked.at_ns + self._walk.pause_ns(job, step.keys)
-            if memory.retry_ns > now.mono_ns:
-                memory.waiting = "its next slice: a rate is set"
-                return []
-            memory.walked = step.nodes
-            return self._write(job, looked_at(job, step.look, step.keys))
-        if step.absent:
-            words = f"{', '.join(sorted(step.absent))}, not coherent from the first slice on"
-            return self._ask_again(job, memory, self._walk.first(job), words, now)
-        return self._write(job, verified(job, now.wall_us))
-
-    def _ask(self, job: Job, memory: JobMemory, look: CheckSlice | None, now: Now) -> list[Effect]:
-        memory.walked = self._walk.nodes(job) if look == job.look else None
-        return self._write(job, verified_again(job, now.wall_us, look))
-
-    def _ask_again(
-        self, job: Job, memory: JobMemory, look: CheckSlice | None, words: str, now: Now
-    ) -> list[Effect]:
-        tried = self._walk.tries(job)
-        if tried < self._settings.verifications_max:
-            return self._ask(job, memory, look, now)
-        error = f"{job.subject} could not be verified in {tried} tries; the last waited for {words}"
-        return self._write(job, turned_back(job, now.wall_us, error))
+    def _work(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        after = self._step_work.next(job, memory, now)
+        return [] if after is None else self._write(job, after)
 
     # ------------------------------------------------------------ the ledger
 
@@ -560,9 +480,7 @@ class Coordinator:
                 continue
             self._walk.asked(job, memory.walked)
             fresh = JobMemory(place_of(job))
-            if self._coherent is not None:
-                deadline_ns = now.mono_ns + self._settings.verification_ms * NS_PER_MS
-                fresh.verification = Verification(lsn, now.mono_ns, deadline_ns, self._coherent)
+            fresh.verification = self._step_work.begun(lsn, now)
             self._memories[job.job_id] = fresh
         for job_id in [j for j in self._memories if self._catalog.jobs[j].status.ended]:
             del self._memories[job_id]
