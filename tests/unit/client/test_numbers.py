@@ -44,7 +44,7 @@ class Master:
         count: int = operation.values["take"]
         self.asked.append(count)
         first, self.last = self.last + 1, self.last + count
-        told = {"numbers": (SEQUENCE.table_id, first, count, self.epoch)}
+        told = {"numbers": (SEQUENCE.table_id, first, count, self.epoch), "at": 7}
         return Outcome(1, 7, 0, 0, True, answer=told)
 
 
@@ -195,6 +195,7 @@ def test_what_is_left_of_a_block_is_given_back_once_and_handed_out_no_more(
     assert not told, "it is a block of another epoch"
     node.give_back(Found(SEQUENCE, 1))
     node.give_back(Found(SEQUENCE, 1))
-    assert told == [{"back": 4, "last": BLOCK_NUMBERS, "epoch": 1, "untouched": False}]
+    last = BLOCK_NUMBERS
+    assert told == [{"back": 4, "last": last, "epoch": 1, "untouched": False, "at": 7}]
     node._submit = taking
     assert drawn(node) == BLOCK_NUMBERS + 1
