@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.entries import key_words
@@ -50,12 +50,19 @@ def _column(column: Column) -> str:
     return f"{column.name} {column.type}{null}{default}{made}"
 
 
+_OTHERS: Final = ("index", "unique index", "check", "foreign key", "lock")
+
+
 def columns_of(shape: tuple[str, ...]) -> frozenset[str]:
     """The names of the columns in such words."""
-    others = ("table", "index", "unique index", "check", "foreign key", "lock")
-    return frozenset(
-        w.split()[0] for w in shape if not w.startswith(tuple(f"{o} " for o in others))
-    )
+    others = tuple(f"{other} " for other in ("table", *_OTHERS))
+    return frozenset(w.split()[0] for w in shape if not w.startswith(others))
+
+
+def others_of(shape: tuple[str, ...]) -> frozenset[str]:
+    """The names of the rest, but for the table."""
+    words = ((w, o) for w in shape for o in _OTHERS if w.startswith(f"{o} "))
+    return frozenset(w.removeprefix(f"{o} ").split()[0] for w, o in words)
 
 
 _NUMBERS = ("version", "next_element_id", "modified_us", "since_lsn")

@@ -19,7 +19,7 @@ from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.ledger_side import LedgerSideSettings
 from leasehold.schema.states import State
 from tests.matrix.definition import Definition, Write
-from tests.matrix.shape import columns_of, content_of
+from tests.matrix.shape import columns_of, content_of, others_of, shape_of
 from tests.simulation.harm import Harm, demand
 from tests.simulation.simulation import MS, SHAPE
 from tests.simulation.stage import Stage
@@ -296,12 +296,15 @@ class World(Stage):
         demand(job.point == definition.point, "plan", f"the point is step {job.point}")
 
     def demand_shown(self) -> None:
-        """Scenario 64: who looks at the table sees columns of before or after, and no others."""
+        """Scenario 64: who looks at the table sees what is there before or after, no more."""
         now = self.newest.by_name.keys() - self.newest.by_alias.keys()
         before = self.before.by_name.keys()
         after = columns_of(self.definition.after)
         demand(now <= before | after, "64", f"{now - before - after} shows at {self.place}")
         demand(now >= before & after, "64", f"{before & after - now} is hidden at {self.place}")
+        shown, said = others_of(shape_of(self.newest)), others_of(self.definition.after)
+        known = said | others_of(shape_of(self.before))
+        demand(shown <= known, "64", f"{shown - known} shows at {self.place}")
 
     @property
     def as_before(self) -> bool:
