@@ -172,10 +172,11 @@ def gives(catalog: Catalog, sequence_id: int) -> bool:
 
 
 def texts(catalog: Catalog, column: Column) -> set[str]:
-    """What a default may say of the sequence that it draws from."""
+    """What a default may say of the sequence that it draws from: also before anybody else may."""
     if not catalog.has(column.draws_from):
         return set()
-    return {nextval_text(name) for d in catalog.versions(column.draws_from) for name in d.names}
+    known = catalog.versions(column.draws_from)
+    return {nextval_text(name) for d in known for name in (d.name, *d.names)}
 
 
 def named_in(catalog: Catalog) -> set[int]:
