@@ -19,9 +19,10 @@ INTEGRATION := $(wildcard tests/integration tests/consistency)
 SIMULATION := $(wildcard tests/simulation)
 MODELS := $(wildcard tests/models tests/schema_change)
 MATRIX := $(wildcard tests/matrix)
+ISOLATION := $(wildcard tests/isolation)
 NO_SUITES := tests/bench tests/chaos tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
-UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(NO_SUITES),$(FOLDERS))
+UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
 PYTEST := $(PYTHON) -m pytest
 WORKERS ?= 2
 # Some unit tests wait for a moment: one more than the cores keeps these busy. Files in order, since
@@ -32,7 +33,7 @@ UNIT_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo test check format unit sim models matrix integration up down status bench lock compose clean
+.PHONY: help setup tools demo test check format unit sim isolation models matrix integration up down status bench lock compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,10 +47,11 @@ tools: # the same for what starts no service: nothing is compiled
 demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes)
 	@$(PYTHON) -m infra.demo
 
-test: setup ## everything: lint, types, unit, simulation, models, matrix, integration; stops at the first failure
+test: setup ## everything: lint, types, unit, simulation, isolation, models, matrix, integration; stops at the first failure
 	@$(MAKE) check
 	@$(MAKE) unit
 	@$(MAKE) sim
+	@$(MAKE) isolation
 	@$(MAKE) models
 	@$(MAKE) matrix
 	@$(MAKE) integration
@@ -71,6 +73,10 @@ unit: tools ## unit tests, in process (ARGS="-k name" narrows)
 sim: tools ## the whole system in one process under a seeded clock (SEED=n replays one run)
 	@echo "== $(or $(SIMULATION),tests/simulation: no such folder)"
 	@$(if $(SIMULATION),$(if $(SEED),LEASEHOLD_SEED=$(SEED) )$(PYTEST) $(if $(SEED),,-n $(WORKERS)) $(SIMULATION) $(ARGS),true)
+
+isolation: tools ## what each level prevents: Hermitage, Comdb2's examples, list-append histories, stories; in process
+	@echo "== $(ISOLATION)"
+	@$(PYTEST) -n $(WORKERS) --dist loadfile $(ISOLATION) $(ARGS)
 
 models: tools ## the explicit-state models over the real pure code, to their stated bounds
 	@echo "== $(MODELS)"
