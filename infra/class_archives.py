@@ -18,22 +18,23 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from infra.process_table import PROC, send_signal
+from infra.compiled import ROOT, say
+from infra.deployment import KAFKA, SPARK
+from infra.java import java
+from infra.process_table import PROC, Identity, all_entries, send_signal, wait_until_ended
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / ".leasehold" / "classes"
 JARS: Final = ROOT / ".leasehold" / "jars"
-NAMES: Final = ("kafka", "spark")
+NAMES: Final = (KAFKA, SPARK.name)
 JAVA_DEADLINE_S: Final = 60.0
 WRITING_DEADLINE_S: Final = 180.0
-LOOK_AGAIN_S: Final = 0.05
 
 
 class NotRehearsed(Exception):
@@ -104,24 +105,19 @@ def made_from() -> dict[str, str]:
     """By name, a digest of what an archive holds for: this Java, these jars, what is rehearsed.
 
     Raises NotRehearsed."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
+    command = [java(os.environ), "-version"]
     try:
-        said = subprocess.run(
-            [java, "-version"], capture_output=True, timeout=JAVA_DEADLINE_S, check=True
-        )
+        said = subprocess.run(command, capture_output=True, timeout=JAVA_DEADLINE_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise NotRehearsed(f"{java} -version: {error}") from None
-    return {
-        "kafka": _digest(said.stderr, [JARS / "kafka"]),
-        "spark": _digest(said.stderr, [_pyspark() / "jars", JARS / "spark"]),
+        raise NotRehearsed(f"{' '.join(command)}: {error}") from None
+    pyspark = find_spec("pyspark")  # found, not imported, which would take a second of each set-up
+    if pyspark is None or pyspark.origin is None:
+        raise NotRehearsed("pyspark is not installed")
+    folders = {
+        KAFKA: [JARS / "kafka"],
+        SPARK.name: [Path(pyspark.origin).parent / "jars", JARS / "spark"],
     }
-
-
-def _pyspark() -> Path:
-    import pyspark  # of some 60 ms: whoever only asks for options has no use for it
-
-    return Path(pyspark.__file__).parent
+    return {name: _digest(said.stderr, folders[name]) for name in NAMES}
 
 
 def _digest(java: bytes, folders: Sequence[Path]) -> str:
@@ -136,14 +132,14 @@ def _digest(java: bytes, folders: Sequence[Path]) -> str:
 
 def build(archives: ClassArchives) -> None:
     """Make what is missing. Raises NotRehearsed, OSError."""
-    from infra.rehearsal import rehearse  # a cluster, which asks for our options
-
     with archives.exclusively():
         wanted = made_from()
         names = archives.missing(wanted)
         if not names:
             say(f"the JVMs' class archives are in place ({archives.folder.relative_to(ROOT)})")
             return
+        from infra.rehearsal import rehearse  # a cluster, which asks for our options
+
         say("rehearsing for the JVMs' class archives, so that they start in half the time (once)")
         # Beside the archives: to be renamed into their place.
         with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=archives.folder) as scratch:
@@ -160,21 +156,20 @@ def writing_options(path: Path) -> tuple[str, ...]:
     return (f"-XX:ArchiveClassesAtExit={path}", "-Xlog:cds*=off", "-Xlog:cds+dynamic=off")
 
 
-def end_and_wait(path: Path, identity: Any) -> None:
+def end_and_wait(path: Path, identity: Identity) -> None:
     """Have the process end, and wait for the JVM that writes `path`, be it that or its child.
 
     Raises NotRehearsed when it takes too long."""
+    writers = [entry.identity for entry in all_entries() if _writes(path, entry.identity.pid)]
     send_signal(identity, signal.SIGTERM)
-    give_up = time.monotonic() + WRITING_DEADLINE_S
-    while any(_writes(path, process) for process in PROC.iterdir() if process.name.isdigit()):
-        if time.monotonic() > give_up:
+    for writer in writers:
+        if not wait_until_ended(writer, WRITING_DEADLINE_S):
             raise NotRehearsed(f"{path.name} was not written within {WRITING_DEADLINE_S:g} s")
-        time.sleep(LOOK_AGAIN_S)
 
 
-def _writes(path: Path, process: Path) -> bool:
+def _writes(path: Path, pid: int) -> bool:
     try:
-        return f"ArchiveClassesAtExit={path}".encode() in (process / "cmdline").read_bytes()
+        return f"ArchiveClassesAtExit={path}".encode() in (PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
         return False
 
@@ -188,11 +183,6 @@ def main(arguments: list[str]) -> int:
     except (NotRehearsed, OSError) as error:
         say(f"JVMs will start without class archives, seconds slower: {error}")
     return 0
-
-
-def say(words: str) -> None:
-    sys.stdout.write(f"setup: {words}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from infra.class_archives import NotRehearsed, end_and_wait, writing_options
-from infra.deployment import KAFKA
-from infra.local_cluster import LocalCluster
+from infra.deployment import KAFKA, SPARK
+from infra.local_cluster import SPARK_JAVA_OPTIONS, LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
 from leasehold import connect
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.dbapi_errors import Error
 
-SPARK: Final = "spark"
 NODES: Final = ("m1", "changefeed")
 STATEMENTS: Final = (
     "CREATE TABLE p (id bigint PRIMARY KEY)",
@@ -34,18 +33,18 @@ STATEMENTS: Final = (
 def rehearse(folder: Path, archives: Mapping[str, Path]) -> None:
     """`archives`: which file the JVM of Kafka, of Spark, is to write. Raises NotRehearsed."""
     environ = dict(os.environ)
-    if SPARK in archives:
-        environ["LEASEHOLD_SPARK_JAVA_OPTIONS"] = " ".join(writing_options(archives[SPARK]))
+    if SPARK.name in archives:
+        environ[SPARK_JAVA_OPTIONS] = " ".join(writing_options(archives[SPARK.name]))
     options = writing_options(archives[KAFKA]) if KAFKA in archives else ()
     try:
         with LocalCluster(folder / "data", Ports.free(), environ, kafka_options=options) as cluster:
             cluster.start_servers()
             cluster.create_topics()
-            cluster.start(SPARK, wait=False)
-            for name in (*NODES, SPARK):
+            cluster.start(SPARK.name, wait=False)
+            for name in (*NODES, SPARK.name):
                 cluster.start(name)
             _work(cluster)
-            for name in (SPARK, KAFKA):
+            for name in (SPARK.name, KAFKA):
                 record = cluster.processes.find(name)
                 if name in archives and record is not None:
                     end_and_wait(archives[name], record.identity)

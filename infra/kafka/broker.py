@@ -14,6 +14,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from infra.java import java
 from infra.kafka.settings import as_properties, local_settings
 from infra.processes import ProcessFailure
 from leasehold.adapters.environment import KafkaSettings
@@ -92,9 +93,8 @@ class Broker:
         return self.folder / "server.properties"
 
     def _java(self, heap_mb: int, *options: str) -> list[str]:
-        home = os.environ.get("JAVA_HOME")
         return [
-            str(Path(home) / "bin" / "java") if home else "java",
+            java(os.environ),
             f"-Xmx{heap_mb}m",
             f"-Xms{min(heap_mb, 256)}m",
             "-XX:+ExitOnOutOfMemoryError",

@@ -60,13 +60,13 @@ from leasehold.schema.references import (
 )
 from leasehold.schema.sequence_plans import (
     altered_beside,
-    left_by,
     of_sequence,
     restart_identity,
     take_altered,
 )
 from leasehold.schema.sequences import (
     drawn_by,
+    left_by,
     owned_by,
     refuse_sequence,
     refuse_used_elsewhere,

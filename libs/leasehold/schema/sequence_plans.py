@@ -276,9 +276,3 @@ def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Cha
     made.joins = tuple(sorted(table.table_id for table in others))
     made.needs = (found.table_id,)
     return made
-
-
-def left_by(own: Iterable[int], catalog: Catalog) -> tuple[Descriptor, ...]:
-    """Of sequences that columns have for their own, those that have not gone by themselves."""
-    there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
-    return tuple(sequence for sequence in there if sequence.names)

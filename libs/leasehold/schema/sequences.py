@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import (
@@ -151,7 +151,7 @@ def _column_at(table: Descriptor, owner: Owner) -> Column:
 
 def _taking(catalog: Catalog, column: Column, sequence: Descriptor, position: int) -> Column:
     """A column that gets `sequence` for its own, beside those that are still there."""
-    own = [s for s in column.own_sequences if catalog.has(s) and catalog.newest(s).names]
+    own = [left.table_id for left in left_by(column.own_sequences, catalog)]
     if len(own) >= OWNED_MAX:
         raise OutOfRange(
             f"column {column.name!r} has {OWNED_MAX} sequences for its own, the most allowed",
@@ -192,6 +192,12 @@ def owned_by(table: Descriptor) -> Iterator[int]:
     """Ids of the sequences that go when it goes."""
     for column in table.columns:
         yield from column.own_sequences
+
+
+def left_by(own: Iterable[int], catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Of sequences that columns have for their own, those that have not gone by themselves."""
+    there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
+    return tuple(sequence for sequence in there if sequence.names)
 
 
 class User(NamedTuple):

@@ -7,7 +7,7 @@ result are over the rows of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -26,11 +26,10 @@ from leasehold.sql.query_bound import (
     CteSource,
     Field,
     Grouping,
-    JoinSource,
     SubSource,
     Value,
 )
-from leasehold.sql.query_walk import replaced, walk
+from leasehold.sql.query_walk import leaves, replaced, walk
 
 if TYPE_CHECKING:
     from leasehold.sql.query_bind import Expressions
@@ -221,15 +220,6 @@ def without_sets(part: Bound) -> Bound:
 
     made: Bound = replaced(part, change)
     return made
-
-
-def leaves(source: BoundSource | None) -> Iterator[Any]:
-    """What FROM is made of."""
-    if isinstance(source, JoinSource):
-        yield from leaves(source.left)
-        yield from leaves(source.right)
-    elif source is not None:
-        yield source
 
 
 def _bits(part: Grouping, one: Set) -> int:

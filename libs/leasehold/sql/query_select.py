@@ -31,11 +31,11 @@ from leasehold.sql.query_bound import (
     Slot,
     TableSource,
 )
-from leasehold.sql.query_grouping import Regrouped, each_once, leaves, sets_of, without_sets
+from leasehold.sql.query_grouping import Regrouped, each_once, sets_of, without_sets
 from leasehold.sql.query_labels import label_of
 from leasehold.sql.query_order import ambiguous_order, check_grouped, number_of, sortable
 from leasehold.sql.query_scope import Names, Scope
-from leasehold.sql.query_walk import has_aggregate, has_window, relations_in, walk
+from leasehold.sql.query_walk import has_aggregate, has_window, leaves, relations_in, walk
 
 if TYPE_CHECKING:
     from leasehold.sql.query_binder import Binder
@@ -86,17 +86,17 @@ class SelectBinder:
         sets.check(aggregated=aggregated, windows=any(map(has_window, seen)))
         self._check_groupings(group if aggregated else (), source)
         if aggregated:
-            self._check_grouped(seen, ways, source)
+            self._check_grouped(seen, group, ways, source)
         ctes: tuple[BoundCte, ...] = ()
         several = len(ways) > 1 or (select.group and not group)
         if several or self.scope.groupings:
-            again = Regrouped(self._binder, source, where, ways, select.at)
-            above = again.above if several else without_sets
+            again = Regrouped(self._binder, source, where, ways, select.at) if several else None
+            above = without_sets if again is None else again.above
             outputs = list(map(above, outputs))
             having = None if having is None else above(having)
             order = tuple(replace(key, value=above(key.value)) for key in order)
             distinct = None if distinct is None else tuple(map(above, distinct))
-            if several:
+            if again is not None:
                 cte, source = again.found()
                 ctes, where, having, group, aggregated = (cte,), having, None, (), False
         outputs = [self._typed(o) for o in outputs]
@@ -197,11 +197,14 @@ class SelectBinder:
                     )
 
     def _check_grouped(
-        self, parts: list[Bound], ways: list[tuple[Bound, ...]], source: BoundSource | None
+        self,
+        parts: list[Bound],
+        group: tuple[Bound, ...],
+        ways: list[tuple[Bound, ...]],
+        source: BoundSource | None,
     ) -> None:
         """Every column is grouped, inside an aggregate, or follows from a primary key that is
         grouped in every way."""
-        group = each_once(part for way in ways for part in way)
         free = _determined(tuple(part for part in ways[0] if all(part in w for w in ways)), source)
         own = {
             part.relation

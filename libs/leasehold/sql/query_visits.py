@@ -18,17 +18,15 @@ from leasehold.sql.query_bound import (
     BoundQuery,
     BoundSelect,
     BoundSet,
-    BoundSource,
     Column,
     CteSource,
     Field,
-    JoinSource,
     SubSource,
     TableSource,
 )
 from leasehold.sql.query_tree import SELECTV
 from leasehold.sql.query_tree import Visits as Asked
-from leasehold.sql.query_walk import has_window
+from leasehold.sql.query_walk import has_window, leaves
 
 Rows = list[tuple[Any, ...]]
 Visit = Callable[[Descriptor, Key, Genids], None]
@@ -88,11 +86,11 @@ def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
         if not own:
             _refuse(asked, "window functions")
         many = True
-    leaves = list(_leaves(body.source))
-    if own and (many or any(isinstance(leaf, SubSource) for leaf in leaves)):
+    sources = list(leaves(body.source))
+    if own and (many or any(isinstance(one, SubSource) for one in sources)):
         return query, Visits(0, (), tuple(_each_apart(query, asked)))
     found: list[TableSource] = []
-    for source in leaves:
+    for source in sources:
         if isinstance(source, TableSource) and (not asked.of or source.alias in asked.of):
             found.append(source)
         elif isinstance(source, SubSource | CteSource) and not asked.of:
@@ -120,7 +118,7 @@ def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
     if not isinstance(body, BoundSelect):
         return
     found: list[TableSource] = []
-    for source in _leaves(body.source):
+    for source in leaves(body.source):
         if isinstance(source, TableSource):
             found.append(source)
         elif isinstance(source, CteSource):
@@ -146,14 +144,6 @@ def _marks(found: list[TableSource]) -> tuple[list[Bound], tuple[Descriptor, ...
         )
         more += (Field(source.relation, lock_name(lock), BIGINT) for lock in descriptor.locks)
     return more, tuple(source.descriptor for source in found)
-
-
-def _leaves(source: BoundSource | None) -> Iterator[BoundSource]:
-    if isinstance(source, JoinSource):
-        yield from _leaves(source.left)
-        yield from _leaves(source.right)
-    elif source is not None:
-        yield source
 
 
 def _refuse(asked: Asked, what: str) -> None:

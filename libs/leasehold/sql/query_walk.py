@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from leasehold.sql import query_bound
-from leasehold.sql.query_bound import Aggregate, Apply, Bound, Field
+from leasehold.sql.query_bound import Aggregate, Apply, Bound, BoundSource, Field, JoinSource
 
 _NODES: Final = frozenset(
     kind
@@ -52,7 +52,7 @@ def walk(node: Any, enter: Callable[[Any], bool] = lambda node: True) -> Iterato
 
 def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
     """The tree with `change` made to every node, from the leaves up."""
-    if isinstance(node, tuple) and type(node) is tuple:
+    if type(node) is tuple:
         return tuple(mapped(item, change) for item in node)
     if type(node) not in _NODES:
         return node
@@ -68,7 +68,7 @@ def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
 def replaced(node: Any, change: Callable[[Any, bool], Any | None], *, inside: bool = False) -> Any:
     """The tree with what `change` gives in the place of a node, from the root down: what it
     gave is not gone through. It is told whether the node is inside a query of the tree."""
-    if isinstance(node, tuple) and type(node) is tuple:
+    if type(node) is tuple:
         return tuple(replaced(item, change, inside=inside) for item in node)
     if type(node) not in _NODES:
         return node
@@ -83,6 +83,15 @@ def replaced(node: Any, change: Callable[[Any, bool], Any | None], *, inside: bo
         if after is not before and after != before:
             changed[name] = after
     return dataclasses.replace(node, **changed) if changed else node
+
+
+def leaves(source: BoundSource | None) -> Iterator[Any]:
+    """What FROM is made of."""
+    if isinstance(source, JoinSource):
+        yield from leaves(source.left)
+        yield from leaves(source.right)
+    elif source is not None:
+        yield source
 
 
 def relations_in(node: Any) -> frozenset[int]:
