@@ -8,7 +8,6 @@ process and on a PostgreSQL of the same DDL; frames written and read again on bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
@@ -18,11 +17,8 @@ import sqlalchemy as sa
 from psycopg.types import TypeInfo
 from sqlalchemy.engine.reflection import Inspector, ObjectKind, ObjectScope
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from tests.integration.dev_server import dev_server
 from tests.integration.postgres_server import postgres_server
-from tests.unit.client.sql_client import SqlClient
 from tests.unit.sql.described_tables import DDL
 
 pytestmark = pytest.mark.integration
@@ -58,23 +54,13 @@ def engine(port: int, database: str) -> sa.Engine:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    with postgres_server() as port:
-        theirs = engine(port, USER)
+    with postgres_server() as port, dev_server(tmp_path_factory.mktemp("inspect"), DDL) as served:
         with psycopg.connect(host="127.0.0.1", port=port, user=USER, autocommit=True) as client:
             client.execute(DDL.encode())
-        dev = DevDatabase(Path(tmp_path_factory.mktemp("inspector")))
-        dev.wait_ready()
-        made = SqlClient(dev)
-        made.ask(DDL)
-        made.session.close()
-        node = dev.sql_node("r1")
-        listener = SqlListener(node, PgwireSettings(port=0))
-        ours = engine(listener.port, node.database)
+        ours, theirs = engine(served.port, served.database), engine(port, USER)
         yield Both(ours, theirs)
         ours.dispose()
         theirs.dispose()
-        listener.close()
-        dev.close()
 
 
 def told(of: sa.Engine, ask: Callable[[Inspector], Any]) -> str:

@@ -13,17 +13,13 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from tests.integration.dev_server import dev_server
 from tests.integration.postgres_server import postgres_server
-from tests.unit.client.sql_client import SqlClient
 from tests.unit.sql.described_tables import DDL
 
 pytestmark = pytest.mark.integration
@@ -123,19 +119,10 @@ def environment(port: int, database: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with postgres_server() as port:
+    with postgres_server() as port, dev_server(tmp_path_factory.mktemp("psql"), DDL) as served:
         with psycopg.connect(host="127.0.0.1", port=port, user=USER, autocommit=True) as client:
             client.execute(DDL.encode())
-        dev = DevDatabase(Path(tmp_path_factory.mktemp("psql")))
-        dev.wait_ready()
-        made = SqlClient(dev)
-        made.ask(DDL)
-        made.session.close()
-        node = dev.sql_node("r1")
-        listener = SqlListener(node, PgwireSettings(port=0))
-        yield Servers(environment(port, USER), environment(listener.port, node.database))
-        listener.close()
-        dev.close()
+        yield Servers(environment(port, USER), environment(served.port, served.database))
 
 
 def psql(env: dict[str, str], command: str) -> str:

@@ -12,7 +12,6 @@ import asyncio
 import os
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
@@ -23,9 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sa_asyncio
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from tests.integration.dev_server import dev_server
 from tests.integration.postgres_server import postgres_server
 from tests.integration.sql_clients.server import Server
 from tests.integration.test_psql_and_postgres import USER, environment, psql
@@ -42,17 +39,10 @@ Connection = psycopg.Connection[Any]
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """Ours and theirs."""
-    with postgres_server() as port:
-        dev = DevDatabase(Path(tmp_path_factory.mktemp("sequences")))
-        dev.wait_ready()
-        listener = SqlListener(dev.sql_node(), PgwireSettings(port=0))
-        try:
-            ours = Server("leasehold", listener.port, USER, "dev")
-            yield ours, Server("postgresql", port, USER, USER)
-            assert not dev.check().differences
-        finally:
-            listener.close()
-            dev.close()
+    with postgres_server() as port, dev_server(tmp_path_factory.mktemp("sequences")) as served:
+        ours = Server("leasehold", served.port, USER, served.database)
+        yield ours, Server("postgresql", port, USER, USER)
+        assert not served.dev.check().differences
 
 
 @pytest.fixture

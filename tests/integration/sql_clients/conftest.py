@@ -8,14 +8,11 @@ PostgreSQL, and says what both must come to.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from tests.integration.dev_server import dev_server
 from tests.integration.postgres_server import postgres_server
 from tests.integration.sql_clients.every_type import DDL, INSERT, ROW
 from tests.integration.sql_clients.server import Server
@@ -27,15 +24,8 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Se
         with postgres_server() as port:
             yield Server("postgresql", port, "postgres", "postgres")
         return
-    folder: Path = tmp_path_factory.mktemp("clients")
-    database = DevDatabase(folder)
-    database.wait_ready()
-    listener = SqlListener(database.sql_node(), PgwireSettings())
-    try:
-        yield Server("leasehold", listener.port, "leasehold", "dev")
-    finally:
-        listener.close()
-        database.close()
+    with dev_server(tmp_path_factory.mktemp("clients")) as served:
+        yield Server("leasehold", served.port, "leasehold", served.database)
 
 
 @pytest.fixture
