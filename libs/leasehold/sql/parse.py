@@ -50,9 +50,11 @@ class _Parser(_POSTGRES.parser_class):  # type: ignore[name-defined,misc]
     COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
         **_POSTGRES.parser_class.COLUMN_OPERATORS,
         # The right side as it stands, not as a path of JSON.
-        TokenType.ARROW: lambda _self, left, right: exp.JSONExtract(this=left, expression=right),
-        TokenType.DARROW: lambda _self, left, right: exp.JSONExtractScalar(
-            this=left, expression=right
+        TokenType.ARROW: lambda self, left, right: self.validate_expression(
+            exp.JSONExtract(this=left, expression=right)
+        ),
+        TokenType.DARROW: lambda self, left, right: self.validate_expression(
+            exp.JSONExtractScalar(this=left, expression=right)
         ),
     }
 

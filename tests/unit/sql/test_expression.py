@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leasehold.model.errors import (
@@ -362,6 +362,8 @@ def test_division_and_remainder_belong_together(left: int, right: int) -> None:
     assert remainder == 0 or (remainder < 0) == (left < 0)
 
 
+@example("1->")
+@example("seat ->> ")
 @settings(max_examples=300)
 @given(st.text("seat+-*/%()1'<>=,. ", max_size=40))
 def test_any_text_is_compiled_or_refused_never_worse(text: str) -> None:
