@@ -14,6 +14,7 @@ from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
 from spark_streaming.chunks import Chunker, sorted_columns
+from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import ProgressBoard, query_name
@@ -42,8 +43,9 @@ class Backfill(RunThread):
         root: Path,
         board: ProgressBoard,
         offsets_per_batch: int,
+        few_offsets: int,
     ) -> None:
-        super().__init__(session, kafka, topics, job, root, board, offsets_per_batch)
+        super().__init__(session, kafka, topics, job, root, board, offsets_per_batch, few_offsets)
         self._source = topics.rows(job.table_id).name
         self._template = Chunk(
             job.job_id,
@@ -65,11 +67,13 @@ class Backfill(RunThread):
             self._board.phase(self.run, "backfilling")
             # Images up to the fence were published before the job event that brought us here
             # (one transactional changefeed, in log order): no topic means no rows.
-            if self._source in topics_there(self._kafka):
+            there = self._source in topics_there(self._kafka)
+            ended = self._send_few(lane) if there else Totals()
+            if ended is None:
                 self._query(lane).read()
+                ended = self._folder.totals()
             if self.gate.is_closed():
                 raise RunStopped
-            ended = self._folder.totals()
         # The marker may be sent twice (killed before it was noted here); the master takes one.
         lane.send(self._codec.encode(ChunksEnd(*self.run, ended.rows, ended.chunks)))
         lane.flush()
@@ -83,6 +87,24 @@ class Backfill(RunThread):
             ended.chunks,
             (time.monotonic_ns() - started_ns) / 1e9,
         )
+
+    def _send_few(self, lane: Lane) -> Totals | None:
+        """All chunks, where the images are few; None where a query has to read them. What goes
+        wrong in between goes wrong before the marker, and all of them come once more."""
+        totals = Totals()
+        with FewImages(self._kafka, (self._source,), self.gate.is_closed) as images:
+            ranges = images.ranges(self._few_max())
+            if ranges is None:
+                return None
+            for wanted in ranges:
+                chunker = Chunker(self._template, self._columns, self.gate.rows_per_chunk)
+                for chunk in _chunks(images.records(wanted), chunker):
+                    rows = len(chunk.keys)
+                    self.gate.wait_turn(rows)
+                    lane.send(self._codec.encode(chunk))
+                    totals = Totals(totals.rows + rows, totals.chunks + 1)
+                    self._board.count(self.run, totals)
+        return totals
 
     def _query(self, lane: Lane) -> RowsQuery:
         return RowsQuery(

@@ -143,6 +143,7 @@ class Driver:
             self._root,
             self._board,
             self._settings.offsets_per_batch,
+            self._settings.few_offsets,
         )
         thread.start()
 

@@ -46,7 +46,10 @@ class JobsReader:
     def poll(self, timeout_s: float) -> bool:
         """Take what has come, waiting at most `timeout_s`; True if a job has changed."""
         changed = False
-        for message in self._consumer.consume(MESSAGES_MAX, timeout_s):
+        first = self._consumer.poll(timeout_s)
+        # `consume` alone would wait for so many, or all that time.
+        more = [] if first is None else self._consumer.consume(MESSAGES_MAX - 1, 0)
+        for message in [] if first is None else [first, *more]:
             error = message.error()
             if error is None:
                 changed |= self._take(message.key() or b"", message.value())

@@ -9,12 +9,12 @@ from the broker itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_reader import RECORDS_MAX, TopicReader
+from leasehold.adapters.kafka_reader import RECORDS_MAX, TO_THE_END_MS, TopicReader
 from leasehold.model.errors import BusUnavailable
 
 QUEUED_KBYTES_MAX: Final = 2 * 1024
@@ -74,33 +74,46 @@ def _ends(checkpoint: str, batch_id: int) -> dict[tuple[str, int], int]:
 
 def records_of(kafka: KafkaSettings, wanted: Range) -> Iterator[Records]:
     """The committed records of a range. Raises BusUnavailable."""
-    topic, partition, first, until = wanted
-    reader = TopicReader(
+    reader = images_reader(kafka)
+    try:
+        yield from read_range(reader, wanted)
+    finally:
+        reader.close()
+
+
+def images_reader(kafka: KafkaSettings, give_up: Callable[[], bool] = lambda: False) -> TopicReader:
+    """Of rows topics. `give_up`: as of TopicReader."""
+    return TopicReader(
         kafka,
         "leasehold-spark",
         read_committed=True,
         tell_ends=True,
         queued_kbytes_max=QUEUED_KBYTES_MAX,
+        fetch_wait_ms=TO_THE_END_MS,
+        give_up=give_up,
     )
-    try:
-        reader.start(topic, partition, max(first, reader.first_offset(topic, partition)))
-        silent = 0
-        while reader.next_offset(topic, partition) < until:
-            messages = reader.messages(RECORDS_MAX, POLL_S)
-            # What stands beyond was committed since. The range may end with marks of transactions,
-            # which are no records: then its end is told.
-            offsets = [message.offset() for message in messages]
-            if offsets and offsets[-1] >= until:
-                offsets = [offset for offset in offsets if offset < until]
-                messages = messages[: len(offsets)]
-            if messages:
-                silent = 0
-                yield Records(offsets, [m.key() for m in messages], [m.value() for m in messages])
-            elif reader.ended.get((topic, partition), 0) >= until:
-                return
-            else:
-                silent += 1
-                if silent >= SILENCE_POLLS_MAX:
-                    raise BusUnavailable(f"Kafka sends nothing of partition {partition} of {topic}")
-    finally:
-        reader.close()
+
+
+def read_range(reader: TopicReader, wanted: Range) -> Iterator[Records]:
+    """The committed records of a range, by a reader made for it. Raises BusUnavailable."""
+    topic, partition, first, until = wanted
+    reader.start(topic, partition, max(first, reader.first_offset(topic, partition)))
+    silent = 0
+    while reader.next_offset(topic, partition) < until:
+        messages = reader.messages(RECORDS_MAX, POLL_S)
+        # What stands beyond was committed since. The range may end with marks of transactions,
+        # which are no records: then its end is told.
+        offsets = [message.offset() for message in messages]
+        if offsets and offsets[-1] >= until:
+            offsets = [offset for offset in offsets if offset < until]
+            messages = messages[: len(offsets)]
+        if messages:
+            silent = 0
+            yield Records(offsets, [m.key() for m in messages], [m.value() for m in messages])
+        elif reader.ended.get((topic, partition), 0) >= until:
+            break
+        else:
+            silent += 1
+            if silent >= SILENCE_POLLS_MAX:
+                raise BusUnavailable(f"Kafka sends nothing of partition {partition} of {topic}")
+    reader.stop(topic, partition)

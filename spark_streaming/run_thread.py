@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -51,12 +52,14 @@ class RunThread(ABC):
         root: Path,
         board: ProgressBoard,
         offsets_per_batch: int,
+        few_offsets: int,
     ) -> None:
         self._session = session
         self._kafka = kafka
         self._topics = topics
         self._job = job
         self._offsets_per_batch = offsets_per_batch
+        self._few_offsets = few_offsets
         self._codec = MessagePackCodec()
         self.run = RunId(job.job_id, job.run)
         self._folder = RunFolder(root, self.run)
@@ -84,6 +87,13 @@ class RunThread(ABC):
     @abstractmethod
     def _attempt(self) -> None:
         """From the checkpoint to the acknowledged end. Raises RunStopped when closed."""
+
+    def _few_max(self) -> int:
+        """How many offsets are few now: what is read without a query is read anew after a pause or
+        a crash, which nobody wants of a run that is to be slow, nor of one that a query has begun.
+        """
+        slow = self.gate.rows_per_second > 0
+        return 0 if slow or Path(self._folder.checkpoint).exists() else self._few_offsets
 
     def _work(self) -> None:
         pause_ms = RETRY_LEAST_MS
@@ -115,7 +125,13 @@ class RunThread(ABC):
 def topics_there(kafka: KafkaSettings) -> frozenset[str]:
     """Raises BusUnavailable."""
     try:
-        known = AdminClient(kafka.librdkafka()).list_topics(timeout=METADATA_MS / 1000)
+        known = _admin(kafka).list_topics(timeout=METADATA_MS / 1000)
     except KafkaException as error:
         raise BusUnavailable(f"Kafka does not tell its topics: {error}.") from error
     return frozenset(known.topics)
+
+
+@lru_cache(maxsize=1)
+def _admin(kafka: KafkaSettings) -> AdminClient:
+    """One for all runs: the answer takes 2 ms, and a connection 50."""
+    return AdminClient(kafka.librdkafka())

@@ -56,6 +56,13 @@ class SparkSettings:
         default=250_000,
         parse=integer(100, 10_000_000),
     )
+    few_offsets: int = setting(
+        "LEASEHOLD_BACKFILL_FEW",
+        "a table whose rows topic has no more offsets than this is read by the driver itself;"
+        " 0: always by a query",
+        default=20_000,
+        parse=integer(0, 1_000_000),
+    )
     backfills_max: int = setting(
         "LEASEHOLD_BACKFILLS",
         "most backfills that run side by side",

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_compacted import read_compacted
@@ -34,10 +34,11 @@ from spark_streaming.facts import (
     wanted_of,
 )
 from spark_streaming.facts import suspects as suspects_of
+from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import query_name
-from spark_streaming.range_reader import Range, ranges_of, records_of
+from spark_streaming.range_reader import Range, Records, ranges_of, records_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import RunThread, topics_there
@@ -51,6 +52,9 @@ FACTS: Final = "element int, parent boolean, partition int, row binary, place lo
 COLUMNS: Final = ("element", "parent", "partition", "row", "place", "value")
 RANGES: Final = "topic string, partition int, first long, until long"
 CLIENT: Final = "leasehold-spark-versions"
+MakeTellers: TypeAlias = Callable[[], Mapping[str, Teller]]
+Counted: TypeAlias = Collection[tuple[int, bool]]
+"""(element, parent) of the sides whose facts are counted: one of each table."""
 IN_MEMORY_MAX: Final = 20_000
 """So many facts are compared in this process, in 0.1 s; Spark takes 0.8 s for a single one."""
 
@@ -65,6 +69,9 @@ class Validation(RunThread):
         if self._folder.ended() is not None:
             return  # they are on the lane, and the job has yet to hear of it
         started_ns = time.monotonic_ns()
+        # Now, so that it is connected when it is wanted: a producer that has no broker yet when it
+        # asks for its id asks again half a second later.
+        lane = Lane(self._kafka, self._topics.backfill.name)
         events = read_compacted(
             self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed
         )
@@ -77,18 +84,29 @@ class Validation(RunThread):
         there = topics_there(self._kafka)
         tables = {self._topics.rows(side.table_id).name: side.table_id for side in sides}
         sources = {topic: table for topic, table in tables.items() if topic in there}
+        facts: list[Fact] | None = []
+        totals = Totals()
         if descriptor.table_id in sources.values():
             # Other tables stay as they are while the job runs (D9); one not told of is harmless.
             others = {side.table_id for side in sides} - {descriptor.table_id}
             told = (self._event(events, table_id) for table_id in sorted(others))
             parents = [from_wire(event.body) for event in told if event is not None]
-            self._query(descriptor, sides, sources, parents).read()
-        totals = self._folder.totals()
+            tellers = partial(tellers_of, descriptor, sides, sources, parents)
+            counted = {
+                (side.element_id, side.parent)
+                for table, side in counted_by(sides).items()
+                if table in sources.values()
+            }
+            facts = self._facts_of_few(tellers())
+            if facts is not None:
+                totals = self._passed(Totals(), Counter(fact[:2] for fact in facts), counted)
+            else:
+                self._query(tuple(sources), tellers, counted).read()
+                totals = self._folder.totals()
         self._board.phase(self.run, "comparing")
-        total, first = self._suspects(wanted_of(descriptor, elements))
+        total, first = self._suspects(wanted_of(descriptor, elements), facts)
         if self.gate.is_closed():
             raise RunStopped
-        lane = Lane(self._kafka, self._topics.backfill.name)
         findings = findings_of(self._job, totals.rows, total, first)
         # They may be sent twice (killed before it was noted here); the master takes the first.
         lane.send(self._codec.encode(findings))
@@ -123,19 +141,21 @@ class Validation(RunThread):
 
     # ------------------------------------------------------------ images → facts
 
-    def _query(
-        self,
-        descriptor: Descriptor,
-        sides: Sequence[Side],
-        sources: Mapping[str, int],
-        parents: Sequence[Descriptor],
-    ) -> RowsQuery:
-        tell = converter(self._kafka, descriptor, sides, sources, parents)
-        counted = [
-            (side.element_id, side.parent)
-            for table, side in counted_by(sides).items()
-            if table in sources.values()
-        ]
+    def _facts_of_few(self, tellers: Mapping[str, Teller]) -> list[Fact] | None:
+        """All facts, where the images are few; None where a query has to read them."""
+        with FewImages(self._kafka, tuple(tellers), self.gate.is_closed) as images:
+            ranges = images.ranges(self._few_max())
+            if ranges is None:
+                return None
+            return [
+                fact
+                for wanted in ranges
+                for records in images.records(wanted)
+                for fact in _told(tellers[wanted.topic], wanted.partition, records)
+            ]
+
+    def _query(self, sources: Sequence[str], tellers: MakeTellers, counted: Counted) -> RowsQuery:
+        tell = converter(self._kafka, tellers)
 
         def keep(_: DataFrame, batch_id: int) -> None:
             ranges = ranges_of(self._folder.checkpoint, batch_id)
@@ -146,7 +166,7 @@ class Validation(RunThread):
         return RowsQuery(
             self._session,
             self._kafka,
-            tuple(sources),
+            sources,
             name=query_name(self._topics.database, self.run),
             checkpoint=self._folder.checkpoint,
             gate=self.gate,
@@ -154,27 +174,37 @@ class Validation(RunThread):
             handle=keep,
         )
 
-    def _keep(self, facts: DataFrame, counted: Sequence[tuple[int, bool]], batch_id: int) -> None:
-        """One micro-batch, written over what a killed one has left of it. Reading is what costs
-        here, so that the batch passes the gate when its images are counted."""
-        before = totals = self._folder.totals_before(batch_id)
+    def _keep(self, facts: DataFrame, counted: Counted, batch_id: int) -> None:
+        """One micro-batch, written over what a killed one has left of it."""
+        before = self._folder.totals_before(batch_id)
         place = self._folder.facts(batch_id)
         facts.write.mode("overwrite").parquet(place)
-        left = sum(count for side, count in counts_of([place]).items() if side in counted)
+        self._folder.count(batch_id, before, self._passed(before, counts_of([place]), counted))
+
+    def _passed(
+        self, totals: Totals, counts: Mapping[tuple[int, bool], int], counted: Counted
+    ) -> Totals:
+        """Reading is what costs here, so that images pass the gate when they are counted."""
+        left = sum(count for side, count in counts.items() if side in counted)
         while left:
             rows = min(left, self.gate.rows_per_chunk)
             self.gate.wait_turn(rows)
             left -= rows
             totals = Totals(totals.rows + rows, totals.chunks)
             self._board.count(self.run, totals)
-        self._folder.count(batch_id, before, totals)
+        return totals
 
     # ------------------------------------------------------------ facts → findings
 
-    def _suspects(self, wanted: Wanted) -> tuple[int, list[tuple[int, bytes]]]:
+    def _suspects(
+        self, wanted: Wanted, facts: Iterable[Fact] | None
+    ) -> tuple[int, list[tuple[int, bytes]]]:
+        """`facts`: None where they are in the run's folder."""
         places = self._folder.all_facts()
-        if sum(_dataset(place).count_rows() for place in places) <= IN_MEMORY_MAX:
-            found = suspects_of(facts_of(places), wanted)
+        if facts is None and sum(_dataset(p).count_rows() for p in places) <= IN_MEMORY_MAX:
+            facts = facts_of(places)
+        if facts is not None:
+            found = suspects_of(facts, wanted)
             return len(found), found[:FINDINGS_MAX]
         return suspects(self._session.read.schema(FACTS).parquet(*places), wanted, FINDINGS_MAX)
 
@@ -254,24 +284,33 @@ def suspects(facts: DataFrame, wanted: Wanted, most: int) -> tuple[int, list[tup
     return total, [(row["element"], bytes(row["row"])) for row in first]
 
 
-def converter(
-    kafka: KafkaSettings,
+def tellers_of(
     descriptor: Descriptor,
     sides: Sequence[Side],
     sources: Mapping[str, int],
     parents: Sequence[Descriptor] = (),
+) -> dict[str, Teller]:
+    """By topic. `sources`: topic → table id. Compiled, so of this process alone."""
+    return {
+        topic: Teller(descriptor, sides, table_id, parents) for topic, table_id in sources.items()
+    }
+
+
+def _told(teller: Teller, partition: int, records: Records) -> Iterator[Fact]:
+    for place, row, image in zip(*records, strict=True):
+        yield from teller.tell(row, partition, place, image)
+
+
+def converter(
+    kafka: KafkaSettings, make_tellers: MakeTellers
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function that Python workers run: ranges of topics → facts. `sources`: topic → table
-    id."""
+    """The function that Python workers run: ranges of topics → facts."""
 
     def convert(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         schema = _schema()
-        tellers = {
-            topic: Teller(descriptor, sides, table_id, parents)
-            for topic, table_id in sources.items()
-        }
+        tellers = make_tellers()
 
         def arrow(facts: Sequence[Fact]) -> Any:
             columns = zip(*facts, strict=True) if facts else ((),) * len(COLUMNS)
@@ -282,12 +321,6 @@ def converter(
             for wanted in (Range(*row.values()) for row in batch.to_pylist()):
                 teller = tellers[wanted.topic]
                 for records in records_of(kafka, wanted):
-                    yield arrow(
-                        [
-                            fact
-                            for place, row, image in zip(*records, strict=True)
-                            for fact in teller.tell(row, wanted.partition, place, image)
-                        ]
-                    )
+                    yield arrow(list(_told(teller, wanted.partition, records)))
 
     return convert

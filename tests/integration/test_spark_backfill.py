@@ -22,7 +22,7 @@ def pipeline(
 ) -> Iterator[Pipeline]:
     """One driver for the module: a JVM takes seconds to start."""
     # Small micro-batches, so that a kill falls between some of them.
-    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "10000"}
+    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "10000", "LEASEHOLD_BACKFILL_FEW": "1000"}
     data = tmp_path_factory.mktemp(DATABASE)
     with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
         yield made
@@ -94,6 +94,30 @@ def test_a_table_without_images_ends_at_once(pipeline: Pipeline) -> None:
     pipeline.publish_job(backfill_job(2, 2))
     messages = pipeline.records(pipeline.topics.backfill.name, ended(2))
     assert [chunk_of(m) for m in messages] == [ChunksEnd(2, 1, 0, 0)]
+
+
+def test_few_images_are_read_without_a_query(pipeline: Pipeline) -> None:
+    """Goal: of a topic of no more than 1,000 offsets the same comes as of others, and nothing of a
+    checkpoint: no query was there. One more, and there is one."""
+    pipeline.publish_images(6, range(999))
+    pipeline.publish_images(6, [77], lsn=5)
+    pipeline.publish_job(backfill_job(6, 6, chunk_rows=100))
+    messages = pipeline.records(pipeline.topics.backfill.name, ended(6))
+    chunks = [chunk_of(m) for m in messages[:-1]]
+    assert {key for c in chunks for key in c.keys} == {(n, f"city {n % 97}") for n in range(999)}
+    assert max(len(chunk.keys) for chunk in chunks) == 100
+    marker = chunk_of(messages[-1])
+    assert marker == ChunksEnd(6, 1, sum(len(c.keys) for c in chunks), len(chunks))
+    assert not list(pipeline.data.rglob("6-1/checkpoint"))
+
+    pipeline.publish_images(6, [78], lsn=6)
+    pipeline.publish_job(replace(backfill_job(6, 6), run=2))
+    messages = pipeline.records(
+        pipeline.topics.backfill.name,
+        lambda m: bool(m) and chunk_of(m[-1])[:2] == (6, 2) and ended(6)(m),
+    )
+    assert len(set(keys_of(messages))) == 999
+    assert list(pipeline.data.rglob("6-2/checkpoint"))
 
 
 def test_the_rate_changes_while_it_runs(pipeline: Pipeline) -> None:

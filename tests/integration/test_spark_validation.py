@@ -30,7 +30,7 @@ def pipeline(
     kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipeline]:
     # Small micro-batches, so that a kill falls between some of them.
-    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "5000"}
+    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "5000", "LEASEHOLD_BACKFILL_FEW": "1000"}
     data = tmp_path_factory.mktemp(DATABASE)
     with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
         yield made
@@ -156,20 +156,28 @@ def test_a_table_without_images_has_no_findings(pipeline: Pipeline) -> None:
     assert found(pipeline, 3) == Findings(3, 1, 3, 3, 0, 0, ())
 
 
-def test_rows_from_before_a_truncation_are_gone(pipeline: Pipeline) -> None:
-    pipeline.publish_images(5, range(100))
-    publish_table(pipeline, 5)
-    topic = pipeline.topics.rows(5)
+@pytest.mark.parametrize(("table_id", "images"), [(5, 100), (6, 1_500)])
+def test_rows_from_before_a_truncation_are_gone(
+    pipeline: Pipeline, table_id: int, images: int
+) -> None:
+    """Of few images, which the driver reads itself, and of more: the same is found."""
+    pipeline.publish_images(table_id, range(images))
+    publish_table(pipeline, table_id)
+    topic = pipeline.topics.rows(table_id)
     for number in range(40):
-        publish_row(pipeline, 5, number, {3: "same"})
+        publish_row(pipeline, table_id, number, {3: "same"})
     for partition in range(topic.partitions):
-        gone = CODEC.encode(RowsTruncated(5, 3, 1))
+        gone = CODEC.encode(RowsTruncated(table_id, 3, 1))
         pipeline.produce(topic.name, row_key(()), gone, partition)
     for number in range(38, 41):
-        publish_row(pipeline, 5, number, {3: "same"})
+        publish_row(pipeline, table_id, number, {3: "same"})
     pipeline.flush()
-    pipeline.publish_job(validation_job(5, (UNIQUE,)))
-    assert set(found(pipeline, 5).found) == {(UNIQUE, key(number)) for number in range(38, 41)}
+    pipeline.publish_job(validation_job(table_id, (UNIQUE,)))
+    record = found(pipeline, table_id)
+    assert set(record.found) == {(UNIQUE, key(number)) for number in range(38, 41)}
+    assert record.rows == images + 43 + topic.partitions
+    by_query = bool(list(pipeline.data.rglob(f"{table_id}-1/checkpoint")))
+    assert by_query == (images > 1_000)
 
 
 def test_paused_killed_and_started_again(pipeline: Pipeline) -> None:

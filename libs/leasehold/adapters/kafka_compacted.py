@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_reader import RECORDS_MAX, TopicReader
+from leasehold.adapters.kafka_reader import RECORDS_MAX, TO_THE_END_MS, TopicReader
 from leasehold.model.errors import BusUnavailable
 
 
@@ -23,7 +23,14 @@ def read_compacted(
     """
     give_up_ns = boottime_ns() + int(timeout_s * 1e9)
     newest: dict[bytes, bytes] = {}
-    reader = TopicReader(settings, client_id, read_committed=True, tell_ends=True, give_up=give_up)
+    reader = TopicReader(
+        settings,
+        client_id,
+        read_committed=True,
+        tell_ends=True,
+        fetch_wait_ms=TO_THE_END_MS,
+        give_up=give_up,
+    )
     try:
         partitions = reader.partitions(topic, timeout_s)
         for partition in range(partitions):

@@ -26,6 +26,8 @@ from leasehold.model.errors import BusUnavailable, LogStopped
 FETCH_WAIT_MS: Final = 100
 """Longest a broker holds an empty fetch. A partition that is started or resumed joins with the next
 fetch only, so this bounds how long that takes; with data to send a broker answers at once."""
+TO_THE_END_MS: Final = 5
+"""`fetch_wait_ms` of who reads as far as an end and no further: he asks once or twice in vain."""
 QUEUED_KBYTES_MAX: Final = 32 * 1024
 RECORDS_MAX: Final = 10_000
 ASK_TIMEOUT_S: Final = 5.0
@@ -93,11 +95,13 @@ class TopicReader:
         read_committed: bool = False,
         tell_ends: bool = False,
         queued_kbytes_max: int = QUEUED_KBYTES_MAX,
+        fetch_wait_ms: int = FETCH_WAIT_MS,
         give_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`.
-        `queued_kbytes_max`: how far is read ahead. `give_up`: asked twice a second while a broker
-        is waited for; then BusUnavailable."""
+        `queued_kbytes_max`: how far is read ahead. `fetch_wait_ms`: how long a broker holds a fetch
+        that finds nothing; an end is not told before that. `give_up`: asked twice a second while a
+        broker is waited for; then BusUnavailable."""
         self._bootstrap = settings.bootstrap
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
@@ -115,7 +119,7 @@ class TopicReader:
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed" if read_committed else "read_uncommitted",
                 "enable.partition.eof": tell_ends,
-                "fetch.wait.max.ms": FETCH_WAIT_MS,
+                "fetch.wait.max.ms": fetch_wait_ms,
                 "fetch.min.bytes": 1,
                 "fetch.queue.backoff.ms": 1,
                 "fetch.error.backoff.ms": 50,
@@ -215,13 +219,16 @@ class TopicReader:
 
     def end_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
         """The offset that the next record will get, asked of the leader now. BusUnavailable."""
-        return self._offsets(topic, partition, timeout_s)[1]
+        return self.offsets(topic, partition, timeout_s)[1]
 
     def first_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
         """The first offset that has not been deleted. Raises BusUnavailable."""
-        return self._offsets(topic, partition, timeout_s)[0]
+        return self.offsets(topic, partition, timeout_s)[0]
 
-    def _offsets(self, topic: str, partition: int, timeout_s: float) -> tuple[int, int]:
+    def offsets(
+        self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S
+    ) -> tuple[int, int]:
+        """`first_offset` and `end_offset`, asked together. Raises BusUnavailable."""
         place = TopicPartition(topic, partition)
         doing = f"asking for the end of {topic}"
 

@@ -58,7 +58,7 @@ def test_nodes(client: SqlClient, database: DevDatabase) -> None:
 
     def both_coherent() -> bool:
         rows = seen()
-        return rows["r1"]["coherency"] == rows["r2"]["coherency"] == "coherent"
+        return {rows[node]["coherency"] for node in ("r1", "r2")} == {"coherent"}
 
     rows = seen()
     assert sorted(rows) == ["m1", "r1", "r2"]
