@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from infra.ports import find_free_port
-from leasehold.adapters import redis_acks, redis_line
+from leasehold.adapters import redis_line
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.redis_acks import (
     ACK_BYTES_MAX,
@@ -205,7 +205,7 @@ def test_a_connection_that_redis_ends_is_made_anew(both: Both, server: RedisServ
 def test_a_listener_whose_redis_says_nothing_looks_for_it_anew(
     both: Both, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_acks, "SILENCE_NS", 30_000_000)
+    monkeypatch.setattr(redis_line, "SILENCE_NS", 30_000_000)
     with redis.Redis.from_url(server.url) as client:
         before = client.info("stats")["total_connections_received"]
         begun = time.monotonic()
@@ -213,7 +213,7 @@ def test_a_listener_whose_redis_says_nothing_looks_for_it_anew(
         assert client.info("stats")["total_connections_received"] == before  # PING is answered
     server.pause()
     both.until(lambda: not both.listener.up, "a listener that gives up")
-    monkeypatch.setattr(redis_acks, "SILENCE_NS", 1_000_000_000)
+    monkeypatch.setattr(redis_line, "SILENCE_NS", 1_000_000_000)
     server.resume()
     both.works()
 

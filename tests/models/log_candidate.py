@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leasehold.model.records import Claim, Commit, Decisions
+from leasehold.model.records import Claim, Commit, Decisions, LogPosition
 from leasehold.replication.log import Verdict
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.log_records import Known, Records
-from tests.models.log_world import Bounds, Candidate, Rules, World, incarnation, placed
+from tests.models.log_world import Bounds, Candidate, Rules, Told, World, incarnation, placed
 
 
 class CandidateSteps:
@@ -48,6 +48,7 @@ class CandidateSteps:
     def reads(self, world: World, who: int) -> tuple[str, World]:
         candidate = world.candidates[who]
         number = world.log[candidate.read]
+        before = self._records.known(world.log[: candidate.read])
         known = self._records.known(world.log[: candidate.read + 1])
         after = candidate._replace(read=candidate.read + 1)
         record = self._records.records[number]
@@ -65,7 +66,17 @@ class CandidateSteps:
         label = f"candidate {who} reads {self._records.words[number]}: {verdict}"
         if after.master and not candidate.master:
             label += ", and is master now"
-        return label, placed(world, who, after)
+        moved = placed(world, who, after)
+        if candidate.master and self._rules.told_when_read:
+            moved = self._tells(moved, before.position, candidate.read, number)
+        return label, moved
+
+    def _tells(self, world: World, position: LogPosition, offset: int, number: int) -> World:
+        """All that it reads while it is master, to whoever listens to it."""
+        told = Told(position.epoch, position.incarnation, offset, number)
+        if len(world.records_told) >= self._bounds.telling + self._bounds.copies:
+            return world
+        return world._replace(records_told=world.records_told | {told})
 
     def _is_own_claim(self, claim: Claim, who: int, candidate: Candidate) -> bool:
         if claim.node != str(who):
@@ -104,6 +115,8 @@ class CandidateSteps:
             )
             number = self._records.number(record)
             moved = placed(world, who, after._replace(flight=number))
+            if not self._rules.told_when_read:
+                moved = self._tells(moved, position, candidate.read, number)
             answered = world.answered
             if not self._rules.own_record_read_back:
                 answered |= {int(commit.request_id) for commit in commits}

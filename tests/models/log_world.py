@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, NamedTuple
 
 from leasehold.replication.coherency import NS_PER_MS, CoherencyRules
+from leasehold.replication.fast_log import FastLogRules
 from leasehold.replication.log import LogRules
 from tests.models.coherency_part import Seen, Sent
 
@@ -18,6 +19,8 @@ class Rules:
 
     log: LogRules = field(default_factory=LogRules)
     coherency: CoherencyRules = field(default_factory=CoherencyRules)
+    fast_log: FastLogRules = field(default_factory=FastLogRules)
+    told_when_read: bool = True  # L4: a master tells of the log what it has read there
     claim_mismatch_skips: bool = True  # L1: a Claim overtaken by a record is skipped, no error
     own_claim_by_incarnation: bool = True  # L4: master only by a Claim of its own incarnation
     own_record_read_back: bool = True  # L4: answers only what was read back as its own
@@ -27,7 +30,8 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of everything may happen; each is part of the summary's words."""
+    """How much of everything may happen; each is part of the summary's words. `telling`: records
+    that masters tell; `copies`: that is told of the log of a cluster that was copied from this."""
 
     ticks: int = 0
     records: int = 4
@@ -35,6 +39,8 @@ class Bounds:
     acks: int = 0
     tells: int = 0
     strangers: int = 0
+    telling: int = 0
+    copies: int = 0
     epochs: int = 1
     crashes: int = 0
     reboots: int = 0
@@ -57,20 +63,35 @@ class Candidate(NamedTuple):
     watch: tuple[Seen, ...] = ()
 
 
+class Told(NamedTuple):
+    """A record of the log that the master of that term has told: heard at any time, any number of
+    times, or never."""
+
+    epoch: int
+    incarnation: bytes
+    offset: int
+    number: int
+
+
 class Reader(NamedTuple):
-    """The replicant; `booted` is the tick at which its clock showed 0."""
+    """The replicant; `booted` is the tick at which its clock showed 0. `granted`: epoch and
+    incarnation of the master that last granted it a lease. `wrong`: what it has applied is not
+    what the log begins with."""
 
     read: int
     incarnation: int
     booted: int
     asks: tuple[int, ...] = ()
     until_ns: int = 0
+    granted: tuple[int, bytes] = (0, b"")
+    wrong: bool = False
 
 
 class World(NamedTuple):
     """`log` and `net` hold numbers of records (`Model.records`); `net`: sent and not landed.
     `answered`: request numbers whose result was given. `told`: positions that went by the fast way,
-    each of which may be heard at any time, any number of times, or never."""
+    each of which may be heard at any time, any number of times, or never; `records_told`: the same
+    of records."""
 
     now: int
     log: tuple[int, ...]
@@ -80,6 +101,7 @@ class World(NamedTuple):
     acks: tuple[tuple[Sent, ...], ...]
     answered: frozenset[int]
     told: frozenset[Sent]
+    records_told: frozenset[Told]
     commits: int
     acked: int
     crashes: int

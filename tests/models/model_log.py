@@ -1,11 +1,13 @@
 """Log, claims and coherency leases: two candidates for mastership, one replicant that serves reads.
 
 What is real: which records count (`admit`), the replicant's lease (`CoherencyLease`), whom a
-master waits for and what it grants (`CoherencyWatch`). What the model adds is the world: appends
-that land late or after their sender gave up, acknowledgements that arrive late, in any order or
-never, positions told by the fast way that are heard late, in any order, again and again or never
-(by whoever is master then, which is more than the channels allow; and those of another cluster's
-node of the same name), processes that pause at any point (they just don't take their next step),
+master waits for and what it grants (`CoherencyWatch`), which told records are taken (`LogWays`).
+What the model adds is the world: appends that land late or after their sender gave up,
+acknowledgements that arrive late, in any order or never, positions told by the fast way that are
+heard late, in any order, again and again or never (by whoever is master then, which is more than
+the channels allow; and those of another cluster's node of the same name), records of the log told
+by whoever has read them as master and heard in the same way (and one of another cluster, whose log
+this one was copied from), processes that pause at any point (they just don't take their next step),
 crash and come back as another incarnation, and a replicant's machine that reboots, whose clock then
 starts anew.
 
@@ -20,9 +22,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from leasehold.model.records import Claim, Decisions
+from leasehold.model.errors import LogStopped
+from leasehold.model.records import Claim, Commit, Decisions, LogPosition
 from leasehold.replication.coherency import NS_PER_MS, CoherencyLease
-from leasehold.replication.log import Verdict
+from leasehold.replication.fast_log import FastLogSettings, LogWays
+from leasehold.replication.log import Verdict, admit
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.log_candidate import CandidateSteps
 from tests.models.log_records import Records
@@ -32,6 +36,7 @@ from tests.models.log_world import (
     Candidate,
     Reader,
     Rules,
+    Told,
     World,
     clock_ns,
     incarnation,
@@ -39,6 +44,10 @@ from tests.models.log_world import (
 
 STRANGER: Final = Sent(b"elsewhere", 1_000, 0)
 """What a node of the same name tells in a cluster that was copied from this one, and is ahead."""
+
+
+TELLING: Final = FastLogSettings(row_min=1, pause_ms=0)
+"""It is taken as soon as something is heard."""
 
 
 @dataclass
@@ -67,9 +76,19 @@ class Model:
             ((),) * (1 + (self.bounds.epochs > 1)),
             frozenset(),
             frozenset((STRANGER,) * bool(self.bounds.strangers)),
+            frozenset(self._told_elsewhere(claim)[: self.bounds.copies]),
             *(0,) * 5,
         )
         return [("candidate 0 is master of epoch 1", world)]
+
+    def _told_elsewhere(self, claim: int) -> list[Told]:
+        """What the same master tells of its own log, in the cluster that this one was copied from
+        right after the Claim: the same term, and the digest before it is the same."""
+        digest = self.records.known((claim,)).position.digest
+        master = incarnation(0, 0)
+        commit = Commit(b"77", 1, 1, {}, (), 1)
+        record = Decisions(1, master, 1, digest, 1, (commit,), (), {}, 0, ())
+        return [Told(1, master, 1, self.records.number(record))]
 
     def invariant(self, world: World) -> str | None:
         reader = world.reader
@@ -77,6 +96,8 @@ class Model:
         for read in everyone:
             if stopped := self.records.known(world.log[:read]).stopped:
                 return f"L1 L2: a reader stops: {stopped}"
+        if reader.wrong:
+            return "L1 L2: the replicant has applied what does not stand in the log there"
         counted = self.records.known(world.log)
         if not world.answered <= counted.requests and not counted.stopped:
             return f"L4: request {max(world.answered - counted.requests)} was answered, no record"
@@ -128,6 +149,8 @@ class Model:
         reader = world.reader
         if reader.read < len(world.log):
             yield self._reader_reads(world)
+        for record in sorted(world.records_told):
+            yield from self._reader_hears(world, record)
         if world.acked < self.bounds.acks:
             lease = self._lease(reader)
             asked = lease.ask(clock_ns(world))
@@ -142,7 +165,7 @@ class Model:
         if world.told < told and len(told) <= self.bounds.tells + self.bounds.strangers:
             yield "the replicant tells what it has applied", world._replace(told=told)
         if world.reboots < self.bounds.reboots:
-            after = Reader(reader.read, reader.incarnation + 1, world.now)
+            after = Reader(reader.read, reader.incarnation + 1, world.now, wrong=reader.wrong)
             yield (
                 "the replicant's machine reboots, its clock starts at 0",
                 world._replace(reader=after, reboots=world.reboots + 1),
@@ -151,16 +174,46 @@ class Model:
     def _reader_reads(self, world: World) -> tuple[str, World]:
         reader = world.reader
         known = self.records.known(world.log[: reader.read + 1])
-        record = self.records.records[world.log[reader.read]]
-        lease = self._lease(reader)
+        after = reader._replace(read=reader.read + 1)
         if known.verdict is Verdict.APPLY and not known.stopped:
-            assert isinstance(record, Decisions)
-            for grant in record.grants:
-                lease.granted(grant)
-        after = reader._replace(read=reader.read + 1, until_ns=lease.until_ns)
+            after = self._granted(after, world.log[reader.read], known.position)
         read = self.records.words[world.log[reader.read]]
         label = f"the replicant reads {read}: {known.stopped or known.verdict.value}"
         return label, world._replace(reader=after)
+
+    def _granted(self, reader: Reader, number: int, position: LogPosition) -> Reader:
+        record = self.records.records[number]
+        assert isinstance(record, Decisions)
+        lease = self._lease(reader)
+        ours = [lease.granted(grant) for grant in record.grants]
+        if any(ours):
+            reader = reader._replace(granted=(position.epoch, position.incarnation))
+        return reader._replace(until_ns=lease.until_ns)
+
+    def _reader_hears(self, world: World, told: Told) -> Iterator[tuple[str, World]]:
+        """The real `LogWays` says whether it is taken; then it is judged as `Node` does it."""
+        reader = world.reader
+        position = self.records.known(world.log[: reader.read]).position
+        ways = LogWays(TELLING, reader.read, self.rules.fast_log)
+        ways.follow((position.epoch, position.incarnation), reader.granted, 0)
+        if ways.term != (told.epoch, told.incarnation) or not ways.told(told.offset, 1, whole=True):
+            return
+        record, digest = self.records.records[told.number], told.number.to_bytes(2, "big")
+        try:
+            verdict, after = admit(position, told.offset, record, digest, self.rules.log)
+        except LogStopped:
+            return  # Kafka is asked
+        if verdict is Verdict.SKIP:
+            return
+        true = self.records.known(world.log[: told.offset + 1])
+        right = told.offset < len(world.log) and not true.stopped and true.position == after
+        moved = reader._replace(wrong=not right)
+        if right:
+            moved = moved._replace(read=told.offset + 1)
+            if verdict is Verdict.APPLY:
+                moved = self._granted(moved, told.number, after)
+        label = f"the replicant is told {self.records.words[told.number]} at {told.offset}"
+        yield label, world._replace(reader=moved)
 
     def show(self, world: World) -> str:
         masters = [str(n) for n, c in enumerate(world.candidates) if c.master]

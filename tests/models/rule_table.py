@@ -149,6 +149,12 @@ SCHEMA_CHANGE: Final = (
 
 CODE: Final = (
     Rule(
+        "L1 L2",
+        "of the log a node takes what is told only from a master that has granted it a lease, that"
+        " has read it there, and one record after the other",
+        of("replication", "granted_first", "in_order") | of("models", "told_when_read"),
+    ),
+    Rule(
         "at commit",
         "what is computed at commit is of a row that nothing else of its transaction rests on, and"
         " that is there",

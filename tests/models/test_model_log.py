@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.replication.coherency import CoherencyRules
+from leasehold.replication.fast_log import FastLogRules
 from leasehold.replication.log import LogRules
 from tests.models.explorer import Report, explore
 from tests.models.log_world import Bounds, Rules, World
@@ -20,6 +21,8 @@ STATES_MAX = 400_000
 ONE_MASTER = Bounds(ticks=4, records=3, commits=1, acks=2)
 TAKEOVER = Bounds(ticks=3, records=3, commits=1, acks=1, epochs=2)
 TOLD = Bounds(ticks=3, records=3, commits=1, acks=1, tells=2, strangers=1)
+RECORDS_TOLD = Bounds(ticks=2, records=4, commits=2, acks=1, telling=4, copies=1)
+RECORDS_TOLD_TAKEOVER = Bounds(records=4, commits=1, acks=1, telling=4, epochs=2, errors=1)
 TOLD_REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, tells=2, reboots=1)
 REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
 ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
@@ -39,6 +42,10 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
         pytest.param("L C: takeover", TAKEOVER, id="takeover", marks=pytest.mark.slow),
         pytest.param("C1: told by the fast way", TOLD, id="told"),
         pytest.param("C1 C3: told, reboot", TOLD_REBOOT, id="told_reboot"),
+        pytest.param("L1 L2: records told", RECORDS_TOLD, id="records_told"),
+        pytest.param(
+            "L1 L2: records told, takeover", RECORDS_TOLD_TAKEOVER, id="records_told_takeover"
+        ),
         pytest.param("C3: reboot", REBOOT, id="reboot"),
         pytest.param("L1 L2 L4: errors", ERRORS, id="errors"),
         pytest.param("L1 L4: crash", CRASH, id="crash"),
@@ -53,6 +60,7 @@ def test_the_protocol_does_no_harm(subject: str, bounds: Bounds, model_line: Add
 
 FIRST_MISSED = "C1 C2: a read at the replicant misses"
 STOPS = "L1 L2: a reader stops"
+WRONG = "L1 L2: the replicant has applied what does not stand in the log there"
 NO_INCARNATION = LogRules(incarnation_counts=False)
 BROKEN = [
     ("C1", "a repeat is answered at once", Rules(repeats_wait_too=False), ONE_MASTER, FIRST_MISSED),
@@ -100,6 +108,27 @@ BROKEN = [
         "L4: request",
     ),
     (
+        "L4",
+        "a record is told before it is read back",
+        Rules(told_when_read=False),
+        RECORDS_TOLD_TAKEOVER,
+        WRONG,
+    ),
+    (
+        "L1",
+        "what is told is believed before this incarnation was granted a lease in the term",
+        Rules(fast_log=FastLogRules(granted_first=False)),
+        RECORDS_TOLD,
+        WRONG,
+    ),
+    (
+        "L2",
+        "a told record is taken wherever it stands, and digests don't chain",
+        Rules(fast_log=FastLogRules(in_order=False), log=LogRules(digests_chain=False)),
+        RECORDS_TOLD,
+        WRONG,
+    ),
+    (
         "L1 L4",
         "any incarnation of a node is the master",
         Rules(own_claim_by_incarnation=False, log=NO_INCARNATION),
@@ -129,20 +158,22 @@ def test_broken_rule_is_found(
     [
         ("a Claim of any incarnation", Rules(own_claim_by_incarnation=False), CRASH),
         ("a record of any incarnation", Rules(log=NO_INCARNATION), CRASH),
+        ("a gap is jumped over", Rules(fast_log=FastLogRules(in_order=False)), RECORDS_TOLD),
         (
             "a Claim needs not name the digest",
             Rules(log=LogRules(claim_is_compare_and_set=False)),
             ERRORS,
         ),
     ],
-    ids=["own_claim", "incarnation_counts", "claim_is_compare_and_set"],
+    ids=["own_claim", "incarnation_counts", "in_order", "claim_is_compare_and_set"],
 )
 def test_rule_that_another_one_backs(
     words: str, rules: Rules, bounds: Bounds, model_line: AddLine
 ) -> None:
     """Turned off alone it does no harm in these bounds: a node that goes on under an old Claim is
-    read by nobody; without such a node there are no foreign records to mix up; and a candidate
-    reads everything before its own Claim, whether that was a compare-and-set or not."""
+    read by nobody; without such a node there are no foreign records to mix up; what is told behind
+    a gap names a digest that its reader has not (a Barrier would not); and a candidate reads
+    everything before its own Claim, whether that was a compare-and-set or not."""
     model, report = explored(rules, bounds)
     mutation = f"{switches_off(rules)} off: {words}"
     model_line(ModelLine.of("backed by another rule", mutation, report, bounds.words()))

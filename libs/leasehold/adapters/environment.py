@@ -11,7 +11,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from leasehold.adapters.setting import (
     MASK,
@@ -220,6 +220,25 @@ class RedisSettings:
         default="on",
         parse=choice("on", "off"),
     )
+    fast_log: str = setting(
+        "LEASEHOLD_FAST_LOG",
+        "on, off or auto: the master passes each record of the log on to replicants through Redis,"
+        " Kafka stands in while that fails; auto = on, unless Kafka is reached with a password or"
+        " TLS and Redis without",
+        default="auto",
+        parse=choice("auto", "on", "off"),
+    )
+
+    def tells_records(self, kafka: KafkaSettings) -> bool:
+        """Rows go where the rest of them goes, and never by a way that is guarded less unless
+        somebody says so."""
+        if self.fast_log != "auto":
+            return self.fast_log == "on"
+        parts = urlsplit(self.url)
+        passwords = (self.password, parts.password, *parse_qs(parts.query).get("password", ()))
+        open_to_all = not any(passwords)
+        plain = not self.url.startswith("rediss:")
+        return not (kafka.uses_sasl and open_to_all) and not (kafka.uses_tls and plain)
 
     @property
     def where(self) -> str:

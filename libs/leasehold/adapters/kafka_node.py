@@ -23,6 +23,7 @@ from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
+from leasehold.adapters.log_roads import RECORDS_PER_READ_MAX, LogRoad, LogVoice
 from leasehold.adapters.redis_acks import AckListener, AckSpeaker
 from leasehold.adapters.redis_ledger import RedisLedger
 from leasehold.lease.commands import SESSION_ID_MAX
@@ -71,7 +72,6 @@ from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.node_agent import FOR_AGENT
 
 CODEC: Final = MessagePackCodec()
-RECORDS_PER_READ_MAX: Final = 2_000
 IDLE_NS: Final = 100_000_000
 SECRET_BYTES: Final = 32
 LEDGER_POLL_NS: Final = 1_000_000
@@ -109,6 +109,8 @@ class KafkaNode:
     ) -> None:
         if redis.fast_acks == "off":
             settings = replace(settings, fast_acks=replace(settings.fast_acks, on=False))
+        if not redis.tells_records(kafka):
+            settings = replace(settings, fast_log=replace(settings.fast_log, on=False))
         self._topics = topics
         client_id = f"leasehold-{settings.name}"
         self._reader = TopicReader(kafka, client_id)
@@ -142,6 +144,13 @@ class KafkaNode:
             now(),
             secret=random_bytes(SECRET_BYTES),
         )
+        self._road: LogRoad | None = None
+        if settings.fast_log.on and settings.serving and not settings.candidate:
+            offset = self.node.position.offset
+            self._road = LogRoad(
+                settings.fast_log, redis, topics.database, self._reader, self._log, offset
+            )
+        self._voice = LogVoice(settings.fast_log, redis, topics.database)
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
@@ -219,11 +228,14 @@ class KafkaNode:
         if self._listener.up and self.node.awaits_acks:
             records = self._read_or_hear(wait_s)
         else:
-            records = self._reader.read(RECORDS_PER_READ_MAX, 0 if asked else wait_s)
+            records = self._read(0 if asked else wait_s)
             if asked and not records:
                 self._await_ledger(self._wait_s())
         moment = begun = now()
         for record in records:
+            if record.topic == self._log and self.node.master is not None:
+                # Before it is applied here: nodes apply it meanwhile.
+                self._voice.tell(self.node.term, record.offset, record.value or b"")
             event = self._event(record)
             if event is not None:
                 effects = self.node.step(event, moment)
@@ -232,13 +244,34 @@ class KafkaNode:
             if record.topic == self._log and boottime_ns() - begun.mono_ns > TURN_NS_MAX:
                 moment = begun = now()
                 self._perform(self.node.step(Tick(), moment))
+        self._hear_log()
         self._hear_writers()
         self._hear_nodes()
         self._hear_of_tells()
         self._empty_inbox()
         self._wake_ns = 0
         self._perform(self.node.step(Tick(), now()))
+        if self._road is not None:
+            self._road.keep(self.node)
         self.on_tick()
+
+    def _read(self, wait_s: float) -> list[Record]:
+        if self._road is not None:
+            return self._road.read(wait_s)
+        return self._reader.read(RECORDS_PER_READ_MAX, wait_s)
+
+    def _hear_log(self) -> None:
+        """The records that the master has told since."""
+        if self._road is None:
+            return
+        begun = now()
+        for heard in self._road.heard():
+            effects = self.node.step(heard, now())
+            if effects:
+                self._perform(effects)
+            if boottime_ns() - begun.mono_ns > TURN_NS_MAX:
+                begun = now()
+                self._perform(self.node.step(Tick(), begun))
 
     def _wait_s(self) -> float:
         wait_ns = IDLE_NS
@@ -376,8 +409,9 @@ class KafkaNode:
                     self._inbox.put(LedgerReplied(token, full))
             case AskLogEnd():
                 self._ask_log_end()
-            case ReadLog(offset):
-                self._reader.start(self._log, 0, offset)
+            case ReadLog(offset):  # beside the one at the start
+                assert self._road is not None, "nobody tells this node anything"
+                self._road.doubted(offset)
             case ReadLane(lane, offset):
                 topic = self._lane_topics[lane]
                 self._reader.start(topic, 0, max(offset, self._reader.first_offset(topic, 0)))
@@ -430,4 +464,7 @@ class KafkaNode:
         self._ledger.close()
         self._speaker.close()
         self._listener.close()
+        self._voice.close()
+        if self._road is not None:
+            self._road.close()
         self._reader.close()

@@ -13,18 +13,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_line import RedisLine
+from leasehold.adapters.redis_line import KeptAlive, RedisLine
 from leasehold.adapters.redis_replies import Failure, packed
 
 WHAT: Final = "acknowledgements"
 ACK_BYTES_MAX: Final = 1_024
 UNANSWERED_MAX: Final = 1_000
-SILENCE_NS: Final = 1_000_000_000
-"""A listener that has heard nothing for so long asks Redis whether it is there, and waits as long
-again."""
-_PING: Final = packed(b"PING")
 
 
 def channel_pattern(database: str) -> str:
@@ -107,8 +102,7 @@ class AckListener:
         self._line = RedisLine(settings, WHAT)
         self._database = database
         self._channel = b""
-        self._heard_ns = 0
-        self._asked = False
+        self._alive = KeptAlive(self._line)
 
     @property
     def up(self) -> bool:
@@ -132,22 +126,12 @@ class AckListener:
             return []
         if self._line.open():
             self._line.send(packed(b"SUBSCRIBE", self._channel))
-            self._heard_ns, self._asked = boottime_ns(), False
+            self._alive.look(heard=True)
         if not self._line.up:
             return []
         replies = self._line.read()
-        self._keep_alive(heard=bool(replies))
+        self._alive.look(heard=bool(replies))
         return [data for reply in replies if (data := self._message(reply)) is not None]
-
-    def _keep_alive(self, *, heard: bool) -> None:
-        now_ns = boottime_ns()
-        if heard:
-            self._heard_ns, self._asked = now_ns, False
-        elif now_ns - self._heard_ns > 2 * SILENCE_NS:
-            self._line.lost("it does not answer")
-        elif now_ns - self._heard_ns > SILENCE_NS and not self._asked:
-            self._asked = True
-            self._line.send(_PING)
 
     def _message(self, reply: Any) -> bytes | None:
         if isinstance(reply, Failure):

@@ -20,13 +20,17 @@ from redis.retry import Retry
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_replies import Malformed, Replies
+from leasehold.adapters.redis_replies import Malformed, Replies, packed
 
 CONNECT_TIMEOUT_S: Final = 2.0
 READ_BYTES: Final = 64 * 1024
 READS_MAX: Final = 4
+SILENCE_NS: Final = 1_000_000_000
+"""A listener that has heard nothing for so long asks Redis whether it is there, and waits as long
+again."""
 PAUSE_NS: Final = 200_000_000
 PAUSE_NS_MAX: Final = 5_000_000_000
+_PING: Final = packed(b"PING")
 _LATER: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 LOG: Final = logging.getLogger("leasehold.redis")
 
@@ -157,6 +161,26 @@ class RedisLine:
         connection, self._connection, self._socket = self._connection, None, None
         if connection is not None:
             connection.disconnect()
+
+
+class KeptAlive:
+    """Of a line that listens: a connection may die without a word to its other end."""
+
+    def __init__(self, line: RedisLine) -> None:
+        self._line = line
+        self._heard_ns = 0
+        self._asked = False
+
+    def look(self, *, heard: bool) -> None:
+        """`heard`: something came, or the connection is new. To be called again and again."""
+        now_ns = boottime_ns()
+        if heard:
+            self._heard_ns, self._asked = now_ns, False
+        elif now_ns - self._heard_ns > 2 * SILENCE_NS:
+            self._line.lost("it does not answer")
+        elif now_ns - self._heard_ns > SILENCE_NS and not self._asked:
+            self._asked = True
+            self._line.send(_PING)
 
 
 class _Attempt(Thread):

@@ -22,6 +22,15 @@ class LogRead(NamedTuple):
     digest: bytes
 
 
+class LogHeard(NamedTuple):
+    """The record at the offset that is next, as a master told it that has read it: or so somebody
+    says (`fast_log.py`)."""
+
+    offset: int
+    record: LogRecord
+    digest: bytes
+
+
 class LogEnd(NamedTuple):
     """Answer to AskLogEnd: the next offset the broker will give, asked after the effect."""
 
@@ -77,6 +86,7 @@ class Tick(NamedTuple):
 
 Event: TypeAlias = (
     LogRead
+    | LogHeard
     | LogEnd
     | LaneRead
     | AckRead
@@ -93,7 +103,7 @@ Event: TypeAlias = (
 
 
 class ReadLog(NamedTuple):
-    """Deliver the log from this offset on."""
+    """Deliver the log from this offset on, as Kafka has it."""
 
     offset: int
 

@@ -43,6 +43,7 @@ from leasehold.replication.effects import (
     LaneRead,
     LedgerReplied,
     LogEnd,
+    LogHeard,
     LogRead,
     ReadLog,
     Send,
@@ -57,6 +58,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.election import Election, ElectionSettings
 from leasehold.replication.fast_acks import FastAcks, FastAckSettings
+from leasehold.replication.fast_log import NOBODY, FastLogSettings, Term
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.master import Master, MasterSettings
@@ -87,6 +89,7 @@ class NodeSettings:
     schema: SchemaSettings = field(default_factory=SchemaSettings)
     leases: HolderLimits = field(default_factory=HolderLimits)
     fast_acks: FastAckSettings = field(default_factory=FastAckSettings)
+    fast_log: FastLogSettings = field(default_factory=FastLogSettings)
 
     def with_session_ttl(self, session_ttl_ms: int) -> NodeSettings:
         """Both sides of the ledger by one figure: what its agent keeps to, and after which the
@@ -147,6 +150,9 @@ class Node:
         self._unanswered: deque[Answers] = deque(maxlen=UNANSWERED_RECORDS_MAX)
         self._reread: deque[LogRead] = deque(maxlen=UNANSWERED_RECORDS_MAX)
         self._fast = FastAcks(settings.fast_acks)
+        self.granted_in: Term = NOBODY
+        """The term in which this incarnation was last granted a lease: its master reads what this
+        process says, and this process reads what it writes."""
         self._acked_ns = 0
         self._acked_offset = -1
         self._given_up = False
@@ -160,6 +166,11 @@ class Node:
         if self.master is not None:
             return "master"
         return "standby" if self._settings.candidate else "replicant"
+
+    @property
+    def term(self) -> Term:
+        """That of the log up to this node's position."""
+        return self.position.epoch, self.position.incarnation
 
     @property
     def awaits_acks(self) -> bool:
@@ -195,6 +206,8 @@ class Node:
         match event:
             case LogRead():
                 return self._log_read(event, now)
+            case LogHeard():
+                return self._log_heard(event, now)
             case Tick():
                 return self._tick(now)
             case LaneRead():
@@ -246,6 +259,26 @@ class Node:
             self._read_again(event)
             return []
         verdict, after = admit(self.position, offset, record, digest, self._rules.log)
+        return self._judged(event, verdict, after, now)
+
+    def _log_heard(self, event: LogHeard, now: Now) -> list[Effect]:
+        """Whoever may tell records may make some up. What contradicts the log so far is none of
+        it, and no reason to stop; nor is a record passed over by hearsay, which names nothing that
+        this reader has. In both cases Kafka says what stands there."""
+        if self.master is not None or self._settings.candidate:
+            return []
+        try:
+            verdict, after = admit(self.position, *event, self._rules.log)
+        except LogStopped:
+            verdict = Verdict.SKIP
+        if verdict is Verdict.SKIP:
+            return [ReadLog(self.position.offset)]
+        return self._judged(LogRead(*event), verdict, after, now)
+
+    def _judged(
+        self, event: LogRead, verdict: Verdict, after: LogPosition, now: Now
+    ) -> list[Effect]:
+        offset, record, digest = event
         if verdict is Verdict.APPLY:
             assert isinstance(record, Decisions)
             return self._apply(record, offset, digest, after, now)
@@ -347,7 +380,8 @@ class Node:
             self._store.commit(position)
             self._open = False
         for grant in self._pending_grants:
-            self.lease.granted(grant)
+            if self.lease.granted(grant):
+                self.granted_in = self.term
         self._pending_grants.clear()
         return self._announce_catalog(now)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.election import ElectionRules
+from leasehold.replication.fast_log import FastLogRules
 from leasehold.replication.log import LogRules
 from leasehold.schema.job_rules import JobRules
 from leasehold.transaction.verify import VerifyRules
@@ -16,6 +17,7 @@ from leasehold.transaction.verify import VerifyRules
 @dataclass(frozen=True, slots=True)
 class ReplicationRules:
     log: LogRules = field(default_factory=LogRules)
+    fast_log: FastLogRules = field(default_factory=FastLogRules)
     coherency: CoherencyRules = field(default_factory=CoherencyRules)
     election: ElectionRules = field(default_factory=ElectionRules)
     verify: VerifyRules = field(default_factory=VerifyRules)

@@ -91,6 +91,31 @@ def test_an_error_shows_no_password_either() -> None:
     assert "hidden" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("kafka", "redis", "told"),
+    [
+        ("PLAINTEXT", "redis://h:1/0", True),
+        ("SSL", "redis://h:1/0", False),
+        ("SSL", "redis://:word@h:1/0", False),
+        ("SSL", "rediss://h:1/0", True),
+        ("SASL_PLAINTEXT", "redis://h:1/0", False),
+        ("SASL_PLAINTEXT", "redis://:word@h:1/0", True),
+        ("SASL_PLAINTEXT", "redis://h:1/0?password=word", True),
+        ("SASL_SSL", "rediss://h:1/0", False),
+        ("SASL_SSL", "rediss://u:word@h:1/0", True),
+    ],
+)
+def test_rows_go_by_no_way_that_is_guarded_less_unless_somebody_says_so(
+    kafka: str, redis: str, told: bool
+) -> None:
+    reached = from_environment(KafkaSettings, {**SASL, "LEASEHOLD_KAFKA_SECURITY": kafka})
+    assert RedisSettings(url=redis).tells_records(reached) == told
+    assert RedisSettings(url=redis, fast_log="on").tells_records(reached)
+    assert not RedisSettings(url=redis, fast_log="off").tells_records(reached)
+    if kafka == "SASL_PLAINTEXT":
+        assert RedisSettings(url="redis://h:1/0", password="word").tells_records(reached)
+
+
 def test_a_password_behind_an_address_is_one_too() -> None:
     """redis-py takes it from there; an @ in it is no end of a login."""
     url = "redis://h:1/0?db=2&password=hi@dden&ssl_Password=hidden"

@@ -1,0 +1,134 @@
+"""The log as a node reads it, from Kafka or told by the master through Redis, and as a master tells
+it on. Which of the two is decided in `replication/fast_log.py`.
+
+A candidate for mastership reads Kafka alone: whether there is a master it judges by that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.environment import RedisSettings
+from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.redis_log import LogEar, LogSpeaker
+from leasehold.model.errors import LogStopped
+from leasehold.replication.effects import LogHeard
+from leasehold.replication.fast_log import (
+    NOBODY,
+    FastLogSettings,
+    LogTelling,
+    LogWays,
+    Term,
+)
+from leasehold.replication.node import Node
+
+CODEC: Final = MessagePackCodec()
+RECORDS_PER_READ_MAX: Final = 2_000
+LOG: Final = logging.getLogger("leasehold.node")
+
+
+class LogRoad:
+    """A node's. `reader` may read other topics, too; this object starts and stops the log alone."""
+
+    def __init__(
+        self,
+        settings: FastLogSettings,
+        redis: RedisSettings,
+        database: str,
+        reader: TopicReader,
+        log: str,
+        next_offset: int,
+    ) -> None:
+        self._reader = reader
+        self._log = log
+        self._ear = LogEar(redis, database)
+        self._ways = LogWays(settings, next_offset)
+        self._reads_kafka = True
+
+    @property
+    def fast(self) -> bool:
+        return self._ways.fast
+
+    def read(self, wait_s: float) -> list[Record]:
+        """Records of Kafka's; waits until there is one, or something was told."""
+        ways, now_ns = self._ways, boottime_ns()
+        until_ns = ways.due_ns() if ways.fast else ways.awaited_until_ns(now_ns)
+        if until_ns:
+            self._ear.wait(max(0.0, min(wait_s, (until_ns - now_ns) / 1e9)))
+            return []
+        records = self._reader.read(RECORDS_PER_READ_MAX, wait_s)
+        now_ns = boottime_ns()
+        return [r for r in records if r.topic != self._log or ways.read(r.offset, now_ns)]
+
+    def heard(self) -> Iterator[LogHeard]:
+        """What was told since and is to be applied. Whoever takes one of these steps his node by it
+        before he asks for the next."""
+        ways = self._ways
+        for offset, data in self._ear.messages():
+            whole, record = bool(data), None
+            if whole and offset == ways.next_offset:
+                try:
+                    record = CODEC.decode_log(data)
+                except LogStopped:
+                    self.doubted(offset)
+                    continue
+            if ways.told(offset, boottime_ns(), whole=whole):
+                assert record is not None, "told records are taken in order"
+                yield LogHeard(offset, record, CODEC.digest(data))
+
+    def doubted(self, next_offset: int) -> None:
+        """What was told contradicts what this node has; Kafka is to be read from there."""
+        LOG.warning(
+            "what was told through Redis as offset %d of the log does not follow what this node"
+            " has; it is read from Kafka (did somebody else publish it?)",
+            next_offset,
+        )
+        self._ways.doubted(next_offset, boottime_ns())
+
+    def keep(self, node: Node) -> None:
+        """After each turn: listen to the master of the node's term; read from Kafka, or don't."""
+        ways, now_ns = self._ways, boottime_ns()
+        ways.follow(node.term, node.granted_in, now_ns)
+        self._ear.listen(ways.term)
+        if ways.term != NOBODY and not self._ear.up:
+            ways.lost(now_ns)
+        ways.tick(now_ns)
+        if ways.fast == self._reads_kafka:
+            self._reads_kafka = not ways.fast
+            if self._reads_kafka:
+                self._reader.start(self._log, 0, ways.next_offset)
+            else:
+                self._reader.stop(self._log, 0)
+            way = "read from Kafka" if self._reads_kafka else "told by the master"
+            LOG.debug("the log is %s from offset %d on", way, ways.next_offset)
+
+    def close(self) -> None:
+        self._ear.close()
+
+
+class LogVoice:
+    """A master's: what it has read of the log is told to whoever listens."""
+
+    def __init__(self, settings: FastLogSettings, redis: RedisSettings, database: str) -> None:
+        self._speaker = LogSpeaker(redis, database)
+        self._telling = LogTelling(settings)
+        self._term = NOBODY
+
+    def tell(self, term: Term, offset: int, record: bytes) -> None:
+        """⚠ Of a record that was read from the log: what was merely sent may never be there."""
+        now_ns = boottime_ns()
+        if term != self._term:
+            self._term = term
+            self._telling.begin(now_ns)
+        for number, heard in self._speaker.outcomes():
+            self._telling.answered(number, now_ns, heard=heard)
+        number = self._telling.choose(now_ns)
+        if number and not self._speaker.tell(number, term, offset, record):
+            self._telling.answered(number, now_ns, heard=False)
+
+    def close(self) -> None:
+        self._speaker.close()

@@ -1,0 +1,154 @@
+"""The fast way of the log's records (`replication/fast_log.py`): PUBLISH at the master, SUBSCRIBE
+at the nodes.
+
+The channel names the master's term, as that of acknowledgements does, and is another one. What is
+told: a byte for the form, the offset, the very bytes of the record; without those where they are
+too many.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.environment import RedisSettings
+from leasehold.adapters.redis_line import SILENCE_NS, KeptAlive, RedisLine
+from leasehold.adapters.redis_replies import Failure, packed
+from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
+
+WHAT: Final = "records of the log"
+FORM: Final = b"\x01"
+OFFSET_BYTES: Final = 8
+HEAD_BYTES: Final = len(FORM) + OFFSET_BYTES
+
+
+def channel_pattern(database: str) -> str:
+    """What a Redis user has to be allowed, as ACL SETUSER takes it behind `&`."""
+    return f"leasehold:{{{database}}}:log:*"
+
+
+def channel(database: str, term: Term) -> bytes:
+    epoch, incarnation = term
+    return channel_pattern(database).replace("*", f"{epoch}:{incarnation.hex()}").encode()
+
+
+def _advice(failure: Failure, database: str) -> str:
+    if not failure.startswith("NOPERM"):
+        return failure
+    return (
+        f"{failure}; give its user the channels &{channel_pattern(database)} and the commands"
+        " +publish +subscribe +ping, or set LEASEHOLD_FAST_LOG=off"
+    )
+
+
+class LogSpeaker:
+    """The master's voice. For one thread, which it never holds up."""
+
+    def __init__(self, settings: RedisSettings, database: str) -> None:
+        self._line = RedisLine(settings, WHAT)
+        self._database = database
+        self._numbers: deque[tuple[int, int]] = deque()  # and when it was told
+        self._term = NOBODY
+        self._channel = b""
+
+    def tell(self, number: int, term: Term, offset: int, record: bytes) -> bool:
+        """False: it was not told, and won't be. `outcomes` says what became of the others."""
+        if self._term != term:
+            self._term = term
+            self._channel = channel(self._database, term)
+        if self._line.open():
+            self._numbers.clear()
+        now_ns = boottime_ns()
+        if self._numbers and now_ns - self._numbers[0][1] > SILENCE_NS:
+            self._line.lost("it does not answer")
+        head = FORM + offset.to_bytes(OFFSET_BYTES, "big")
+        told = head + record if len(record) <= TOLD_BYTES_MAX else head
+        if not self._line.send(packed(b"PUBLISH", self._channel, told)):
+            return False
+        self._numbers.append((number, now_ns))
+        return True
+
+    def outcomes(self) -> list[tuple[int, bool]]:
+        """(number, whether a node listened) of those that Redis has answered since."""
+        numbers = self._numbers
+        if not numbers:
+            return []
+        told: list[tuple[int, bool]] = []
+        for reply in self._line.read():
+            if not numbers:
+                self._line.lost(f"an answer to nothing, {reply!r:.80}")
+                break
+            heard = isinstance(reply, int) and reply > 0
+            told.append((numbers.popleft()[0], heard))
+            if heard:
+                self._line.works()
+            elif isinstance(reply, Failure):
+                self._line.say(_advice(reply, self._database))
+        if not self._line.up:
+            told += ((number, False) for number, _ in numbers)
+            numbers.clear()
+        return told
+
+    def close(self) -> None:
+        self._line.close()
+        self._numbers.clear()
+
+
+class LogEar:
+    """A node's ear. For one thread, which it never holds up."""
+
+    def __init__(self, settings: RedisSettings, database: str) -> None:
+        self._line = RedisLine(settings, WHAT)
+        self._database = database
+        self._term = NOBODY
+        self._channel = b""
+        self._alive = KeptAlive(self._line)
+
+    @property
+    def up(self) -> bool:
+        return self._line.up
+
+    def listen(self, term: Term) -> None:
+        """To the master of that term, and no other; NOBODY: to none."""
+        if term != self._term:
+            self._term = term
+            self._line.close()
+            self._channel = channel(self._database, term) if term != NOBODY else b""
+
+    def wait(self, timeout_s: float) -> None:
+        """Until something may have come."""
+        self._line.wait(timeout_s)
+
+    def messages(self) -> list[tuple[int, bytes]]:
+        """(offset, record) of what was told since the last call, whoever said it; b"": the record
+        was too large. To be called again and again."""
+        if not self._channel:
+            return []
+        if self._line.open():
+            self._line.send(packed(b"SUBSCRIBE", self._channel))
+            self._alive.look(heard=True)
+        if not self._line.up:
+            return []
+        replies = self._line.read()
+        self._alive.look(heard=bool(replies))
+        return [told for reply in replies if (told := self._message(reply)) is not None]
+
+    def _message(self, reply: Any) -> tuple[int, bytes] | None:
+        if isinstance(reply, Failure):
+            self._line.say(_advice(reply, self._database))
+            self._line.lost(reply)
+            return None
+        if not isinstance(reply, list) or len(reply) != 3 or reply[1] != self._channel:
+            return None
+        word, _, data = reply
+        if word == b"subscribe":
+            self._line.works()
+        if word != b"message" or not isinstance(data, bytes):
+            return None
+        if len(data) < HEAD_BYTES or not data.startswith(FORM):
+            return None
+        return int.from_bytes(data[len(FORM) : HEAD_BYTES], "big"), data[HEAD_BYTES:]
+
+    def close(self) -> None:
+        self._line.close()

@@ -1,0 +1,175 @@
+"""Records of the log through a Redis of the test's own that stops, dies and refuses."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from leasehold.adapters import redis_line, redis_log
+from leasehold.adapters.environment import RedisSettings
+from leasehold.adapters.redis_log import FORM, LogEar, LogSpeaker, channel, channel_pattern
+from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
+from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
+from tests.integration.redis_server import RedisServer
+
+DEADLINE_S = 10.0
+TERM: Term = (3, b"\x00\xffmaster of term 3")
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
+    monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
+    monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
+    server = RedisServer(tmp_path)
+    server.start()
+    yield server
+    if server.process is not None:
+        server.resume()
+    server.kill()
+
+
+class Both:
+    """A master and a node, as their loops call them."""
+
+    def __init__(self, url: str, term: Term = TERM) -> None:
+        self.speaker = LogSpeaker(RedisSettings(url=url), "t")
+        self.ear = LogEar(RedisSettings(url=url), "t")
+        self.ear.listen(term)
+        self.number = 0
+        self.heard: list[tuple[int, bytes]] = []
+        self.told: dict[int, bool] = {}
+
+    def tell(self, offset: int, record: bytes = b"record", term: Term = TERM) -> int:
+        self.number += 1
+        if not self.speaker.tell(self.number, term, offset, record):
+            self.told[self.number] = False
+        return self.number
+
+    def turn(self) -> None:
+        self.told |= self.speaker.outcomes()
+        self.heard += self.ear.messages()
+
+    def until(self, met: Callable[[], bool], what: str) -> None:
+        give_up = time.monotonic() + DEADLINE_S
+        while not met():
+            assert time.monotonic() < give_up, f"{what} in {DEADLINE_S:g} s: {self.told}"
+            self.turn()
+            self.ear.wait(0.002)
+
+    def outcome(self, number: int) -> bool:
+        self.until(lambda: number in self.told, "an outcome")
+        return self.told[number]
+
+    def works(self) -> None:
+        self.until(lambda: self.outcome(self.tell(0)) and bool(self.heard), "a record heard")
+        self.heard.clear()
+
+    def fails(self) -> None:
+        self.until(lambda: not self.outcome(self.tell(0)), "a record that nobody hears")
+
+    def close(self) -> None:
+        self.speaker.close()
+        self.ear.close()
+
+
+@pytest.fixture
+def both(server: RedisServer) -> Iterator[Both]:
+    made = Both(server.url)
+    made.works()
+    yield made
+    made.close()
+
+
+def test_what_is_told_is_heard_byte_by_byte_in_order(both: Both) -> None:
+    said = [(10**12 + n, bytes([n % 256]) * (1 + 37 * n)) for n in range(200)]
+    for offset, record in said:
+        both.tell(offset, record)
+        both.turn()
+    both.until(lambda: len(both.heard) == len(said), "all that was told")
+    assert both.heard == said
+    assert both.outcome(both.number)
+
+
+def test_a_record_that_is_too_large_is_named_without_its_bytes(both: Both) -> None:
+    assert TOLD_BYTES_MAX < REPLY_BYTES_MAX - 1_000, "with the channel's name and the offset"
+    both.tell(7, b"x" * TOLD_BYTES_MAX)
+    both.tell(8, b"x" * (TOLD_BYTES_MAX + 1))
+    both.until(lambda: len(both.heard) == 2, "both")
+    assert both.heard == [(7, b"x" * TOLD_BYTES_MAX), (8, b"")]
+
+
+def test_another_terms_master_is_not_heard(both: Both) -> None:
+    assert not both.outcome(both.tell(1, term=(4, TERM[1])))
+    assert not both.outcome(both.tell(1, term=(3, b"another process!")))
+    both.ear.listen((4, b"next"))
+    both.until(lambda: both.outcome(both.tell(2, term=(4, b"next"))), "the next term's master")
+    both.until(lambda: (2, b"record") in both.heard, "its record")
+    both.ear.listen(NOBODY)
+    both.fails()
+    assert not both.ear.up
+
+
+def test_what_is_no_record_is_passed_over(both: Both, server: RedisServer) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        for data in (b"", FORM, FORM + bytes(7), b"\x02" + bytes(30)):
+            client.publish(channel("t", TERM), data)
+        client.publish(channel("t", TERM), FORM + bytes(8))
+    both.until(lambda: bool(both.heard), "the last of them")
+    assert both.heard == [(0, b"")]
+    with redis.Redis.from_url(server.url) as client:
+        client.publish(channel("t", TERM), FORM + b"x" * 2 * REPLY_BYTES_MAX)
+    both.works()
+
+
+def test_a_redis_that_stands_still_is_given_up(
+    both: Both, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the ear after some silence, by the speaker once it has waited as long."""
+    monkeypatch.setattr(redis_line, "SILENCE_NS", 20_000_000)
+    monkeypatch.setattr(redis_log, "SILENCE_NS", 20_000_000)
+    server.pause()
+    first = both.tell(1)
+    both.until(lambda: not both.ear.up, "the ear's end")
+    assert first not in both.told, "nobody has said anything"
+    both.until(lambda: both.tell(2) > 0 and both.told.get(first) is False, "the speaker's end")
+    server.resume()
+    both.works()
+
+
+def test_a_redis_that_comes_back_is_used_again(both: Both, server: RedisServer) -> None:
+    server.kill()
+    both.fails()
+    both.until(lambda: not both.ear.up, "the ear's end")
+    server.start()
+    both.works()
+
+
+def test_a_user_without_the_channels_is_told_once_what_to_do(
+    server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        rights = ["on", ">secret", "~*", "+@all", "resetchannels", "&leasehold:{t}:acks:*"]
+        client.execute_command("ACL", "SETUSER", "node", *rights)
+        both = Both(server.url.replace("redis://", "redis://node:secret@"))
+
+        def lines() -> list[str]:
+            return [r.getMessage() for r in caplog.records if r.name == "leasehold.redis"]
+
+        caplog.set_level(logging.WARNING)
+        both.until(lambda: both.tell(1) > 0 and len(lines()) == 2, "a line of each")
+        for _ in range(20):
+            both.fails()
+        assert len(lines()) == 2
+        for line in lines():
+            assert f"&{channel_pattern('t')}" in line
+            assert "LEASEHOLD_FAST_LOG=off" in line
+            assert "secret" not in line
+        words = ["-@all", "+publish", "+subscribe", "+ping", f"&{channel_pattern('t')}"]
+        client.execute_command("ACL", "SETUSER", "node", *words)
+        both.works()
+        both.close()
