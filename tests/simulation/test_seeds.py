@@ -64,6 +64,14 @@ def test_a_run_does_what_it_is_for() -> None:
     assert any(job.rows_applied for job in reference.catalog.jobs.values()), "no backfill"
 
 
+def test_the_log_is_told_and_read_in_turns() -> None:
+    """Faults of the fast way are among those of the run, and it is taken in between."""
+    simulation = run(2)
+    for name, node in simulation.cluster.nodes.items():
+        assert (node.told_records > 50) == name.startswith("r"), (name, node.told_records)
+        assert node.ways_taken > 2 or name.startswith("m"), (name, node.ways_taken)
+
+
 def test_a_seed_replays_exactly() -> None:
     plan = Plan(chaos_ms=1_500)
     first, second = run(77, plan), run(77, plan)

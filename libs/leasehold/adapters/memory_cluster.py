@@ -30,6 +30,7 @@ from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Barrier
 from leasehold.model.topics import Topics
 from leasehold.replication.election import ElectionSettings
+from leasehold.replication.fast_log import FastLogSettings
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.node import NodeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -50,6 +51,8 @@ class ClusterShape:
     master: MasterSettings = field(default_factory=MasterSettings)
     schema: SchemaSettings = field(default_factory=SchemaSettings)
     leases: HolderLimits = field(default_factory=HolderLimits)
+    fast_log: FastLogSettings = field(default_factory=lambda: FastLogSettings(on=False))
+    """Off: in one process reading costs no more than being told."""
 
 
 class MemoryStores:
@@ -132,6 +135,7 @@ class MemoryCluster:
             election=ElectionSettings(timeout_ms=shape.election_timeout_ms, rank=rank or 0),
             schema=shape.schema,
             leases=shape.leases,
+            fast_log=shape.fast_log,
         )
         self.nodes[name] = MemoryNode(
             settings,

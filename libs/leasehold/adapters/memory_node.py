@@ -12,7 +12,7 @@ from typing import Final
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
-from leasehold.adapters.memory_ears import MemoryEars, Term
+from leasehold.adapters.memory_ears import MemoryEars
 from leasehold.adapters.memory_hops import Hops, NodeClock
 from leasehold.adapters.memory_ledger import MemoryLedger
 from leasehold.model.errors import LedgerUnavailable, LogStopped, MalformedRequest
@@ -35,6 +35,7 @@ from leasehold.replication.effects import (
     LedgerReplied,
     Listen,
     LogEnd,
+    LogHeard,
     LogRead,
     PauseLane,
     ReadLane,
@@ -50,6 +51,7 @@ from leasehold.replication.effects import (
     Topic,
     Wake,
 )
+from leasehold.replication.fast_log import NOBODY, LogWays, Term
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 
@@ -88,6 +90,13 @@ class MemoryNode:
         self._rules = rules
         self._ears = ears or MemoryEars()
         self._listens: Term | None = None
+        self._ways: LogWays | None = None
+        self._follows: Term = NOBODY
+        self._reads_kafka = True
+        self.told_records = 0
+        """Applied, in all its lives, that were told and not read."""
+        self.ways_taken = 0
+        """How often it changed from one way to the other."""
         self._life = 0
         self._subscriptions: dict[str, Subscription] = {}
         self._produced_ns: dict[str, int] = {}
@@ -125,6 +134,11 @@ class MemoryNode:
             self.now(),
             self._rules,
         )
+        self._ways = None
+        if self.settings.fast_log.on and self.settings.serving and not self.settings.candidate:
+            offset = self.node.position.offset
+            self._ways = LogWays(self.settings.fast_log, offset, self._rules.fast_log)
+        self._follows, self._reads_kafka = NOBODY, True
         self._perform(self.node.start())
         acks = self._topics.acks.name
         if self.settings.candidate:
@@ -137,6 +151,7 @@ class MemoryNode:
         for subscription in self._subscriptions.values():
             subscription.cancel()
         self._subscriptions.clear()
+        self._ears.unfollow(self.settings.name)
         self._stop_listening()
         self.node = None
 
@@ -237,6 +252,7 @@ class MemoryNode:
     def _tick(self) -> None:
         self._tick_due = False
         self.step(Tick())
+        self._keep_way()
 
     def _wake(self, at_ns: int) -> None:
         """The earliest is enough: every tick asks anew for all that is still wanted."""
@@ -270,12 +286,64 @@ class MemoryNode:
 
     def _log_read(self, message: Message) -> None:
         assert message.value is not None
+        assert self.node is not None
+        if self.settings.fast_log.on and self.node.master is not None and not self.isolated:
+            self._ears.tell_log(self.node.term, message.offset, message.value)
+        ways = self._ways
+        if ways is not None and not ways.read(message.offset, self.now().mono_ns):
+            return
         try:
             record = CODEC.decode_log(message.value)
         except LogStopped as error:
             self._perform([Stop(error)])
             return
         self.step(LogRead(message.offset, record, CODEC.digest(message.value)))
+
+    # ------------------------------------------------------------ the log, told by the master
+
+    def _keep_way(self) -> None:
+        """As `log_roads.py` does it after each turn."""
+        ways, node = self._ways, self.node
+        if ways is None or node is None:
+            return
+        now_ns = self.now().mono_ns
+        ways.follow(node.term, node.granted_in, now_ns)
+        if ways.term != self._follows:
+            self._follows = ways.term
+            self._ears.unfollow(self.settings.name)
+            if ways.term != NOBODY:
+                self._ears.follow(self.settings.name, ways.term, self._log_told)
+        ways.tick(now_ns)
+        if ways.fast == self._reads_kafka:
+            self._reads_kafka = not ways.fast
+            self.ways_taken += 1
+            if self._reads_kafka:
+                self._subscribe(self._topics.log.name, ways.next_offset, self._log_read)
+            else:
+                self._subscriptions.pop(self._topics.log.name).cancel()
+        due_ns = ways.due_ns()
+        if due_ns is not None:
+            self._wake(due_ns)
+
+    def _log_told(self, offset: int, data: bytes) -> None:
+        """Lost, doubled, late or overtaken on its way."""
+        outcome = self._hops.tell_outcome()
+        follows, life = self._follows, self._life
+
+        def hear() -> None:
+            ways = self._ways
+            if follows != self._follows or ways is None or life != self._life:
+                return
+            if ways.told(offset, self.now().mono_ns, whole=True):
+                self.told_records += 1
+                self.step(LogHeard(offset, CODEC.decode_log(data), CODEC.digest(data)))
+            self._tick_soon()
+
+        if self.isolated or self._ears.away or outcome == "lost":
+            return
+        self._scheduler.later(self._hops.tell_ns(), self._guarded(hear))
+        if outcome == "twice":
+            self._scheduler.later(self._hops.late_ns(), self._guarded(hear))
 
     def _ack_read(self, message: Message) -> None:
         assert message.value is not None
@@ -300,6 +368,8 @@ class MemoryNode:
     def _perform_one(self, effect: Effect) -> None:
         match effect:
             case ReadLog(offset):
+                if self._ways is not None:
+                    self._ways.doubted(offset, self.now().mono_ns)
                 self._subscribe(self._topics.log.name, offset, self._log_read)
             case AskLogEnd():
                 self._scheduler.later(
