@@ -92,8 +92,13 @@ def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
     seen(watch, coherent, f"{node} coherent at LSN {lsn} or later")
 
 
-def test_under_steady_writes_the_log_is_told(cluster: LocalCluster, load: Load) -> None:
+def test_under_steady_writes_the_log_is_told(
+    cluster: LocalCluster, load: Load, replica: Replica
+) -> None:
     until(lambda: all(counts(cluster, TOLD)), "the fast way on both replicants")
+    road = replica._node._road
+    assert road is not None
+    until(lambda: road.fast, "the fast way of an embedded replica")
     load.more(200)
     assert_consistent(cluster, NODES)
 

@@ -216,6 +216,10 @@ def _packed(value: Any) -> bytes:
     return _PACKING.pack(value)
 
 
+def is_zipped(data: bytes) -> bool:
+    return data[:1] == _ZLIB
+
+
 def unzipped(data: bytes) -> bytes:
     """A record as it was packed, however it has travelled. Raises one of UNREADABLE."""
     # With which no array of MessagePack begins.

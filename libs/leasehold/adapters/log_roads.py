@@ -51,6 +51,7 @@ class LogRoad:
 
     @property
     def fast(self) -> bool:
+        """Whether the log is told, and not read."""
         return self._ways.fast
 
     def read(self, wait_s: float) -> list[Record]:

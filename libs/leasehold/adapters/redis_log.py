@@ -3,7 +3,7 @@ at the nodes.
 
 The channel names the master's term, as that of acknowledgements does, and is another one. What is
 told: a byte for the form, the offset, the very bytes of the record; without those where they are
-too many.
+too many, or zipped since the record is large.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any, Final
 
 from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.codec import is_zipped
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.redis_line import SILENCE_NS, KeptAlive, RedisLine
 from leasehold.adapters.redis_replies import Failure, packed
@@ -63,7 +64,8 @@ class LogSpeaker:
         if self._numbers and now_ns - self._numbers[0][1] > SILENCE_NS:
             self._line.lost("it does not answer")
         head = FORM + offset.to_bytes(OFFSET_BYTES, "big")
-        told = head + record if len(record) <= TOLD_BYTES_MAX else head
+        whole = len(record) <= TOLD_BYTES_MAX and not is_zipped(record)
+        told = head + record if whole else head
         if not self._line.send(packed(b"PUBLISH", self._channel, told)):
             return False
         self._numbers.append((number, now_ns))
@@ -148,7 +150,10 @@ class LogEar:
             return None
         if len(data) < HEAD_BYTES or not data.startswith(FORM):
             return None
-        return int.from_bytes(data[len(FORM) : HEAD_BYTES], "big"), data[HEAD_BYTES:]
+        record = data[HEAD_BYTES:]
+        if is_zipped(record):  # a small one that grows to gigabytes
+            return None
+        return int.from_bytes(data[len(FORM) : HEAD_BYTES], "big"), record
 
     def close(self) -> None:
         self._line.close()

@@ -264,12 +264,13 @@ class Node:
     def _log_heard(self, event: LogHeard, now: Now) -> list[Effect]:
         """Whoever may tell records may make some up. What contradicts the log so far is none of
         it, and no reason to stop; nor is a record passed over by hearsay, which names nothing that
-        this reader has. In both cases Kafka says what stands there."""
+        this reader has. In both cases Kafka says what stands there. (A record of the log has
+        numbers where they are compared; one that was made up need not.)"""
         if self.master is not None or self._settings.candidate:
             return []
         try:
             verdict, after = admit(self.position, *event, self._rules.log)
-        except LogStopped:
+        except (LogStopped, TypeError, ValueError, AttributeError):
             verdict = Verdict.SKIP
         if verdict is Verdict.SKIP:
             return [ReadLog(self.position.offset)]

@@ -380,6 +380,8 @@ def test_l2_what_contradicts_the_log_so_far_is_asked_of_kafka_and_stops_nobody()
         CODEC.encode(Claim(7, b"x", kept[1], "r1")),
         CODEC.encode(Claim(2, b"x", b"overtaken", "r1")),  # a reader of Kafka's passes these over
         CODEC.encode(Decisions(1, b"m0", 2, kept[1], 1, (), (), {}, 0, ())),
+        CODEC.encode(Decisions("1", b"m1", 2, kept[1], 1, (), (), {}, 0, ())),  # type: ignore[arg-type]
+        CODEC.encode(Decisions(1, b"m1", 2, kept[1], 1, (), (), 7, 0, ())),  # type: ignore[arg-type]
     ):
         assert follower.hear(made_up) == [ReadLog(before.offset)]
         assert follower.node.position == before
