@@ -105,7 +105,7 @@ class Pair:
 
     def decide(self, requests: Iterable[dict[str, Any]]) -> int:
         """In as few records as may be; → the LSN of the first."""
-        made = [form(request, 0, new_request_id()) for request in requests]
+        made = [form(request, 0, new_request_id) for request in requests]
         first = self.master.position.lsn + 1
         self._measured("master: take", lambda: self._take([each.body for each in made]))
         last = first + len(made) - 1

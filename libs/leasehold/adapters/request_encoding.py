@@ -14,8 +14,9 @@ ROWS_TOGETHER_MAX: Final = 10_000
 _Shape: TypeAlias = tuple[str, int | None, tuple[str, ...], bool]
 
 
-def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
-    """(content type, bytes) that `decode_request` reads back.
+def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple[str, bytes]:
+    """(content type, bytes) that `decode_request` reads back; with `reply_to` in the place of the
+    request's own.
 
     Raises what `pack_fields` raises."""
     fields: dict[str, Any] = {"id": request.id}
@@ -34,8 +35,9 @@ def encode_request(request: ChangeRequest) -> tuple[str, bytes]:
         fields["attempt"] = request.attempt
     if request.give_up:
         fields["give_up"] = True
-    if request.reply_to != -1:
-        fields["reply_to"] = request.reply_to
+    reply_to = request.reply_to if reply_to is None else reply_to
+    if reply_to != -1:
+        fields["reply_to"] = reply_to
     if request.used:
         fields["used"] = dict(request.used)
     if request.reads is not None:

@@ -119,7 +119,7 @@ class ChangeProducer:
         Raises MalformedRequest for what has no wire form, and BusUnavailable when there is no
         room in `timeout_s` (nothing was sent then).
         """
-        made = form(request, self.reply_to, new_request_id())
+        made = form(request, self.reply_to, new_request_id)
         pending = Pending(*made, self._lock, self._ask)
         with self._lock:
             self._await_room(timeout_s)

@@ -237,7 +237,7 @@ class DevDatabase:
         """As a program does that replays by itself: the answer of this very attempt. Raises
         OutcomeUnknown, QueryCanceled once `stopped`."""
         with self._pace.held():
-            content_type, body = encode_request(request._replace(reply_to=REPLY_TO))
+            content_type, body = encode_request(request, REPLY_TO)
             self.cluster.put(content_type, body)
 
         def answered() -> bool:

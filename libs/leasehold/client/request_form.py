@@ -6,7 +6,7 @@ refuses it also keeps (dead-letter); a second opinion would only differ from it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -23,15 +23,17 @@ class RequestForm(NamedTuple):
     on_conflict: OnConflict
 
 
-def form(request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: bytes) -> RequestForm:
-    """`fresh_id` is used unless the request brings an id; the answer goes to `reply_to`.
+def form(
+    request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: Callable[[], bytes]
+) -> RequestForm:
+    """`fresh_id` is called unless the request brings an id; the answer goes to `reply_to`.
 
     Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form,
     RequestTooLarge.
     """
     if isinstance(request, ChangeRequest):
-        sent = request._replace(id=request.id or fresh_id, reply_to=reply_to)
-        content_type, body = encode_request(sent)
+        sent = request if request.id else request._replace(id=fresh_id())
+        content_type, body = encode_request(sent, reply_to)
         return RequestForm(sent.id, content_type, body, sent.on_conflict)
     request_id = _id_of(request.get("id"), fresh_id)
     fields = {**request, "id": request_id, "reply_to": reply_to}
@@ -45,9 +47,9 @@ _WISHES: Final = {wish.value: wish for wish in OnConflict}
 _RETRY: Final = OnConflict.RETRY
 
 
-def _id_of(value: Any, fresh_id: bytes) -> bytes:
+def _id_of(value: Any, fresh_id: Callable[[], bytes]) -> bytes:
     if value is None:
-        return fresh_id
+        return fresh_id()
     if isinstance(value, bytes):
         request_time_ms(value)
         return value

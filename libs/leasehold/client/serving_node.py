@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -297,6 +296,7 @@ class ServingNode:
     def send(self, request: ChangeRequest) -> Pending | None:
         if self._producer is None:  # it is made by whoever can wait for the broker
             return None
-        with suppress(BusUnavailable):
+        try:
             return self._producer.submit(request, timeout_s=0.0, together=True)
-        return None
+        except BusUnavailable:
+            return None

@@ -47,6 +47,7 @@ from leasehold.transaction.block import Block, NoTransaction, ReadOnlyTransactio
 from leasehold.transaction.isolation import Isolation, Sees, chosen
 
 MS: Final = 1_000
+_IDLE: Final = Standing.IDLE  # a member of an enum costs more than a call
 
 
 class SessionBlock:
@@ -90,7 +91,7 @@ class SessionBlock:
 
     @property
     def _idle(self) -> bool:
-        return self._block.standing is Standing.IDLE
+        return self._block.standing is _IDLE
 
     @property
     def isolation(self) -> Isolation | None:
@@ -111,7 +112,7 @@ class SessionBlock:
         return (
             self._transaction is None
             and self._single is None
-            and self._block.standing is Standing.IDLE
+            and self._idle
             and self._settings.reads_newest
         )
 

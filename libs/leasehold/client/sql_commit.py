@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from leasehold.adapters.clock import new_request_id
@@ -35,13 +34,14 @@ ENDED: Final = frozenset({"57014", "57P01"})
 """Somebody has asked for the end of what runs, or its time is over."""
 
 
-@dataclass(frozen=True, slots=True)
 class Sent:
-    """A transaction's first request, which is on its way."""
+    """A transaction's first request, which is on its way. No dataclass: one is made for every
+    commit, and what those are made by runs interpreted."""
 
-    request: ChangeRequest
-    pending: Pending
-    since_s: float
+    def __init__(self, request: ChangeRequest, pending: Pending, since_s: float) -> None:
+        self.request = request
+        self.pending = pending
+        self.since_s = since_s
 
     def result(self) -> Outcome:
         """Raises OutcomeUnknown when it takes COMMIT_TIMEOUT_S, counted from its sending."""

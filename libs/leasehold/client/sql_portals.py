@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -81,7 +81,13 @@ class PreparedStatement:
     takes_long: bool = False
     copies: CopySource | None = None
     binary: bool = False
+    ends_transaction: bool = field(init=False)
+    leaves_failed_block: bool = field(init=False)
     _here: tuple[object, tuple[Plan, bool]] | None = None
+
+    def __post_init__(self) -> None:
+        self.ends_transaction = self.statement.ends_transaction
+        self.leaves_failed_block = self.statement.leaves_failed_block
 
     def plan_in(self, catalog: object, zone: ZoneInfo) -> tuple[Plan, bool] | None:
         """What `is_planned` said last, if it was of that very catalog, and serves the zone."""
@@ -99,14 +105,6 @@ class PreparedStatement:
     def answers_whole(self) -> bool:
         plan = self.plan
         return plan is None or plan.explain or plan.write is not None
-
-    @property
-    def ends_transaction(self) -> bool:
-        return self.statement.ends_transaction
-
-    @property
-    def leaves_failed_block(self) -> bool:
-        return self.statement.leaves_failed_block
 
 
 def columns_of(plan: Plan) -> tuple[Column, ...] | None:

@@ -10,7 +10,6 @@ next statement of its batch or a replay, gets the transaction that it would have
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -37,15 +36,18 @@ from leasehold.transaction.isolation import Isolation
 ROWS_MAX: Final = 1  # that have one key
 
 
-@dataclass(frozen=True)
 class SingleUpdate:
-    """Of the row `found`, which it looks up, too, for the transaction that goes on from it."""
+    """Of the row `found`, which it looks up, too, for the transaction that goes on from it. No
+    dataclass, as with `Sent`."""
 
-    asked: Asked
-    write: Write
-    found: Found
-    isolation: Isolation
-    moment: Moment
+    def __init__(
+        self, asked: Asked, write: Write, found: Found, isolation: Isolation, moment: Moment
+    ) -> None:
+        self.asked = asked
+        self.write = write
+        self.found = found
+        self.isolation = isolation
+        self.moment = moment
 
     @property
     def descriptor(self) -> Descriptor:

@@ -28,7 +28,7 @@
     │   │                                  │   └── CanceledUnderWay: indefinite, it was sent already
     │   ├── IndeterminateType     42P18    ├── WrongObject        42809
     │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
-    │   ├── WrongIdentity         55000
+    │   ├── WrongIdentity         55000    ├── CannotChange       55P02
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -303,6 +303,12 @@ class TableBusy(Refused):
     """Another job is changing the table (D9)."""
 
     sqlstate = "55006"
+
+
+class CannotChange(Refused):
+    """A setting that is told, not made."""
+
+    sqlstate = "55P02"
 
 
 class UnknownJob(Refused):

@@ -74,6 +74,16 @@ from leasehold.pgwire.wire_errors import (
 Say = Callable[[bytes], None]
 HURRIED_MESSAGES_MAX: Final = 64
 """Then others have their turn; so they have once `output_bytes_max` was said."""
+# Asked for with every message, and a member of an enum costs more than a call.
+_CLOSED: Final = Phase.CLOSED
+_COPYING: Final = Phase.COPYING
+_RUN: Final = Action.RUN
+_COPY: Final = Action.COPY
+_REFUSE: Final = Action.REFUSE
+_DONE: Final = Outcome.DONE
+_IDLE: Final = Status.IDLE
+_BLOCK: Final = Status.BLOCK
+_FAILED: Final = Status.FAILED
 ENDS_ALL: Final = (AdminShutdown, IdleInTransactionTooLong, IdleTooLong)
 """Why a statement may be cancelled that ends the connection, too."""
 
@@ -140,7 +150,7 @@ class Conversation:
         self._session.hurried = hurried
         left = HURRIED_MESSAGES_MAX
         self._said_bytes = 0
-        while self.phase is not Phase.CLOSED:
+        while self.phase is not _CLOSED:
             if self.interrupted:
                 if hurried:
                     return Waits()
@@ -210,7 +220,7 @@ class Conversation:
     @property
     def copies(self) -> bool:
         """Is it in the middle of a COPY … FROM STDIN, be it that its client says nothing?"""
-        return self.phase is Phase.COPYING
+        return self.phase is _COPYING
 
     @property
     def interrupted(self) -> bool:
@@ -230,17 +240,17 @@ class Conversation:
 
     def _take(self, kind: int, body: bytes, hurried: bool) -> Outcome | Waits | None:
         """None: the phase stays. Raises ProtocolViolation for what ends the connection."""
-        action = TABLE[self.phase].get(kind, Action.REFUSE)
-        if action is Action.REFUSE:
+        action = TABLE[self.phase].get(kind, _REFUSE)
+        if action is _REFUSE:
             raise ProtocolViolation(f"message type {chr(kind)!r} is not expected here")
         if not self._resumed:
-            if action is not Action.COPY:  # which is a statement with all its data
+            if action is not _COPY:  # which is a statement with all its data
                 self.steps += 1
             if not self._in_batch:
                 self._in_batch, self._cancelled = True, None
-        if action is Action.RUN:
+        if action is _RUN:
             return self._run(kind, body)
-        if action is Action.COPY:
+        if action is _COPY:
             if hurried:
                 raise Waits
             return self._copy_taken(kind, body)
@@ -331,7 +341,7 @@ class Conversation:
             self._end_simple_batch()
             self._say(replies.EMPTY_QUERY)
             self._ready()
-            return Outcome.DONE
+            return _DONE
         return self._run_queue()
 
     def _run_queue(self) -> Outcome:
@@ -353,7 +363,7 @@ class Conversation:
             self._completed(*self._ended)
             self._ended = None
         self._ready()
-        return Outcome.DONE
+        return _DONE
 
     def _run_next(self) -> NamedPortal:
         self.steps += 1
@@ -399,7 +409,7 @@ class Conversation:
         prepared = self._session.prepare(statements[0], types) if statements else EmptyStatement()
         self._objects.keep_statement(message.name, prepared)
         self._say(replies.PARSE_COMPLETE)
-        return Outcome.DONE
+        return _DONE
 
     def _bind(self, message: Bind) -> Outcome:
         statement = self._objects.statement(message.statement)
@@ -431,7 +441,7 @@ class Conversation:
             made = NamedPortal(statement, portal, result)
         self._objects.keep_portal(message.portal, made)
         self._say(replies.BIND_COMPLETE)
-        return Outcome.DONE
+        return _DONE
 
     def _describe(self, message: Describe) -> Outcome:
         if message.portal:
@@ -439,12 +449,12 @@ class Conversation:
             if declared is not None:
                 self._not_in_failed_block(True)
                 self._say(described_columns(declared, ALL_TEXT))
-                return Outcome.DONE
+                return _DONE
             portal = self._objects.portal(message.name)
             self._not_in_failed_block(portal.statement.prepared.columns is not None)
             result = None if portal.copies else portal.result
             self._say(replies.NO_DATA if result is None else result.description)
-            return Outcome.DONE
+            return _DONE
         statement = self._objects.statement(message.name)
         prepared = statement.prepared
         self._not_in_failed_block(prepared.columns is not None)
@@ -453,7 +463,7 @@ class Conversation:
         self._say(described_parameters(prepared.parameters))
         columns = prepared.columns
         self._say(replies.NO_DATA if columns is None else described_columns(columns, ALL_TEXT))
-        return Outcome.DONE
+        return _DONE
 
     def _execute(self, message: Execute) -> Outcome:
         if message.portal and self._session.declared(message.portal) is not None:
@@ -461,7 +471,7 @@ class Conversation:
         portal = self._objects.portal(message.portal)
         if is_empty(portal.statement):
             self._say(replies.EMPTY_QUERY)
-            return Outcome.DONE
+            return _DONE
         self._not_in_failed_block(not portal.statement.prepared.leaves_failed_block)
         used_up = portal.tag is not None and (portal.result is None or portal.copies)
         if used_up or portal.failed:
@@ -473,7 +483,7 @@ class Conversation:
             self._say(replies.PORTAL_SUSPENDED)
         else:
             self._completed(portal, tag)
-        return Outcome.DONE
+        return _DONE
 
     def _execute_declared(self, message: Execute) -> Outcome:
         """As FETCH FORWARD, with the tag of the query; called again it goes on."""
@@ -491,7 +501,7 @@ class Conversation:
             self._say(replies.PORTAL_SUSPENDED)
         else:
             self._completed(portal, f"SELECT {count}")
-        return Outcome.DONE
+        return _DONE
 
     def _close(self, message: Close) -> Outcome:
         if message.portal:
@@ -500,15 +510,15 @@ class Conversation:
         else:
             self._objects.drop_statement(message.name)
         self._say(replies.CLOSE_COMPLETE)
-        return Outcome.DONE
+        return _DONE
 
     def _flush_asked(self, message: Flush) -> Outcome:
         self._flush()
-        return Outcome.DONE
+        return _DONE
 
     def _sync(self) -> Outcome | Waits:
         try:
-            if self._session.status is Status.BLOCK:
+            if self._session.status is _BLOCK:
                 self._objects.rest()
             waits = self._end_batch()
             if waits is not None:
@@ -519,10 +529,10 @@ class Conversation:
             self._simple = True  # nothing is skipped after it: this is the Sync
             self._failed(error)
         self._ready()
-        return Outcome.DONE
+        return _DONE
 
     def _not_in_failed_block(self, concerned: bool) -> None:
-        if concerned and self._session.status is Status.FAILED:
+        if concerned and self._session.status is _FAILED:
             raise InFailedTransaction
 
     # --- rows and COPY -----------------------------------------------------------------------
@@ -599,7 +609,7 @@ class Conversation:
         portal.tag = tag
         portal.portal.close()
         self._completed(portal, tag)
-        return self._run_queue() if self._simple else Outcome.DONE
+        return self._run_queue() if self._simple else _DONE
 
     # --- ends of transactions, and what is said ----------------------------------------------
 
@@ -616,7 +626,7 @@ class Conversation:
             raise waits
 
     def _transaction_may_be_over(self) -> None:
-        if self._session.status is Status.IDLE:
+        if self._session.status is _IDLE:
             self._objects.drop_portals()
 
     def _reports(self) -> None:

@@ -148,7 +148,7 @@ class Descriptor:
     def enforced_uniques(self) -> tuple[Index, ...]:
         return tuple(i for i in self.indexes if i.refuses_duplicates and i.state in WRITTEN)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """What the table may be called at this version; nothing when it is not public."""
         return _names(self.state, self.name, self.alias)

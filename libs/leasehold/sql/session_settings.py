@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from leasehold.model.errors import (
+    CannotChange,
     FeatureNotSupported,
     InvalidArgument,
     Refused,
@@ -37,12 +38,6 @@ MS_MAX: Final = 2**31 - 1
 
 Check = Callable[[str, str], str]
 """Name and text as given → text as kept. Raises InvalidArgument, FeatureNotSupported."""
-
-
-class CannotChange(Refused):
-    """The setting is told, not made."""
-
-    sqlstate = "55P02"
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,8 +226,8 @@ class SessionStatement:
 
     @property
     def leaves_failed_block(self) -> bool:
-        return isinstance(self.meaning, Commit | Rollback | RollbackTo)
+        return isinstance(self.meaning, (Commit, Rollback, RollbackTo))
 
     @property
     def ends_transaction(self) -> bool:
-        return isinstance(self.meaning, Commit | Rollback)
+        return isinstance(self.meaning, (Commit, Rollback))

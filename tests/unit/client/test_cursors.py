@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from leasehold.adapters.row_spool import SpoolRoom
-from leasehold.client import sql_cursors
 from leasehold.client.dbapi_connection import Connection
 from leasehold.client.dbapi_errors import Error
 from leasehold.client.dev import DevDatabase
+from leasehold.client.sql_cursors import CURSORS_MAX
 from leasehold.client.sql_session import SqlSession
 from leasehold.model.errors import LeaseholdError, UnknownColumn
 from leasehold.pgwire.session import Column, PortalsClosed
@@ -299,11 +299,13 @@ def test_a_query_without_an_end_can_be_begun(
     client.ask("rollback")
 
 
-def test_a_session_has_so_many(client: SqlClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_cursors, "CURSORS_MAX", 2)
-    client.ask("begin; declare a cursor for select 1; declare b cursor for select 1; savepoint s")
+def test_a_session_has_so_many(client: SqlClient) -> None:
+    client.ask("begin")
+    for number in range(CURSORS_MAX):
+        client.ask(f"declare c{number} cursor for select 1")
+    client.ask("savepoint s")
     assert client.code("declare c cursor for select 1") == "54000"
-    client.ask("rollback to s; close a; declare c cursor for select 1; rollback")
+    client.ask("rollback to s; close c0; declare c cursor for select 1; rollback")
 
 
 def test_the_time_limit_is_declares(client: SqlClient) -> None:
