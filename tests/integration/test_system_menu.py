@@ -21,7 +21,7 @@ from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.row_decode import RowEvent, TruncationEvent
 from leasehold.client.subscriber import News
 from leasehold.model.errors import UnknownColumn, UnknownTable
-from leasehold.model.records import Outcome, RowImage
+from leasehold.model.records import ChangeRequest, JobControl, Outcome, RowImage
 from leasehold.schema.job import Job, Status
 from tests.integration.system_cluster import (
     assert_consistent,
@@ -31,7 +31,7 @@ from tests.integration.system_cluster import (
     settings_of,
     until,
 )
-from tests.integration.system_jobs import await_job, begin, control, ended
+from tests.integration.system_jobs import await_job, begin, ended
 from tests.integration.system_load import Load, settled
 
 SERVICES = ("m1", "r1", "changefeed", "spark")
@@ -298,10 +298,13 @@ def test_explain_changes_nothing_and_a_postponed_job_waits(
     assert [step["point_of_no_return"] for step in said.json] == [False, True]
     assert len(watch.view.jobs) == jobs
     job = begin(producer, "ALTER TABLE t ADD COLUMN later text")
-    control(producer, job, "set", postpone=1)
-    found = await_job(watch, job, lambda job: job.postponed or job.status.ended, "its point")
-    if not found.status.ended:  # else it was faster than the request to wait
+    asked = ChangeRequest(b"", control=JobControl(job, "set", {"postpone": 1}))
+    outcome = settled(producer.submit(asked))
+    if outcome.lsn:
+        await_job(watch, job, lambda job: job.postponed, "its point")
         assert command(cluster, "jobs", "complete", str(job)).code == 0
+    else:  # it was faster than the request to wait, which says so
+        assert outcome.code == "55000", outcome
     ended(watch, job)
 
 

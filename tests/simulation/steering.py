@@ -83,8 +83,10 @@ def foreseen(command: Command, job: Job | None) -> str:
             able = job.status is Status.FAILED
         case _:
             able = not job.status.ended
-            if able:
-                return _of_settings(command.settings)
+            if able and (wrong := _of_settings(command.settings)):
+                return wrong
+            if command.settings.get("postpone"):
+                able = job.status in (Status.RUNNING, Status.PAUSED) and before_point(job)
     return OK if able else WRONG
 
 

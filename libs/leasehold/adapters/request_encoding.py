@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from leasehold.adapters.request_bytes import pack_fields
 from leasehold.model.records import ChangeRequest, Expression, OnConflict, Operation, OperationKind
+from leasehold.schema.job_control import LIMITS as SETTINGS
 
 ROWS_TOGETHER_MAX: Final = 10_000
 """That are told under one head; a request may have several."""
@@ -24,6 +25,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["sql"] = request.sql
     if request.control is not None:
         fields |= {"job": request.control.job, "action": request.control.action}
+        # ⚠ Of another name it could be a field of the request itself, as its id.
+        assert request.control.settings.keys() <= SETTINGS.keys(), request.control
         fields |= request.control.settings
     elif len(request.operations) == 1:
         fields |= _operation_fields(request.operations[0])

@@ -14,6 +14,7 @@ from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_report import report
 from leasehold.model.records import ChangeRequest, JobControl
+from leasehold.schema.job_control import refuse_unaskable
 
 RESULT_TIMEOUT_S = 30.0
 
@@ -134,7 +135,9 @@ def control(args: argparse.Namespace, settings: ClientSettings, output: Output) 
             "nothing to set: give --rows-per-second, --chunk-rows or --cancel-blockers-after"
         )
         return ExitCode.USAGE
-    request = ChangeRequest(b"", control=JobControl(args.job, action, given))
+    asked = JobControl(args.job, action, given)
+    refuse_unaskable(asked)
+    request = ChangeRequest(b"", control=asked)
     with ChangeProducer(settings) as changes:
         outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
     if output.as_json:

@@ -69,6 +69,12 @@ def jobs_rows(view: ClusterView, now_us: int) -> Iterator[Row]:
             "findings": json_value.text_of(told["findings"]),
             "created": told["created_us"],
             "changed": told["changed_us"],
+            "settings": json_value.text_of(told["settings"]),
+            "blockers": json_value.text_of(told["blockers"]),
+            "rows_applied": told["rows_applied"],
+            "phase_ms": told["phase_ms"],
+            "ended": told["ended_us"],
+            "dismissed": int(told["dismissed"]),
         }
 
 

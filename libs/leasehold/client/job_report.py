@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from leasehold.client.blocker_report import holding_report, holding_words, seconds_words
-from leasehold.client.cluster_view import ClusterView, JobView, TableView
+from leasehold.client.cluster_view import SILENT_AFTER_US, ClusterView, JobView, TableView
 from leasehold.lease.replies import Holding
 from leasehold.model.records import FAILING
 from leasehold.schema.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total
@@ -59,9 +59,9 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     job = seen.job
     rows, total_rows, rate = _read(view, job, now_us)
     reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) or job.look is not None
-    reading = reading and not job.status.ended
+    reading = reading and job.status is Status.RUNNING  # paused, it takes as long as a person does
     holders = [
-        holding_report(view, holding, job.table, now_us)
+        holding_report(view, holding, _table_name(view, job, holding.table), now_us)
         for holding in holders_in_the_way(view, job)
     ]
     eta_s = _eta_s(job, rows, total_rows, rate, pace) if reading else NOT_KNOWN
@@ -118,6 +118,14 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     }
 
 
+def _table_name(view: ClusterView, job: Job, table_id: int) -> str:
+    """Of any table that the job changes."""
+    if table_id == job.table_id:
+        return job.table
+    known = view.tables.get(table_id)
+    return known.event.name if known else f"table {table_id}"
+
+
 def _read(view: ClusterView, job: Job, now_us: int) -> tuple[int, int, float]:
     """How much of the work under way is done, of how much (0 = not known), and how fast."""
     total_rows = job.rows if job.rows >= 0 else view.ends.get(f"rows/{job.table_id}", 0)
@@ -129,7 +137,7 @@ def _read(view: ClusterView, job: Job, now_us: int) -> tuple[int, int, float]:
         return job.looked, parts * total_rows, round(rate, 1)
     progress = view.progress.get(job.job_id)
     current = progress if progress is not None and progress.run == job.run else None
-    reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and not job.status.ended
+    reading = job.phase in (Phase.BACKFILLING, Phase.VALIDATING) and job.status is Status.RUNNING
     rate = current.rows_per_second if current and reading else 0.0
     return max(job.rows_read, current.rows if current else 0), total_rows, rate
 
@@ -171,13 +179,14 @@ def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
 
 def _waits_for_somebody(job: Job) -> bool:
     """Now, or before it can end: how long a person takes nobody knows."""
-    before_point = job.step <= job.point and job.status is Status.RUNNING
-    postponed = bool(job.settings.get("postpone")) and before_point
+    postponed = bool(job.settings.get("postpone")) and can_turn_back(job)
     return job.status is Status.PAUSED or postponed
 
 
 def _attempts(job: Job) -> int:
     """How often the phase that the job is in has begun in this step: 1 = at the first try."""
+    if job.status is Status.ROLLING_BACK:
+        return 1  # the marks of the way forth are beside its own, and nothing of it can fail
     begun = sum(1 for step, phase, _ in job.marks if (step, phase) == (job.step, job.phase.value))
     fills_before = job.fill if job.phase is Phase.BACKFILLING else 0
     return max(1, begun - fills_before)
@@ -197,18 +206,22 @@ def _doing(job: Job) -> str:
         return job.error or job.status.value
     if job.status is Status.PAUSED:
         return "paused; leasehold jobs resume " + str(job.job_id)
+    if job.postponed:
+        return "postponed; leasehold jobs complete " + str(job.job_id)
     words = _WORK[job.phase]
     return f"rolling back: {words}" if job.status is Status.ROLLING_BACK else words
 
 
 def _fraction(job: Job, rows: int, total: int) -> float:
     """Steps count alike; within a step publishing, draining and its work do."""
-    if job.status is Status.SUCCEEDED:
-        return 1.0
+    if job.status.ended:
+        return 1.0  # on whichever way, it has come to its end
     if not job.steps or job.step >= len(job.steps):
         return 0.0
     backfill = job.current.backfill
     read = min(1.0, rows / total if total else 0.0)
+    if job.phase is Phase.BACKFILLING and backfill:
+        read = (job.fill + read) / len(job.current.fills)  # one fill after the other
     within = {
         Phase.PUBLISHING: 0.0,
         Phase.DRAINING: 0.05 if backfill else 0.5,
@@ -234,12 +247,14 @@ def waits_for(
         return []
     if job.status is Status.PAUSED:
         return [f"a person paused it (leasehold jobs resume {job.job_id})"]
+    if job.postponed:
+        return [f"a person postponed it (leasehold jobs complete {job.job_id})"]
+    if nobody := _masterless(view, now_us):
+        return [nobody]
     if job.phase is Phase.VERIFYING:
         return _unverified(view, seen, now_us)
     if job.phase in (Phase.BACKFILLING, Phase.VALIDATING):
         return _unread(view, job, now_us)
-    if job.postponed:
-        return [f"a person postponed it (leasehold jobs complete {job.job_id})"]
     if "ledger" in view.unreachable:
         return ["the lease ledger is away; schema changes wait for it, reads and writes go on"]
     if view.ledger is None:
@@ -249,6 +264,15 @@ def waits_for(
     if _phase_ms(job, now_us) < LINGERING_MS:
         return []
     return [holding_words(told) for told in holders]
+
+
+def _masterless(view: ClusterView, now_us: int) -> str:
+    """In words; "" while one writes, which it does when idle, too, or nobody could hear it."""
+    silent_us = now_us - view.log.seen_us
+    if not view.log.seen_us or "kafka" in view.unreachable or silent_us <= SILENT_AFTER_US:
+        return ""
+    words = f"nothing is heard of a master for {seconds_words(silent_us // 1_000)}"
+    return f"{words}; the next one goes on with it"
 
 
 def _unverified(view: ClusterView, seen: JobView, now_us: int) -> list[str]:

@@ -23,6 +23,7 @@ from leasehold.model.ids import format_request_id
 from leasehold.model.records import ChangeRequest, JobControl
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.schema import json_value
+from leasehold.schema.job_control import refuse_unaskable
 from leasehold.sql import catalog_oids as oids
 from leasehold.sql.catalog_shape import Relation
 from leasehold.sql.node_shape import LEASEHOLD
@@ -193,7 +194,9 @@ class NodeTelling:
 
     def _steer(self, job: int, action: str, settings: Mapping[str, int]) -> bool:
         """Raises what the master refuses with: UnknownJob (42704), WrongJobState (55000) …"""
-        request = ChangeRequest(new_request_id(), control=JobControl(job, action, settings))
+        asked = JobControl(job, action, settings)
+        refuse_unaskable(asked)
+        request = ChangeRequest(new_request_id(), control=asked)
         outcome = self._node.submit(request, ANSWER_TIMEOUT_S)
         if outcome.lsn:
             return True

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from leasehold.model.errors import MalformedRequest, OutOfRange, UnknownJob, WrongJobState
+from leasehold.model.errors import (
+    InvalidArgument,
+    MalformedRequest,
+    OutOfRange,
+    UnknownJob,
+    WrongJobState,
+)
 from leasehold.model.records import JobControl
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.job import Job, Status
@@ -22,16 +28,29 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 
 DISMISSED: Final = "dismissed"
 """Among a job's settings, which nobody else gives."""
+NUMBER_MAX: Final = (1 << 31) - 1
+
+
+def refuse_unaskable(asked: JobControl) -> None:
+    """What no job could be asked, refused before it is sent: as a request it has no form. ⚠ Its
+    settings are fields beside those of the request itself, so one called `id` would be its id.
+
+    Raises UnknownJob, InvalidArgument (22023), OutOfRange or MalformedRequest."""
+    if not 1 <= asked.job <= NUMBER_MAX:
+        raise _unknown(asked.job)
+    if asked.action == "set":
+        _refuse_settings(asked.job, asked.settings)
 
 
 def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
     """The job as the request leaves it.
 
-    Raises UnknownJob, WrongJobState (55000), MalformedRequest or OutOfRange, each with a sentence.
+    Raises UnknownJob, WrongJobState (55000), MalformedRequest, InvalidArgument or OutOfRange, each
+    with a sentence.
     """
     job = catalog.jobs.get(asked.job)
     if job is None:
-        raise UnknownJob(f"job {asked.job} does not exist", job=asked.job)
+        raise _unknown(asked.job)
     if asked.action == "dismiss":
         return _dismiss(job)
     if job.status.ended:
@@ -52,7 +71,13 @@ def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
     )
 
 
+def _unknown(job: int) -> UnknownJob:
+    return UnknownJob(f"job {job} does not exist", job=job)
+
+
 def _pause(job: Job) -> Job:
+    if job.status is Status.PAUSED:
+        raise WrongJobState(f"job {job.job_id} is paused already", job=job.job_id)
     if job.status is not Status.RUNNING:
         raise WrongJobState(
             f"job {job.job_id} is {job.status.value}; only a running job can be paused",
@@ -62,6 +87,11 @@ def _pause(job: Job) -> Job:
 
 
 def _resume(job: Job) -> Job:
+    if job.postponed:
+        raise WrongJobState(
+            f"job {job.job_id} is postponed, not paused: to let it go on, complete it",
+            job=job.job_id,
+        )
     if job.status is not Status.PAUSED:
         raise WrongJobState(
             f"job {job.job_id} is {job.status.value}; only a paused job can be resumed",
@@ -92,17 +122,25 @@ def _dismiss(job: Job) -> Job:
 
 
 def _set(job: Job, settings: Mapping[str, int]) -> Job:
+    _refuse_settings(job.job_id, settings)
+    if settings.get("postpone") and not can_turn_back(job):
+        # Taken, it would promise what nobody keeps.
+        if job.status is Status.ROLLING_BACK:
+            words = "is rolling back: it has nothing that could be postponed"
+        else:
+            words = f"({job.subject}) is past its point of no return; it can't be postponed"
+        raise WrongJobState(f"job {job.job_id} {words}", job=job.job_id)
+    return replace(job, settings={**job.settings, **settings})
+
+
+def _refuse_settings(job: int, settings: Mapping[str, int]) -> None:
     if not settings:
-        raise MalformedRequest(
-            f"job {job.job_id}: nothing to set; known are {', '.join(LIMITS)}", job=job.job_id
-        )
+        raise MalformedRequest(f"job {job}: nothing to set; known are {', '.join(LIMITS)}", job=job)
     for name, value in settings.items():
         if name not in LIMITS:
-            raise MalformedRequest(
-                f"job setting {name!r:.40} is not known; known are {', '.join(LIMITS)}",
-                job=job.job_id,
+            raise InvalidArgument(
+                f"job setting {name!r:.40} is not known; known are {', '.join(LIMITS)}", job=job
             )
         low, high = LIMITS[name]
         if type(value) is not int or not low <= value <= high:
-            raise OutOfRange(f"job setting {name} must be {low} to {high}", job=job.job_id)
-    return replace(job, settings={**job.settings, **settings})
+            raise OutOfRange(f"job setting {name} must be {low} to {high}", job=job)

@@ -12,7 +12,8 @@ from leasehold.model.errors import TableBusy, UnknownTable
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.dependents import dropped_along
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job
+from leasehold.schema.job import Job, Status
+from leasehold.schema.job_moves import can_turn_back
 from leasehold.schema.names import running_jobs
 from leasehold.schema.references import Referring
 from leasehold.schema.tracks import Track
@@ -115,12 +116,25 @@ def busy_job(catalog: Catalog, table_id: int) -> Job | None:
     return next(found, None)
 
 
+def _busy_words(job: Job, table_id: int) -> str:
+    """What keeps a table, and what one can do about it, as the job stands now."""
+    busy = "is being changed by" if table_id in job.tables else "has to stay as it is for"
+    stands = "postponed" if job.postponed else job.status.value
+    wishes = ["wait for it to end"]
+    if job.status is Status.PAUSED:
+        wishes = ["resume it"]
+    elif job.postponed:
+        wishes = ["complete it"]
+    if can_turn_back(job):
+        wishes.append("cancel it")
+    return f"{busy} job {job.job_id} ({job.kind}, {stands}): {', or '.join(wishes)}"
+
+
 def free_table(catalog: Catalog, table: Descriptor, going: Going = NOTHING_GOES) -> None:
     job = busy_job(catalog, table.table_id)
     if job is not None and job.job_id != going.job_id:
         raise TableBusy(
-            f"table {table.name!r} is being changed by job {job.job_id} ({job.kind}, {job.status}):"
-            f" wait for it to end, or cancel it",
+            f"table {table.name!r} {_busy_words(job, table.table_id)}",
             table=table.name,
             job=job.job_id,
         )

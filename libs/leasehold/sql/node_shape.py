@@ -24,7 +24,8 @@ _NODE: Final[Mapping[str, str]] = {
         can_cancel boolean, postponed boolean, doing text, waits_for text, fraction double
         precision, rows_done bigint, rows_total bigint, rows_per_second double precision, eta_s
         double precision?, ends_in_s double precision?, attempts integer, error text, findings
-        jsonb, created timestamptz, changed timestamptz, age_ms bigint
+        jsonb, created timestamptz, changed timestamptz, age_ms bigint, settings jsonb, blockers
+        jsonb, rows_applied bigint, phase_ms bigint?, ended timestamptz?, dismissed boolean
     """,
     "versions": """
         table_name text, table_id bigint, version bigint, is_newest boolean, lsn bigint, committed

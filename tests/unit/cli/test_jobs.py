@@ -9,6 +9,7 @@ import pytest
 
 from leasehold.cli import jobs
 from leasehold.cli.command import seconds
+from leasehold.model.errors import UnknownJob
 from leasehold.schema.job_control import LIMITS
 
 
@@ -41,6 +42,16 @@ def test_an_action_is_what_the_master_knows(
 ) -> None:
     assert asked(*arguments) == (action, settings)
     assert settings.keys() <= LIMITS.keys()
+
+
+@pytest.mark.parametrize("number", ["0", "-1", str(2**31)])
+def test_a_number_that_no_job_has_is_not_sent(number: str) -> None:
+    """Before anything is connected with: there is no Kafka at this address."""
+    parser = argparse.ArgumentParser()
+    jobs.register(parser.add_subparsers())
+    args = parser.parse_args(["jobs", "pause", "--", number])
+    with pytest.raises(UnknownJob, match=f"^job {number} does not exist$"):
+        args.run(args, None, None)
 
 
 @pytest.mark.parametrize(

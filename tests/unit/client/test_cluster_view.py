@@ -279,6 +279,18 @@ def test_blockers_name_who_holds_what_and_only_those_in_the_way() -> None:
     assert told["blockers"]
 
 
+def test_a_blocker_of_another_table_of_the_job_is_named_by_that_table() -> None:
+    """A job may move several: one that drops a table and those that refer to it."""
+    gates = VersionEvent(7, "gates", 1, 1, NOW, {**version(1).body, "table_id": 7}, 0, "")
+    dropping = job(phase=Phase.DRAINING, versions={1: 3, 7: 5, 8: 2}, marks=LINGERING)
+    holders: dict[int, tuple[Holding, ...]] = {
+        table: (Holding(table, 1, 77, "pricing"),) for table in (1, 7, 8)
+    }
+    (told,) = report(seen(gates, dropping, ledger(holders)), NOW)["jobs"]
+    assert [each["table"] for each in told["blockers"]] == ["flights", "gates", "table 8"]
+    assert "holds gates version 1" in told["waits_for"][1]
+
+
 def held_back(**more: Any) -> HoldingReport:
     work = (("transaction book", "", 5_000), ("", "SELECT 1", 2_000), ("third", "", 1))
     said = HoldingReport("pricing", 77, 1, 2, 5, 9_000, 4_000, 12_000, work, NOW)

@@ -98,7 +98,20 @@ def test_a_job_is_paused_set_and_cancelled(client: SqlClient, database: DevDatab
     job = dicts(client, "leasehold.jobs")[-1]["job"]
     assert client.ask(f"select leasehold.postpone_job({job})") == [(1,)]
     assert client.ask(f"select leasehold.set_job({job}, 'rows_per_second', 100)") == [(1,)]
-    assert client.code(f"select leasehold.set_job({job}, 'nope', 1)") == "08P01"
+    # Of none of these a request is made: 'id' would be its own.
+    for name in ("nope", "id", "job", "action", "sql", "dismissed", ""):
+        assert client.code(f"select leasehold.set_job({job}, '{name}', 1)") == "22023"
+    for value in (-1, 2**31, 2**62):
+        set_rate = f"select leasehold.set_job({job}, 'rows_per_second', {value})"
+        assert client.code(set_rate) == "22003"
+    for number in (-1, 0, 2**31, 2**62):
+        assert client.code(f"select leasehold.pause_job({number})") == "42704"
+    told = dicts(client, "leasehold.jobs")[-1]
+    assert json.loads(told["settings"])["rows_per_second"] == 100
+    assert (told["dismissed"], told["ended"]) == (0, None)
+    (blocker,) = json.loads(told["blockers"])
+    assert (blocker["agent"], blocker["table"]) == ("r1", "t")
+    assert blocker["version"] < dicts(client, "leasehold.versions")[0]["version"]
     assert client.ask(f"select leasehold.pause_job({job})") == [(1,)]
     assert dicts(client, "leasehold.jobs")[-1]["status"] == "paused"
     assert client.ask(f"select leasehold.resume_job({job}), 1 as one") == [(1, 1)]

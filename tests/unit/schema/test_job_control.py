@@ -10,6 +10,7 @@ from leasehold.lease.commands import (
     Publish,
 )
 from leasehold.model.errors import (
+    InvalidArgument,
     MalformedRequest,
     OutOfRange,
     UnknownJob,
@@ -167,7 +168,7 @@ def test_control_refused_with_a_sentence() -> None:
         world.control("stop")
     with pytest.raises(MalformedRequest, match="nothing to set"):
         world.control("set")
-    with pytest.raises(MalformedRequest, match="'speed'"):
+    with pytest.raises(InvalidArgument, match="'speed'"):
         world.control("set", speed=1)
     with pytest.raises(OutOfRange):
         world.control("set", chunk_rows=0)
@@ -220,7 +221,7 @@ def test_a_failed_job_is_dismissed_and_no_other() -> None:
         made = control(catalog, asked, 0)
         assert made == replace(stood, settings={**stood.settings, DISMISSED: 1})
         assert job_from_wire(made.to_wire()) == made
-    with pytest.raises(MalformedRequest):
+    with pytest.raises(InvalidArgument):
         control(_running(catalog, job), JobControl(job.job_id, "set", {DISMISSED: 1}), 0)
 
 

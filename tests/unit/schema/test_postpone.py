@@ -7,6 +7,7 @@ import pytest
 from leasehold.lease.commands import Publish
 from leasehold.model.errors import OutOfRange, WrongJobState
 from leasehold.schema.job import Job, Phase, Status
+from leasehold.schema.plan import SETTINGS
 from leasehold.sql.statements import Change, DropColumn, DropTable
 from tests.unit.schema.job_story import INDEX, UNIQUE, reach, ready_world, same_but_for_numbers
 from tests.unit.schema.job_world import World
@@ -104,11 +105,15 @@ def test_told_while_the_descriptor_is_on_its_way_to_the_log_it_still_waits() -> 
     assert before_the_point(world.job())
 
 
-def test_what_has_passed_the_point_is_not_held() -> None:
+def test_what_has_passed_the_point_is_not_held_and_whoever_asks_is_told() -> None:
+    """Nor is anything else of such a wish taken; what was wished before says nothing any more."""
     world = ready_world()
     world.ddl(DropTable("t"))
     reach(world, 0, Phase.DRAINING)
-    world.control("set", postpone=1)
+    with pytest.raises(WrongJobState, match=r"\(table t\) is past its point .* can't be postponed"):
+        world.control("set", postpone=1, chunk_rows=7)
+    assert world.job().settings == SETTINGS
+    world.control("set", postpone=0)
     with pytest.raises(WrongJobState, match="point of no return"):
         world.control("cancel")
     world.settle()
@@ -122,6 +127,8 @@ def test_a_job_on_its_way_back_is_not_held() -> None:
     world.control("set", postpone=1)
     reach(world, 1, Phase.BACKFILLING)
     world.control("cancel")
+    with pytest.raises(WrongJobState, match="is rolling back: it has nothing"):
+        world.control("set", postpone=1)
     world.settle()
     assert world.job().status is Status.CANCELLED
 
