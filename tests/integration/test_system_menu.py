@@ -7,6 +7,7 @@ them and leaves the table as it was; every node has d ⊨ S at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -410,6 +411,68 @@ def test_a_subscriber_that_comes_late_reads_rows_as_they_are(
                     seen[each.key["id"]] = each.values
     assert seen == kept
     changed(watch, producer, "ALTER TABLE t DROP COLUMN late")
+
+
+BESIDE = (
+    "CREATE INDEX busy_n ON busy (n)",
+    "ALTER TABLE busy ADD COLUMN seven int NOT NULL DEFAULT 7",
+    "DROP INDEX busy_n",
+)
+
+
+def test_71_76_78_rows_come_and_go_beside_changes_and_truncate_waits(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
+) -> None:
+    """A row at a time is inserted or deleted while one change follows the other: each is taken. A
+    TRUNCATE beside a change is refused, and one after it takes exactly what is there. What was
+    made for a version of before is refused, or, to be retried, made again and taken."""
+    sql = "CREATE TABLE busy (id bigint PRIMARY KEY, n int)"
+    applied(replica, settled(producer.submit({"sql": sql})))
+    before = next(table.version for table in replica.tables() if table.name == "busy")
+    there: set[int] = set()
+    turns = count()
+
+    def turn() -> Outcome:
+        key = next(turns) % 17
+        fields = {"table": "busy", "op": "insert", "key": {"id": key}, "values": {"n": key % 3}}
+        if key in there:
+            fields = {"table": "busy", "op": "delete", "key": {"id": key}}
+        outcome = settled(producer.submit(fields))
+        assert outcome.lsn, (fields, outcome)
+        there.symmetric_difference_update({key})
+        return outcome
+
+    def runs(job: int) -> bool:
+        known = watch.view.jobs.get(job)
+        return known is None or not known.job.status.ended
+
+    for sql in BESIDE:
+        for _ in range(20):
+            turn()
+        assert there, "what is empty is filled at once"
+        job = begin(producer, sql)
+        beside = settled(producer.submit({"sql": "TRUNCATE busy"}))
+        taken = 0
+        while runs(job):
+            turn()
+            taken += 1
+        ended(watch, job)
+        if "DROP" not in sql:  # that one is over in an instant
+            assert (beside.code, taken > 5) == ("55006", True), (beside, taken)
+        last = applied(replica, turn())
+        assert {row["id"] for row in replica.scan("busy")} == there, last
+        if sql is not BESIDE[-1]:
+            applied(replica, settled(producer.submit({"sql": "TRUNCATE busy"})))
+            assert list(replica.scan("busy")) == []
+            there.clear()
+    load.more(20)
+    assert {row["seven"] for row in replica.scan("busy")} == {7}
+    late = {"table": "busy", "op": "insert", "key": {"id": 99}, "schema_version": before}
+    late["values"] = {"n": 1}
+    assert settled(producer.submit({**late, "on_conflict": "fail"})).code == "40001"
+    applied(replica, settled(producer.submit(late)))
+    assert replica.get("busy", 99) == {"id": 99, "n": 1, "seven": 7}
+    changed(watch, producer, "DROP TABLE busy")
 
 
 def test_every_node_is_consistent(cluster: LocalCluster, replica: Replica, load: Load) -> None:

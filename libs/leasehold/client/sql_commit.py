@@ -144,8 +144,9 @@ def _again(
     limits: Limits,
 ) -> SqlTransaction:
     """All statements once more on what is committed now. Raises Contradicted."""
-    if last is not first:
-        last.close()
+    # ⚠ The first one, too, before: what it had pinned nobody reads any more, and a schema change
+    # would wait for it as long as conflicts go on.
+    last.close()
     running = fresh()
     running.numbers.taking_over(first.numbers)
     try:
