@@ -15,6 +15,7 @@ from leasehold.schema.job import Phase
 from tests.matrix.definition import Definition, names
 from tests.matrix.disturbances import Disturbance, can_turn_back, chosen, disturbances
 from tests.matrix.finish import finish
+from tests.matrix.told import demand_told
 from tests.matrix.world import Place, World
 from tests.simulation.harm import Harm
 
@@ -72,6 +73,7 @@ def _walk(world: World, made: Walked, before: str = "") -> None:
         for each in chosen(world, place):
             _in_a_copy(lambda each=each, place=place: _case(world, place, each, before), made)  # type: ignore[misc]
     finish(world)
+    demand_told(world)
     made.cases += 1
 
 

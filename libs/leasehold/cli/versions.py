@@ -27,6 +27,7 @@ from leasehold.client.public_schema_avro import avro_schema
 from leasehold.client.public_schema_json import json_schema
 from leasehold.client.version_history import TableHistory, event_at, history_of
 from leasehold.model.errors import UnknownTable
+from leasehold.model.records import VersionEvent
 from leasehold.schema.descriptor import Descriptor, from_wire
 
 FOLLOW_EVERY_S = 1.0
@@ -100,7 +101,7 @@ def _list(
     args: argparse.Namespace, table: str | None, settings: ClientSettings, output: Output
 ) -> int:
     with looking(settings) as (watch, view):
-        tables = [t for _, t in sorted(view.tables.items()) if table in (None, t.event.name)]
+        tables = [t for _, t in sorted(view.tables.items()) if _is_called(t.event, table)]
         if table is not None and not tables and not args.follow:
             raise UnknownTable(f"table {table!r} does not exist", table=table)
         for one in tables:
@@ -156,19 +157,41 @@ def _show_table(table: dict[str, Any], output: Output) -> None:
 def _follow(
     watch: ClusterWatch, first: ClusterView, table: str | None, form: str, output: Output
 ) -> None:
-    shown = {(c.event.table_id, c.event.version) for c in first.recent}
+    followed = Followed(first, table)
     output.note("following; stop with Ctrl-C")
     for view in watch.views(FOLLOW_EVERY_S):
-        for change in view.recent:
+        for change in followed.news(view):
             event = change.event
-            name = (event.table_id, event.version)
-            if name in shown or table not in (None, event.name, event.body.get("alias")):
-                continue
-            shown.add(name)
             if form in FORMATS:
                 _show_schema(from_wire(event.body), form, output)
             else:
                 _show_change(change, output)
+
+
+class Followed:
+    """What has come since. ⚠ By the table's id once it is known: it may be renamed meanwhile, and
+    another one may get its name."""
+
+    def __init__(self, first: ClusterView, table: str | None) -> None:
+        self._table = table
+        self._shown = {(c.event.table_id, c.event.version) for c in first.recent}
+        self._ids = {t for t, one in first.tables.items() if _is_called(one.event, table)}
+
+    def news(self, view: ClusterView) -> list[VersionChange]:
+        found = []
+        for change in view.recent:
+            event = change.event
+            if _is_called(event, self._table):
+                self._ids.add(event.table_id)
+            if event.table_id in self._ids and (event.table_id, event.version) not in self._shown:
+                found.append(change)
+        self._shown |= {(c.event.table_id, c.event.version) for c in found}
+        return found
+
+
+def _is_called(event: VersionEvent, table: str | None) -> bool:
+    """Both names while a rename is under way."""
+    return table in (None, event.name, event.body.get("alias") or None)
 
 
 def _show_change(change: VersionChange, output: Output) -> None:

@@ -18,9 +18,11 @@ from leasehold.schema.elements import (
     OnChange,
 )
 from leasehold.schema.entries import key_words
+from leasehold.schema.sequence import Sequence
 from leasehold.schema.states import State
 from leasehold.schema.types import to_json
 
+_IDENTITY: Final = {"a": "always", "d": "by default"}
 TABLE_ITSELF: Final = 0
 """Stands for an element id where the table's own name or state changed."""
 
@@ -141,13 +143,35 @@ def column_words(column: Column) -> str:
         words.append("not null on new writes")
     if column.default is not None:
         words.append(f"default {_literal(to_json(column.type, column.default))}")
+    elif column.identity:
+        words.append(f"generated {_IDENTITY[column.identity]} as identity")
+        words.append(f"({column.default_expression})")
     elif column.default_expression:
         words.append(f"default {column.default_expression}")
-    if column.derived is not None and column.derived.generated:
-        words.append(f"generated always as ({column.derived.expression}) stored")
+    if column.own_sequences:
+        many = "sequences" if len(column.own_sequences) > 1 else "sequence"
+        words.append(f"owns {many} {', '.join(map(str, column.own_sequences))}")
+    if column.filled and column.state is State.WRITE_ONLY:
+        words.append("in every row")
+    words += _derived_words(column)
     if column.alias:
         words.append(f"also named {column.alias}")
     return " ".join(words)
+
+
+def _derived_words(column: Column) -> list[str]:
+    """Of a value that follows from others of its row."""
+    derived = column.derived
+    if derived is None:
+        return []
+    words = [f"generated always as ({derived.expression}) stored"]
+    if not derived.generated:
+        words = [f"computed as ({derived.expression}) while its type changes"]
+    if not derived.strict:
+        words.append("where it can be computed")
+    if derived.loose:
+        words.append("until its expression is dropped")
+    return words
 
 
 def index_words(descriptor: Descriptor, index: Index) -> str:
@@ -165,11 +189,12 @@ def index_words(descriptor: Descriptor, index: Index) -> str:
 def foreign_key_words(descriptor: Descriptor, key: ForeignKey) -> str:
     """``(carrier) refers to table 3 on delete cascade``: a version knows of its own table alone."""
     columns = ", ".join(descriptor.by_id[e].name for e in key.columns if e in descriptor.by_id)
-    said = "".join(
-        f" {event} {action}"
-        for event, action in (("on delete", key.on_delete), ("on update", key.on_update))
-        if action is not OnChange.NO_ACTION
-    )
+    sets = ", ".join(descriptor.by_id[e].name for e in key.delete_sets if e in descriptor.by_id)
+    said = " match full" if key.full else ""
+    if key.on_delete is not OnChange.NO_ACTION:
+        said += f" on delete {key.on_delete}" + (f" ({sets})" if sets else "")
+    if key.on_update is not OnChange.NO_ACTION:
+        said += f" on update {key.on_update}"
     return f"({columns}) refers to table {key.parent}{said}"
 
 
@@ -180,7 +205,21 @@ def lock_words(descriptor: Descriptor, lock: Lock) -> str:
 
 
 def table_words(descriptor: Descriptor) -> str:
-    return f"also named {descriptor.alias}" if descriptor.alias else "one name"
+    words = f"also named {descriptor.alias}" if descriptor.alias else "one name"
+    words += f", the rows of table {descriptor.twin} under another key" if descriptor.twin else ""
+    if descriptor.sequence is None:
+        return words
+    numbers = sequence_words(descriptor.sequence)
+    return f"{numbers}, {words}" if descriptor.alias else numbers
+
+
+def sequence_words(sequence: Sequence) -> str:
+    """``a sequence of integer from 1 by 5, minvalue 1, maxvalue 9, cycles``."""
+    words = f"a sequence of {sequence.type} from {sequence.start} by {sequence.increment}"
+    words += f", minvalue {sequence.least}, maxvalue {sequence.most}"
+    words += f", cache {sequence.cache}" if sequence.cache > 1 else ""
+    words += ", cycles" if sequence.cycles else ""
+    return words + (f", goes on from {sequence.begins}" if sequence.begins is not None else "")
 
 
 def _lock_words(descriptor: Descriptor, column: Column) -> str:

@@ -31,6 +31,11 @@ class TableHistory(NamedTuple):
             raise UnknownVersion(
                 f"table {self.newest.name!r} has no version {version}; the newest is {newest}"
             )
+        if version < oldest and self.events[0].body.get("replaces"):
+            raise UnknownVersion(
+                f"version {version} of {self.newest.name!r} was that of a table which was dropped;"
+                f" this one begins with version {oldest}"
+            )
         if version < oldest:
             raise StaleVersion(
                 f"version {version} of table {self.newest.name!r} is no longer kept; the oldest"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.client.version_diff import column_words, diff, index_words
+from leasehold.client.version_diff import column_words, diff, foreign_key_words, index_words
 from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import Lock
+from leasehold.schema.elements import Derived, ForeignKey, Lock, OnChange
+from leasehold.schema.sequence import Numbering, Sequence
 from leasehold.schema.states import State
 from leasehold.schema.types import Type
 
@@ -110,6 +111,56 @@ def test_an_index_is_told_with_its_expressions_predicate_and_included_columns() 
 
 def test_equal_versions_differ_in_nothing() -> None:
     assert diff(V1, replace(V1, version=2)) == ()
+
+
+def test_a_column_says_what_it_draws_from_follows_and_owns() -> None:
+    drawn = replace(DEST, type=Type("bigint"), default_expression="nextval('s'::regclass)")
+    told = {
+        "bigint default nextval('s'::regclass)": replace(drawn, numbering=Numbering(70)),
+        "bigint default nextval('s'::regclass) owns sequence 70": replace(
+            drawn, numbering=Numbering(70, owned=True)
+        ),
+        "bigint generated always as identity (nextval('s'::regclass)) owns sequences 70, 71": (
+            replace(drawn, numbering=Numbering(70, True, "a"), owns=(70, 71))
+        ),
+        "varchar(3) default 'x'": replace(DEST, default="x", filled=True),
+        "varchar(3) default 'x' in every row": replace(
+            DEST, default="x", filled=True, state=State.WRITE_ONLY
+        ),
+        "varchar(3) generated always as (id + 1) stored where it can be computed": replace(
+            DEST, derived=Derived((1,), "id + 1", generated=True)
+        ),
+        "varchar(3) generated always as (id + 1) stored until its expression is dropped": replace(
+            DEST, derived=Derived((1,), "id + 1", strict=True, generated=True, loose=True)
+        ),
+        "varchar(3) computed as (id) while its type changes": replace(
+            DEST, derived=Derived((1,), "id", strict=True)
+        ),
+    }
+    assert [column_words(column) for column in told.values()] == list(told)
+
+
+def test_a_sequence_says_which_numbers_it_gives() -> None:
+    plain = replace(V1, columns=(ID,), sequence=Sequence("integer", 1, 1, 1, 9))
+    other = Sequence("integer", 1, 5, 1, 9, cache=3, cycles=True, begins=4)
+    (changed,) = diff(plain, replace(plain, version=2, sequence=other))
+    assert str(changed) == (
+        "table flights: now a sequence of integer from 1 by 5, minvalue 1, maxvalue 9, cache 3,"
+        " cycles, goes on from 4"
+    )
+
+
+def test_a_foreign_key_says_what_it_does() -> None:
+    key = ForeignKey(
+        *(9, "f", (2, 1), 3, (1, 2)),
+        on_delete=OnChange.SET_NULL,
+        on_update=OnChange.CASCADE,
+        full=True,
+        delete_sets=(2,),
+    )
+    assert foreign_key_words(V1, key) == (
+        "(dest, id) refers to table 3 match full on delete set null (dest) on update cascade"
+    )
 
 
 def test_defaults_are_written_as_in_sql() -> None:

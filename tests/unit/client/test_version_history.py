@@ -51,6 +51,17 @@ def test_a_version_that_is_not_there(version: int, error: type[Exception], words
             history_of(KEPT, "flights").between(first, second)
 
 
+def test_a_version_of_the_table_that_had_the_name_before_says_so() -> None:
+    """Its number goes on from that one's: nothing of it is lost."""
+    anew = replace(V4, table_id=2, version=5, replaces=1)
+    history = history_of([event(V4), event(anew), event(replace(anew, version=6))], "flights")
+    words = (
+        "version 4 of 'flights' was that of a table which was dropped; this one begins with .* 5"
+    )
+    with pytest.raises(UnknownVersion, match=words):
+        history.between(4, 6)
+
+
 def test_history_tells_what_each_version_changed() -> None:
     told = [[str(c) for c in each.changes] for each in history_of(KEPT, "flights").changes()]
     assert told == [
