@@ -254,7 +254,7 @@ def waits_for(
     if job.phase is Phase.VERIFYING:
         return _unverified(view, seen, now_us)
     if job.phase in (Phase.BACKFILLING, Phase.VALIDATING):
-        return _unread(view, job, now_us)
+        return _unread(view, seen, now_us)
     if "ledger" in view.unreachable:
         return ["the lease ledger is away; schema changes wait for it, reads and writes go on"]
     if view.ledger is None:
@@ -291,11 +291,13 @@ def _unverified(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
     return found
 
 
-def _unread(view: ClusterView, job: Job, now_us: int) -> list[str]:
-    """Spark writes its progress every few seconds."""
+def _unread(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
+    """Spark writes its progress every few seconds, unless the job is paused: so from the newest
+    record on it, which has let it go on, if nothing else."""
+    job = seen.job
     progress = view.progress.get(job.job_id)
     heard = progress is not None and progress.run == job.run
-    silent_ms = _phase_ms(job, now_us)
+    silent_ms = min(_phase_ms(job, now_us), max(0, now_us - seen.event.commit_us) // 1_000)
     if heard and progress is not None:
         silent_ms = min(silent_ms, max(0, now_us - progress.sent_us) // 1_000)
     filling = job.phase is Phase.BACKFILLING

@@ -396,6 +396,22 @@ def test_a_backfill_and_a_verification_say_who_is_silent() -> None:
     assert "node r1 is still verifying" in words
 
 
+def test_spark_is_not_blamed_for_the_time_that_a_job_was_paused() -> None:
+    marks = ((1, Phase.BACKFILLING.value, NOW),)
+    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1, "marks": marks}
+    progress = JobProgress(2, 1, 700, 7, 100.0, "reading", NOW)
+    resumed_us = NOW + 3_600 * SECOND
+    resumed = job(**filling)._replace(commit_us=resumed_us)
+
+    def said(after_us: int) -> list[str]:
+        (told,) = report(seen(progress, resumed), resumed_us + after_us)["jobs"]
+        return list(told["waits_for"])
+
+    assert said(SECOND) == []
+    (words,) = said((SPARK_SILENT_SAID_MS + 1_000) * 1_000)
+    assert words == "Spark has stopped telling of run 1 of the backfill, for 16.0 s"
+
+
 def test_a_verification_in_slices_tells_how_far_it_is_and_who_is_late_with_its_slice() -> None:
     at: dict[str, Any] = {"phase": Phase.VERIFYING, "step": 1, "run": 1, "rows": 1_000}
     look = CheckSlice(0, (250,), 250)
