@@ -43,6 +43,10 @@ def _demand_job(world: World) -> None:
         "jobs",
         f"{job.sql} {job.status.value}, not {world.foreseen}: {job.error} {job.findings[:3]}",
     )
+    for table in world.reference.catalog.tables():
+        lowest = world.reference.catalog.min_version(table.table_id)
+        words = f"the job has ended, and version {lowest} of {table.name} may be in use"
+        demand(lowest == table.version, "72", f"{words}, {table.version} is the newest")
     if job.status is Status.SUCCEEDED:
         shape = shape_of(world.newest)
         demand(shape == definition.after, "after", f"the table is {shape}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from leasehold.adapters.clock import unix_us
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import ClusterView, LedgerSeen, fold
@@ -62,3 +64,34 @@ def test_d4_a_replicant_says_at_what_work_it_holds_a_job_up() -> None:
     stage.until(lambda: stage.reference.catalog.jobs[shown["job"]].status.ended, "the job to end")
     stage.passing(1_500)
     assert len(told(stage)) == before, "nobody is held up any more"
+
+
+@pytest.mark.parametrize("said", ["", "pause", "cancel"])
+def test_d4_who_holds_it_up_is_named_whatever_people_have_said_of_the_job(said: str) -> None:
+    """Lesson 11: also of one that is paused, or rolling back, which waits for the same leases."""
+    stage = Stage()
+    agent = stage.node("r1").node.agent  # type: ignore[union-attr]
+    assert agent is not None
+    use = Use("transaction book", "", stage.node("r1").clock.now(stage.scheduler).mono_ns)
+    lease = agent.leases.acquire_named(1, use)
+    assert lease is not None
+    job = stage.settle({"sql": "create index i on t (a)"}).answer["job"]
+    stage.passing(300)
+    if said:
+        assert stage.settle({"job": job, "action": said}).lsn
+    stage.passing(3_200)
+    now_us = told(stage)[-1].sent_us
+    (shown,) = report(looked_at(stage), now_us)["jobs"]
+    assert shown["phase"] == "draining"
+    assert shown["status"] == {"": "running", "pause": "paused", "cancel": "rolling back"}[said]
+    (blocker,) = shown["blockers"]
+    assert (blocker["agent"], blocker["table"]) == ("r1", "t")
+    assert blocker["work"][0]["label"] == "transaction book"
+    assert blocker["old_ms"] > 1_000
+    (words,) = shown["waits_for"]
+    assert ("transaction book" in words) != (said == "pause")
+    agent.leases.release_named(lease, use)
+    if said == "pause":
+        assert stage.settle({"job": job, "action": "resume"}).lsn
+    stage.until(lambda: stage.job(job).status.ended, "the job to end")
+    assert stage.job(job).status.value == ("cancelled" if said == "cancel" else "succeeded")
