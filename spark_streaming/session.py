@@ -60,7 +60,7 @@ class SparkSettings:
         "LEASEHOLD_BACKFILL_FEW",
         "a table whose rows topic has no more offsets than this is read by the driver itself;"
         " 0: always by a query",
-        default=20_000,
+        default=50_000,
         parse=integer(0, 1_000_000),
     )
     backfills_max: int = setting(
