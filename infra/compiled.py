@@ -65,7 +65,7 @@ MODULES: Final = (
     *("client/drawn_numbers.py", "client/sql_cursors.py"),
     *("sql/query_computed.py", "sql/session_settings.py", "sql/text_form.py"),
     *("adapters/log_roads.py", "adapters/redis_acks.py", "adapters/redis_log.py"),
-    *("adapters/sqlite_catalog.py", "adapters/sqlite_counts.py"),
+    *("adapters/redis_channel.py", "adapters/sqlite_catalog.py", "adapters/sqlite_counts.py"),
     *("adapters/sqlite_row_history.py", "lease/agent_session.py", "lease/held_leases.py"),
     *("lease/holder.py", "lease/ledger_watch.py", "lease/old_leases.py"),
     *("replication/election.py", "replication/fast_acks.py", "replication/fast_log.py"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from infra.ports import find_free_port
@@ -55,3 +57,16 @@ class RedisServer:
         if keep is not None:
             os.truncate(self._append_only_file(), keep)
         self.start()
+
+
+@contextmanager
+def redis_in(folder: Path) -> Iterator[RedisServer]:
+    """One that runs, and is gone afterwards whatever was done to it."""
+    server = RedisServer(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        if server.process is not None:
+            server.resume()
+        server.kill()

@@ -65,6 +65,14 @@ def seen(watch: ClusterWatch, wanted: Callable[[ClusterView], bool], what: str) 
     return watch.view
 
 
+def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
+    def coherent(_: object) -> bool:
+        found = watch.view.nodes.get(node)
+        return found is not None and found.ack.coherent and found.ack.lsn >= lsn
+
+    seen(watch, coherent, f"{node} coherent at LSN {lsn} or later")
+
+
 # ---------------------------------------------------------------- raw requests
 
 

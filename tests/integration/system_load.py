@@ -20,6 +20,8 @@ from tests.integration.system_cluster import SOON_S
 IN_FLIGHT_MAX: Final = 8
 ASK_AGAIN_S: Final = 15.0
 PACE_S: Final = 0.004
+ALONE: Final = 100
+"""A row that no load changes, only the tests themselves."""
 """Between two requests of one writer: what is tested needs writes at any moment, not a machine
 that has no time for anything else."""
 
@@ -147,6 +149,15 @@ def made_counters(settings: ClientSettings, keys: Iterable[int]) -> None:
         for key in keys:
             fields = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
             assert producer.submit(fields).result().lsn
+
+
+def add_one(producer: ChangeProducer) -> int:
+    """Add one to the row that only tests change, wait for the answer; → its LSN."""
+    values = {"n": {"expr": "n + 1"}}
+    request = {"table": "t", "op": "update", "key": {"id": ALONE}, "values": values}
+    outcome = producer.submit(request).result(90)
+    assert outcome.lsn, outcome
+    return outcome.lsn
 
 
 def settled(pending: Pending) -> Outcome:

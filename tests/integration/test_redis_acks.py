@@ -16,29 +16,24 @@ from leasehold.adapters import redis_line
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.redis_acks import (
     ACK_BYTES_MAX,
+    CHANNELS,
     AckListener,
     AckSpeaker,
-    channel,
-    channel_pattern,
 )
 from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
-from tests.integration.redis_server import RedisServer
+from tests.integration.redis_server import RedisServer, redis_in
 
 DEADLINE_S = 10.0
 TERM = (3, b"\x00\xffmaster of term 3")
-CHANNEL = channel("t", *TERM)
+CHANNEL = CHANNELS.of("t", TERM)
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
     monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
     monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server
-    if server.process is not None:
-        server.resume()
-    server.kill()
+    with redis_in(tmp_path) as made:
+        yield made
 
 
 class Both:
@@ -246,11 +241,11 @@ def test_a_user_without_the_channels_is_told_once_what_to_do(
         assert len(lines()) == 2
         for line in lines():
             assert "NOPERM" in line
-            assert f"&{channel_pattern('t')}" in line
+            assert f"&{CHANNELS.pattern('t')}" in line
             assert "LEASEHOLD_FAST_ACKS=off" in line
             assert "secret" not in line
         # With the rights that the line names, and no other command.
-        words = ["-@all", "+publish", "+subscribe", "+ping", f"&{channel_pattern('t')}"]
+        words = ["-@all", "+publish", "+subscribe", "+ping", f"&{CHANNELS.pattern('t')}"]
         client.execute_command("ACL", "SETUSER", "node", *words)
         both.works()
         both.close()

@@ -44,18 +44,14 @@ from leasehold.lease.replies import (
     RefusalReason,
 )
 from leasehold.model.errors import LedgerUnavailable
-from tests.integration.redis_server import RedisServer
+from tests.integration.redis_server import RedisServer, redis_in
 from tests.unit.lease.random_commands import CommandMaker
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server
-    if server.process is not None:
-        server.resume()
-    server.kill()
+    with redis_in(tmp_path) as made:
+        yield made
 
 
 def ledger_on(server: RedisServer, database: str = "t", timeout_s: float = 5.0) -> RedisLedger:

@@ -13,10 +13,10 @@ import redis
 
 from leasehold.adapters import redis_line, redis_log
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_log import FORM, LogEar, LogSpeaker, channel, channel_pattern
+from leasehold.adapters.redis_log import CHANNELS, FORM, LogEar, LogSpeaker
 from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
 from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
-from tests.integration.redis_server import RedisServer
+from tests.integration.redis_server import RedisServer, redis_in
 
 DEADLINE_S = 10.0
 TERM: Term = (3, b"\x00\xffmaster of term 3")
@@ -26,12 +26,8 @@ TERM: Term = (3, b"\x00\xffmaster of term 3")
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
     monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
     monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
-    server = RedisServer(tmp_path)
-    server.start()
-    yield server
-    if server.process is not None:
-        server.resume()
-    server.kill()
+    with redis_in(tmp_path) as made:
+        yield made
 
 
 class Both:
@@ -120,12 +116,12 @@ def test_what_is_no_record_is_passed_over(both: Both, server: RedisServer) -> No
     with redis.Redis.from_url(server.url) as client:
         zipped = FORM + bytes(8) + zlib.compress(bytes(10**7))
         for data in (b"", FORM, FORM + bytes(7), b"\x02" + bytes(30), zipped):
-            client.publish(channel("t", TERM), data)
-        client.publish(channel("t", TERM), FORM + bytes(8))
+            client.publish(CHANNELS.of("t", TERM), data)
+        client.publish(CHANNELS.of("t", TERM), FORM + bytes(8))
     both.until(lambda: bool(both.heard), "the last of them")
     assert both.heard == [(0, b"")]
     with redis.Redis.from_url(server.url) as client:
-        client.publish(channel("t", TERM), FORM + b"x" * 2 * REPLY_BYTES_MAX)
+        client.publish(CHANNELS.of("t", TERM), FORM + b"x" * 2 * REPLY_BYTES_MAX)
     both.works()
 
 
@@ -169,10 +165,10 @@ def test_a_user_without_the_channels_is_told_once_what_to_do(
             both.fails()
         assert len(lines()) == 2
         for line in lines():
-            assert f"&{channel_pattern('t')}" in line
+            assert f"&{CHANNELS.pattern('t')}" in line
             assert "LEASEHOLD_FAST_LOG=off" in line
             assert "secret" not in line
-        words = ["-@all", "+publish", "+subscribe", "+ping", f"&{channel_pattern('t')}"]
+        words = ["-@all", "+publish", "+subscribe", "+ping", f"&{CHANNELS.pattern('t')}"]
         client.execute_command("ACL", "SETUSER", "node", *words)
         both.works()
         both.close()

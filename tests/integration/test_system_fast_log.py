@@ -19,13 +19,14 @@ from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.redis_log import FORM, channel
+from leasehold.adapters.redis_log import CHANNELS, FORM
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.records import Claim, Decisions
 from leasehold.replication.fast_log import Term
 from tests.integration.system_cluster import (
     assert_consistent,
+    await_coherent,
     logged,
     named,
     running,
@@ -33,14 +34,12 @@ from tests.integration.system_cluster import (
     settings_of,
     until,
 )
-from tests.integration.system_load import Load, made_counters
+from tests.integration.system_load import ALONE, Load, add_one, made_counters
 
 MASTERS = ("m1", "m2")
 REPLICANTS = ("r1", "r2")
 NODES = (*MASTERS, *REPLICANTS)
 KEYS = range(6)
-ALONE = 100
-"""A row that no load changes, only the test itself."""
 TOLD = "the log is told by the master from offset"
 READ = "the log is read from Kafka from offset"
 CODEC = MessagePackCodec()
@@ -74,22 +73,6 @@ def await_one_more(cluster: LocalCluster, words: str, since: list[int] | None = 
         return all(now > old for now, old in zip(counts(cluster, words), before, strict=True))
 
     until(more, f"{words!r} on {REPLICANTS}")
-
-
-def add_one(producer: ChangeProducer) -> int:
-    values = {"n": {"expr": "n + 1"}}
-    request = {"table": "t", "op": "update", "key": {"id": ALONE}, "values": values}
-    outcome = producer.submit(request).result(90)
-    assert outcome.lsn, outcome
-    return outcome.lsn
-
-
-def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
-    def coherent(_: object) -> bool:
-        found = watch.view.nodes.get(node)
-        return found is not None and found.ack.coherent and found.ack.lsn >= lsn
-
-    seen(watch, coherent, f"{node} coherent at LSN {lsn} or later")
 
 
 def test_under_steady_writes_the_log_is_told(
@@ -160,10 +143,10 @@ def test_what_is_made_up_on_the_channel_is_not_applied(
     the chain of digests would be taken: README says who has to be kept from that channel.)"""
     await_one_more(cluster, TOLD)
     with redis.Redis.from_url(settings.redis.url) as client:
-        (heard,) = client.pubsub_channels(f"leasehold:{{{settings.cluster.database}}}:log:*")
+        (heard,) = client.pubsub_channels(CHANNELS.pattern(settings.cluster.database))
         _, epoch, incarnation = heard.decode().rsplit(":", 2)
         term: Term = (int(epoch), bytes.fromhex(incarnation))
-        assert heard == channel(settings.cluster.database, term)
+        assert heard == CHANNELS.of(settings.cluster.database, term)
         made_up = (
             CODEC.encode(Claim(term[0] + 1, b"nobody", b"nothing before", "m9")),
             CODEC.encode(Claim(term[0] + 9, b"nobody", b"nothing before", "m9")),

@@ -24,21 +24,19 @@ from leasehold.lease.commands import Holders
 from leasehold.lease.replies import HolderList
 from tests.integration.system_cluster import (
     assert_consistent,
+    await_coherent,
     command,
     logged,
     named,
     running,
-    seen,
     settings_of,
     until,
 )
-from tests.integration.system_load import Load, made_counters
+from tests.integration.system_load import ALONE, Load, add_one, made_counters
 from tests.integration.system_reader import REFUSED, Reader
 
 NODES = ("m1", "r1", "r2")
 KEYS = range(6)
-ALONE = 100
-"""A row that no load changes, only the test itself."""
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +52,6 @@ def load(settings: ClientSettings) -> Iterator[Load]:
     with Load(settings, "t", KEYS) as made:
         made.more(50)
         yield made
-
-
-def add_one(producer: ChangeProducer) -> int:
-    """Add one to the row that only tests change, wait for the answer; → its LSN."""
-    values = {"n": {"expr": "n + 1"}}
-    request = {"table": "t", "op": "update", "key": {"id": ALONE}, "values": values}
-    outcome = producer.submit(request).result(90)
-    assert outcome.lsn, outcome
-    return outcome.lsn
-
-
-def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
-    def coherent(_: object) -> bool:
-        found = watch.view.nodes.get(node)
-        return found is not None and found.ack.coherent and found.ack.lsn >= lsn
-
-    seen(watch, coherent, f"{node} coherent at LSN {lsn} or later")
 
 
 def test_c5_a_killed_replicant_catches_up_and_is_coherent_again(

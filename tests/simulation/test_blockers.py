@@ -8,7 +8,7 @@ from leasehold.adapters.clock import unix_us
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_view import ClusterView, LedgerSeen, fold
 from leasehold.lease.commands import Holders, Snapshot
-from leasehold.lease.held_leases import Use
+from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
 from leasehold.lease.replies import HolderList, SnapshotReport
 from leasehold.model.records import HoldingReport, JobEvent
 from tests.simulation.stage import Stage
@@ -34,13 +34,19 @@ def looked_at(stage: Stage) -> ClusterView:
     return view
 
 
-def test_d4_a_replicant_says_at_what_work_it_holds_a_job_up() -> None:
-    stage = Stage()
+def pinned(stage: Stage) -> tuple[HeldLeases, HeldLease, Use]:
+    """The only table's first version, by a transaction on r1."""
     agent = stage.node("r1").node.agent  # type: ignore[union-attr]
     assert agent is not None
     use = Use("transaction book", "", stage.node("r1").clock.now(stage.scheduler).mono_ns)
     lease = agent.leases.acquire_named(1, use)
     assert lease is not None
+    return agent.leases, lease, use
+
+
+def test_d4_a_replicant_says_at_what_work_it_holds_a_job_up() -> None:
+    stage = Stage()
+    leases, lease, use = pinned(stage)
     assert lease.version == 1
     stage.settle({"sql": "create index i on t (a)"})
     stage.passing(3_200)
@@ -59,7 +65,7 @@ def test_d4_a_replicant_says_at_what_work_it_holds_a_job_up() -> None:
         newest.session,
     )
     assert "transaction book" in shown["waits_for"][0]
-    agent.leases.release_named(lease, use)
+    leases.release_named(lease, use)
     before = len(told(stage))
     stage.until(lambda: stage.reference.catalog.jobs[shown["job"]].status.ended, "the job to end")
     stage.passing(1_500)
@@ -70,11 +76,7 @@ def test_d4_a_replicant_says_at_what_work_it_holds_a_job_up() -> None:
 def test_d4_who_holds_it_up_is_named_whatever_people_have_said_of_the_job(said: str) -> None:
     """Lesson 11: also of one that is paused, or rolling back, which waits for the same leases."""
     stage = Stage()
-    agent = stage.node("r1").node.agent  # type: ignore[union-attr]
-    assert agent is not None
-    use = Use("transaction book", "", stage.node("r1").clock.now(stage.scheduler).mono_ns)
-    lease = agent.leases.acquire_named(1, use)
-    assert lease is not None
+    leases, lease, use = pinned(stage)
     job = stage.settle({"sql": "create index i on t (a)"}).answer["job"]
     stage.passing(300)
     if said:
@@ -90,7 +92,7 @@ def test_d4_who_holds_it_up_is_named_whatever_people_have_said_of_the_job(said: 
     assert blocker["old_ms"] > 1_000
     (words,) = shown["waits_for"]
     assert ("transaction book" in words) != (said == "pause")
-    agent.leases.release_named(lease, use)
+    leases.release_named(lease, use)
     if said == "pause":
         assert stage.settle({"job": job, "action": "resume"}).lsn
     stage.until(lambda: stage.job(job).status.ended, "the job to end")

@@ -1,60 +1,41 @@
 """The fast way of acknowledgements (`replication/fast_acks.py`): PUBLISH at a node, SUBSCRIBE at
 the master.
 
-The channel names the master's term by epoch and incarnation, 16 random bytes of its process. So
-nobody but that master is counted as a listener: not a deposed one whose connection Redis still has,
-not the master of another cluster that shares this Redis, nor one of a restored copy of this log
-(channels know no database numbers, and a copy has the same epochs). What listens may die unnoticed
-all the same, which is why nothing relies on Redis's word for longer than `patience_ms`.
+Whom its channel keeps away: `redis_channel.py`. What listens may die unnoticed all the same, which
+is why nothing relies on Redis's word for longer than `patience_ms`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_line import KeptAlive, RedisLine
+from leasehold.adapters.redis_channel import ChannelEar, Channels
+from leasehold.adapters.redis_line import RedisLine
 from leasehold.adapters.redis_replies import Failure, packed
+from leasehold.replication.fast_log import NOBODY
 
-WHAT: Final = "acknowledgements"
+CHANNELS: Final = Channels("acks", "acknowledgements", "LEASEHOLD_FAST_ACKS")
 ACK_BYTES_MAX: Final = 1_024
 UNANSWERED_MAX: Final = 1_000
-
-
-def channel_pattern(database: str) -> str:
-    """What a Redis user has to be allowed, as ACL SETUSER takes it behind `&`."""
-    return f"leasehold:{{{database}}}:acks:*"
-
-
-def channel(database: str, epoch: int, incarnation: bytes) -> bytes:
-    return channel_pattern(database).replace("*", f"{epoch}:{incarnation.hex()}").encode()
-
-
-def _advice(failure: Failure, database: str) -> str:
-    if not failure.startswith("NOPERM"):
-        return failure
-    return (
-        f"{failure}; give its user the channels &{channel_pattern(database)} and the commands"
-        " +publish +subscribe +ping, or set LEASEHOLD_FAST_ACKS=off"
-    )
 
 
 class AckSpeaker:
     """Tells the master. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._line = RedisLine(settings, WHAT)
+        self._line = RedisLine(settings, CHANNELS.what)
         self._database = database
         self._numbers: deque[int] = deque()
-        self._term = (0, b"")
+        self._term = NOBODY
         self._channel = b""
 
     def tell(self, number: int, epoch: int, incarnation: bytes, data: bytes) -> bool:
         """False: it was not told, and won't be. `outcomes` says what became of the others."""
         if self._term != (epoch, incarnation):
             self._term = (epoch, incarnation)
-            self._channel = channel(self._database, epoch, incarnation)
+            self._channel = CHANNELS.of(self._database, self._term)
         if self._line.open():
             self._numbers.clear()
         if len(self._numbers) >= UNANSWERED_MAX:
@@ -82,7 +63,7 @@ class AckSpeaker:
                 continue
             told.append((number, False))
             if isinstance(reply, Failure):
-                self._line.say(_advice(reply, self._database))
+                self._line.say(CHANNELS.advice(reply, self._database))
         if heard:
             self._line.works()
             told.append((heard, True))
@@ -99,52 +80,26 @@ class AckListener:
     """The master's ear. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._line = RedisLine(settings, WHAT)
-        self._database = database
-        self._channel = b""
-        self._alive = KeptAlive(self._line)
+        self._ear = ChannelEar(settings, database, CHANNELS)
 
     @property
     def up(self) -> bool:
-        return self._line.up
+        return self._ear.up
 
     def listen(self, epoch: int, incarnation: bytes) -> None:
         self.stop()
-        self._channel = channel(self._database, epoch, incarnation)
+        self._ear.listen((epoch, incarnation))
 
     def stop(self) -> None:
-        self._channel = b""
-        self._line.close()
+        self._ear.listen(NOBODY)
 
     def wait(self, timeout_s: float) -> None:
         """Until something may have come."""
-        self._line.wait(timeout_s)
+        self._ear.wait(timeout_s)
 
     def messages(self) -> list[bytes]:
         """What was told since the last call, whoever said it; to be called again and again."""
-        if not self._channel:
-            return []
-        if self._line.open():
-            self._line.send(packed(b"SUBSCRIBE", self._channel))
-            self._alive.look(heard=True)
-        if not self._line.up:
-            return []
-        replies = self._line.read()
-        self._alive.look(heard=bool(replies))
-        return [data for reply in replies if (data := self._message(reply)) is not None]
-
-    def _message(self, reply: Any) -> bytes | None:
-        if isinstance(reply, Failure):
-            self._line.say(_advice(reply, self._database))
-            self._line.lost(reply)
-            return None
-        if not isinstance(reply, list) or len(reply) != 3 or reply[1] != self._channel:
-            return None
-        if reply[0] == b"subscribe":
-            self._line.works()
-        if reply[0] != b"message" or not isinstance(reply[2], bytes):
-            return None
-        return reply[2] if len(reply[2]) <= ACK_BYTES_MAX else None
+        return [data for data in self._ear.messages() if len(data) <= ACK_BYTES_MAX]
 
     def close(self) -> None:
-        self._line.close()
+        self._ear.close()

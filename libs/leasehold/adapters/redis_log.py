@@ -1,53 +1,34 @@
 """The fast way of the log's records (`replication/fast_log.py`): PUBLISH at the master, SUBSCRIBE
 at the nodes.
 
-The channel names the master's term, as that of acknowledgements does, and is another one. What is
-told: a byte for the form, the offset, the very bytes of the record; without those where they are
-too many, or zipped since the record is large.
+What is told on the term's channel (`redis_channel.py`): a byte for the form, the offset, the very
+bytes of the record; without those where they are too many, or zipped since the record is large.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import is_zipped
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_line import SILENCE_NS, KeptAlive, RedisLine
+from leasehold.adapters.redis_channel import ChannelEar, Channels
+from leasehold.adapters.redis_line import SILENCE_NS, RedisLine
 from leasehold.adapters.redis_replies import Failure, packed
 from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
 
-WHAT: Final = "records of the log"
+CHANNELS: Final = Channels("log", "records of the log", "LEASEHOLD_FAST_LOG")
 FORM: Final = b"\x01"
 OFFSET_BYTES: Final = 8
 HEAD_BYTES: Final = len(FORM) + OFFSET_BYTES
-
-
-def channel_pattern(database: str) -> str:
-    """What a Redis user has to be allowed, as ACL SETUSER takes it behind `&`."""
-    return f"leasehold:{{{database}}}:log:*"
-
-
-def channel(database: str, term: Term) -> bytes:
-    epoch, incarnation = term
-    return channel_pattern(database).replace("*", f"{epoch}:{incarnation.hex()}").encode()
-
-
-def _advice(failure: Failure, database: str) -> str:
-    if not failure.startswith("NOPERM"):
-        return failure
-    return (
-        f"{failure}; give its user the channels &{channel_pattern(database)} and the commands"
-        " +publish +subscribe +ping, or set LEASEHOLD_FAST_LOG=off"
-    )
 
 
 class LogSpeaker:
     """The master's voice. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._line = RedisLine(settings, WHAT)
+        self._line = RedisLine(settings, CHANNELS.what)
         self._database = database
         self._numbers: deque[tuple[int, int]] = deque()  # and when it was told
         self._term = NOBODY
@@ -57,7 +38,7 @@ class LogSpeaker:
         """False: it was not told, and won't be. `outcomes` says what became of the others."""
         if self._term != term:
             self._term = term
-            self._channel = channel(self._database, term)
+            self._channel = CHANNELS.of(self._database, term)
         if self._line.open():
             self._numbers.clear()
         now_ns = boottime_ns()
@@ -86,7 +67,7 @@ class LogSpeaker:
             if heard:
                 self._line.works()
             elif isinstance(reply, Failure):
-                self._line.say(_advice(reply, self._database))
+                self._line.say(CHANNELS.advice(reply, self._database))
         if not self._line.up:
             told += ((number, False) for number, _ in numbers)
             numbers.clear()
@@ -101,59 +82,33 @@ class LogEar:
     """A node's ear. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._line = RedisLine(settings, WHAT)
-        self._database = database
-        self._term = NOBODY
-        self._channel = b""
-        self._alive = KeptAlive(self._line)
+        self._ear = ChannelEar(settings, database, CHANNELS)
 
     @property
     def up(self) -> bool:
-        return self._line.up
+        return self._ear.up
 
     def listen(self, term: Term) -> None:
         """To the master of that term, and no other; NOBODY: to none."""
-        if term != self._term:
-            self._term = term
-            self._line.close()
-            self._channel = channel(self._database, term) if term != NOBODY else b""
+        self._ear.listen(term)
 
     def wait(self, timeout_s: float) -> None:
         """Until something may have come."""
-        self._line.wait(timeout_s)
+        self._ear.wait(timeout_s)
 
     def messages(self) -> list[tuple[int, bytes]]:
         """(offset, record) of what was told since the last call, whoever said it; b"": the record
         was too large. To be called again and again."""
-        if not self._channel:
-            return []
-        if self._line.open():
-            self._line.send(packed(b"SUBSCRIBE", self._channel))
-            self._alive.look(heard=True)
-        if not self._line.up:
-            return []
-        replies = self._line.read()
-        self._alive.look(heard=bool(replies))
-        return [told for reply in replies if (told := self._message(reply)) is not None]
-
-    def _message(self, reply: Any) -> tuple[int, bytes] | None:
-        if isinstance(reply, Failure):
-            self._line.say(_advice(reply, self._database))
-            self._line.lost(reply)
-            return None
-        if not isinstance(reply, list) or len(reply) != 3 or reply[1] != self._channel:
-            return None
-        word, _, data = reply
-        if word == b"subscribe":
-            self._line.works()
-        if word != b"message" or not isinstance(data, bytes):
-            return None
-        if len(data) < HEAD_BYTES or not data.startswith(FORM):
-            return None
-        record = data[HEAD_BYTES:]
-        if is_zipped(record):  # a small one that grows to gigabytes
-            return None
-        return int.from_bytes(data[len(FORM) : HEAD_BYTES], "big"), record
+        return [told for data in self._ear.messages() if (told := _told(data)) is not None]
 
     def close(self) -> None:
-        self._line.close()
+        self._ear.close()
+
+
+def _told(data: bytes) -> tuple[int, bytes] | None:
+    if len(data) < HEAD_BYTES or not data.startswith(FORM):
+        return None
+    record = data[HEAD_BYTES:]
+    if is_zipped(record):  # a small one that grows to gigabytes
+        return None
+    return int.from_bytes(data[len(FORM) : HEAD_BYTES], "big"), record
