@@ -7,6 +7,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_client import RECONNECT_BACKOFF_MS, error_of, flush, hasten
 from leasehold.model.errors import BusUnavailable
 
 FLUSH_MS: Final = 60_000
@@ -34,8 +35,10 @@ class Lane:
                 "message.max.bytes": 8 * 1024 * 1024,
                 "queue.buffering.max.kbytes": QUEUED_KBYTES_MAX,
                 "delivery.timeout.ms": FLUSH_MS,
+                "reconnect.backoff.ms": RECONNECT_BACKOFF_MS,
             }
         )
+        hasten(self._producer, topic)
 
     def send(self, value: bytes, key: bytes | None = None) -> None:
         """Queue one record. Raises BusUnavailable if an earlier one was not delivered."""
@@ -45,10 +48,10 @@ class Lane:
                 self._producer.produce(
                     self._topic, value, key=key, partition=0, on_delivery=self._delivered
                 )
-                self._producer.poll(0)
+                self._serve(0)
                 return
             except BufferError:
-                self._producer.poll(_FULL_WAIT_S)
+                self._serve(_FULL_WAIT_S)
             except KafkaException as error:
                 raise BusUnavailable(
                     f"A record of {len(value)} bytes was not taken for {self._topic}: {error}.",
@@ -57,17 +60,26 @@ class Lane:
 
     def poll(self) -> None:
         """Serve delivery reports; call it now and then when nothing is sent."""
-        self._producer.poll(0)
+        self._serve(0)
 
     def flush(self) -> None:
         """Return when the broker has acknowledged everything sent. Raises BusUnavailable."""
-        waiting = self._producer.flush(FLUSH_MS / 1000)
+        waiting = flush(self._producer, FLUSH_MS / 1000, self._ended)
         self._check()
         if waiting:
             raise BusUnavailable(
                 f"{waiting} records for {self._topic} were not acknowledged within {FLUSH_MS} ms.",
                 topic=self._topic,
             )
+
+    def _serve(self, timeout_s: float) -> None:
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:
+            self._ended(error)
+
+    def _ended(self, exception: KafkaException) -> None:
+        self._failed = self._failed or error_of(exception)
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None and self._failed is None:

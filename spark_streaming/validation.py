@@ -69,8 +69,7 @@ class Validation(RunThread):
         if self._folder.ended() is not None:
             return  # they are on the lane, and the job has yet to hear of it
         started_ns = time.monotonic_ns()
-        # Now, so that it is connected when it is wanted: a producer that has no broker yet when it
-        # asks for its id asks again half a second later.
+        # Now, so that it is connected when it is wanted.
         lane = Lane(self._kafka, self._topics.backfill.name)
         events = read_compacted(
             self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed

@@ -86,6 +86,7 @@ class Publisher(Closing):
             kafka,
             CLIENT_ID,
             transactional_id=f"leasehold-changefeed-{topics.database}",
+            topic=topics.log.name,  # the one that is surely there
             give_up=stop,
         )
         self._feed = Changefeed()
@@ -93,7 +94,7 @@ class Publisher(Closing):
         self._messages: list[Message] = []
         self._since_ns = 0  # when the first of _messages came
         self._stored_ns = 0
-        self._acks = TopicWriter(kafka, f"{CLIENT_ID}-acks")
+        self._acks = TopicWriter(kafka, f"{CLIENT_ID}-acks", topic=topics.acks.name)
         self._acked_ns = 0
         self._reported_ns = 0
         self._stored = LogPosition()

@@ -117,6 +117,23 @@ def test_who_may_not_is_told_so(
     writer.close(1)
 
 
+def test_l4_each_record_that_is_denied_for_good_is_told_once(bob: KafkaSettings) -> None:
+    """The refusal ends librdkafka's producer: while a record is queued, while its outcome is told,
+    or before. What confluent_kafka raises then must not take the place of any outcome."""
+    for _ in range(10):
+        writer = TopicWriter(bob, "test", delivery_timeout_ms=2_000)
+        writer._producer.list_topics(timeout=DEADLINE_S)  # so that it is refused about now
+        for token in range(3):
+            writer.send(TOPIC, 0, None, b"x", token=token)
+        assert writer.flush(DEADLINE_S) == 0
+        told = writer.deliveries()
+        assert {delivery.token for delivery in told} == {0, 1, 2}
+        assert len(told) == 3
+        assert all("access denied as user bob" in (delivery.error or "") for delivery in told)
+        assert len(writer) == 0
+        writer.close(1)
+
+
 @pytest.mark.parametrize(
     "module", ["services.replicant.main", "services.changefeed.main", "spark_streaming.driver"]
 )

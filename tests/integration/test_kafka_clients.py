@@ -117,6 +117,53 @@ def test_a_writer_may_be_told_of_failures_alone(
     assert [r.value for r in read(reader, 1)] == [b"a"]
 
 
+def test_a_partition_that_is_not_there_is_a_failed_delivery_however_soon_it_is_known(
+    writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    writer.send(topic, 7, None, b"a", token="asked for first")
+    assert [(d.token, d.error is None) for d in told(writer, 1)] == [("asked for first", False)]
+    writer.send(topic, 7, None, b"b", token="known by now")
+    assert len(writer) == 1
+    assert writer.flush(0) == 0
+    begun = time.monotonic()
+    assert [(d.token, d.error is None) for d in writer.deliveries(DEADLINE_S)] == [
+        ("known by now", False)
+    ]
+    assert time.monotonic() - begun < DEADLINE_S / 2, "it was there: nothing to wait for"
+    writer.send(topic, 0, None, b"c", token="there")
+    assert [(d.token, d.error) for d in told(writer, 1)] == [("there", None)]
+    assert len(writer) == 0
+
+
+def test_a_producer_that_was_hastened_has_its_id_and_sends_at_once(
+    settings: KafkaSettings, new_topic: Callable[..., str]
+) -> None:
+    """Without it the first record waits half a second, one in twelve of them a whole one."""
+    topic, missing = new_topic(), f"t{uuid.uuid4().hex[:12]}"
+    took = []
+    for known in (topic, missing) * 5:
+        begun = time.monotonic()
+        writer = TopicWriter(settings, "test-hastened", topic=known)
+        writer.send(topic, 0, None, b"x", token=1)
+        assert writer.flush(DEADLINE_S) == 0
+        took.append(time.monotonic() - begun)
+        assert [d.error for d in writer.deliveries()] == [None]
+        transactions = TransactionWriter(settings, "test", f"hastened-{topic}", topic=known)
+        begun = time.monotonic()
+        transactions.open()
+        took.append(time.monotonic() - begun)
+        transactions.close()
+    assert sorted(took)[len(took) // 2] < 0.4, took  # most of them, on a machine that is busy
+
+
+def test_a_writer_is_made_without_a_broker_too(caplog: pytest.LogCaptureFixture) -> None:
+    nowhere = KafkaSettings(bootstrap=f"127.0.0.1:{Ports.free().kafka}")
+    writer = TopicWriter(nowhere, "test", delivery_timeout_ms=300, topic="anything")
+    writer.send("anything", 0, None, b"x", token=1)
+    assert [d.error is None for d in told(writer, 1)] == [False]
+
+
 def test_delivered_records_without_a_token_are_not_told(
     writer: TopicWriter, new_topic: Callable[..., str]
 ) -> None:

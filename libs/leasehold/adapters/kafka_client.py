@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
@@ -18,10 +19,17 @@ from leasehold.adapters.kafka_access import AccessDenied, denial
 from leasehold.model.errors import BusUnavailable, ConfigurationError
 
 LINE_EVERY_S: Final = 10.0
+RECONNECT_BACKOFF_MS: Final = 20
+"""Also how long a new client waits between its connection to the bootstrap address and the one to
+the broker that this turned out to be: half of it."""
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
 ASK_SLICE_S: Final = 0.5
 """Longest that one call waits inside librdkafka, where Python can't hear a signal: whoever waits
 for a broker asks again and again, and a process that is told to stop does so within a second."""
+FLUSH_SLICE_S: Final = 0.1
+"""Below 0.2 s, which confluent_kafka 2.16 cuts a longer flush into: between its pieces it goes on
+although an error that ends the client was raised. Callbacks run with that error already set, break
+off in their middle (SystemError), and the record that they were called for is never told."""
 
 _CONNECTION_LINES: Final = frozenset({"FAIL", "ERROR"})  # said by the error callback, in words
 # librdkafka has one code for a connection that was refused and for a second handshake that failed
@@ -35,6 +43,7 @@ _OUT_OF_TIME: Final = frozenset(
         KafkaError._TRANSPORT,
     }
 )
+_GIVEN_UP: Final = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE})
 _SAYS_WHY: Final = frozenset({KafkaError._TRANSPORT, KafkaError._RESOLVE})
 _CONNECTION_CODES: Final = frozenset(
     {
@@ -95,6 +104,8 @@ class ClientWatch:
 
     def words(self, error: KafkaError) -> str:
         """What to say of an error of one call or record."""
+        if self.fatal is not None and error.code() in _GIVEN_UP:
+            return self.denied or self.fatal
         return self._denied_by(error) or error.str()
 
     def unavailable(self, doing: str, exception: KafkaException | TimeoutError) -> BusUnavailable:
@@ -140,7 +151,7 @@ def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) 
         "logger": watch,
         "error_cb": error,
         "socket.nagle.disable": True,  # a hop costs half a millisecond; Nagle would add forty
-        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.ms": RECONNECT_BACKOFF_MS,
         "reconnect.backoff.max.ms": RECONNECT_BACKOFF_MAX_MS,
         "log.connection.close": False,  # brokers close idle connections; that is no event
         "allow.auto.create.topics": False,
@@ -166,3 +177,31 @@ def error_of(exception: KafkaException) -> KafkaError:
     error = exception.args[0]
     assert isinstance(error, KafkaError), error
     return error
+
+
+def hasten(producer: Producer, topic: str) -> None:
+    """Let a new producer have its id, and know of `topic`, before its first record; takes what two
+    questions to a broker take, and half a second at most. An answer about any topic is what makes
+    librdkafka 2.16 ask for the id. The first one may come by the connection to the bootstrap
+    address, which is given up with it: then there is nobody to ask, for half a second. The second
+    comes by the one that stays. Nothing depends on it: without a broker the id is asked for later.
+    """
+    with suppress(KafkaException):
+        for _ in range(2):
+            producer.list_topics(topic, timeout=ASK_SLICE_S)
+
+
+def flush(producer: Producer, timeout_s: float, ended: Callable[[KafkaException], None]) -> int:
+    """Wait for the outcome of everything that was produced; the number of records without one.
+    `ended` is told of an error after which the producer is of no more use; then it goes on, since
+    such an error brings the outcome of whatever still waits."""
+    give_up_ns = boottime_ns() + int(timeout_s * 1e9)
+    while True:
+        left_s = max(0.0, (give_up_ns - boottime_ns()) / 1e9)
+        try:
+            left = producer.flush(min(left_s, FLUSH_SLICE_S))
+        except KafkaException as error:
+            ended(error)
+            left = len(producer)
+        if not left or left_s <= 0:
+            return left

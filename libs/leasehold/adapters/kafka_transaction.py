@@ -20,6 +20,7 @@ from leasehold.adapters.kafka_client import (
     ClientWatch,
     client_options,
     error_of,
+    hasten,
     made,
 )
 from leasehold.adapters.kafka_writer import Headers
@@ -72,10 +73,13 @@ class TransactionWriter:
         linger_ms: float = 0,
         timeout_ms: int = TRANSACTION_TIMEOUT_MS,
         give_up: Callable[[], bool] = lambda: False,
+        topic: str | None = None,
     ) -> None:
         """`give_up`: asked twice a second while a broker is waited for; then BusUnavailable, and
-        what became of the open transaction is for the next `open` to settle."""
+        what became of the open transaction is for the next `open` to settle. `topic`: any that is
+        there; `open` then need not wait half a second for the producer's id (`hasten`)."""
         self._give_up = give_up
+        self._topic = topic
         self._transactional_id = transactional_id
         self._watch = ClientWatch(settings, client_id)
         self._timeout_ms = timeout_ms
@@ -105,6 +109,8 @@ class TransactionWriter:
     def open(self) -> None:
         """Fence older processes and finish what they left; waits for a broker, told in the log."""
         doing = "opening transactions"
+        if self._topic is not None:
+            hasten(self._producer, self._topic)
         try:
             self._patiently(doing, self._producer.init_transactions)
         except KafkaException as error:

@@ -64,7 +64,7 @@ class KafkaVersionRoad:
 
     def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
         if self._writer is None:
-            self._writer = TopicWriter(self._settings, "leasehold-acks")
+            self._writer = TopicWriter(self._settings, "leasehold-acks", topic=self._acks)
         data = self._codec.encode(record)
         try:
             self._writer.send(self._acks, 0, agent.encode(), data)

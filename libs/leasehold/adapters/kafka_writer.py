@@ -10,7 +10,14 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made
+from leasehold.adapters.kafka_client import (
+    ClientWatch,
+    client_options,
+    error_of,
+    flush,
+    hasten,
+    made,
+)
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 
@@ -18,6 +25,7 @@ BY_KEY: Final = -1
 """Partition by hash of the key, as the JVM's clients do it (Spark must come to the same one)."""
 LOG_DELIVERY_TIMEOUT_MS: Final = 5_000
 DELIVERY_TIMEOUT_MS: Final = 30_000
+FATAL_WORDS_S: Final = 0.1  # what a fatal error was comes a moment after the first refusal
 QUEUED_MAX: Final = 100_000
 BATCHES_UNDER_WAY_MAX: Final = 5  # more an idempotent producer may not have
 QUEUED_KBYTES_MAX: Final = 64 * 1024
@@ -42,7 +50,8 @@ class TopicWriter:
     `deliveries` must be called again and again: it is what runs librdkafka's callbacks. Failed
     records are always told, delivered ones where `send` was given a token and `tells_all`.
     `batches_under_way`: how many a broker connection may have; with 1 what is sent meanwhile
-    gathers for the next one.
+    gathers for the next one. `topic`: of its first record, which then need not wait half a second
+    for the producer's id (`hasten`); making it takes two questions to a broker then.
     """
 
     def __init__(
@@ -56,6 +65,7 @@ class TopicWriter:
         compression: str = "none",
         batches_under_way: int = BATCHES_UNDER_WAY_MAX,
         tells_all: bool = True,
+        topic: str | None = None,
     ) -> None:
         self._tells_all = tells_all
         self._bootstrap = settings.bootstrap
@@ -79,6 +89,8 @@ class TopicWriter:
             "retry.backoff.max.ms": 200,
         }
         self._producer = made(Producer, self._options)
+        if topic is not None:
+            hasten(self._producer, topic)
 
     def send(
         self,
@@ -90,7 +102,9 @@ class TopicWriter:
         token: Any = None,
     ) -> None:
         """Queue one record. Raises BusUnavailable when it was *not* queued: the queue is full or
-        the record too large; nothing of it will ever be in the topic."""
+        the record too large; nothing of it will ever be in the topic. Anything else that Kafka has
+        against it is a failed delivery, whether librdkafka knows that by now (a partition that is
+        not there, access denied) or has to ask first."""
         if self._watch.fatal is not None:
             self._renew()
         try:
@@ -107,15 +121,21 @@ class TopicWriter:
                 f"Kafka at {self._bootstrap} does not keep up: the queue of {self._queued_max} "
                 "records is full. Send less, or look at the broker.",
             ) from error
-        except KafkaException as error:
-            if error_of(error).fatal():
-                self._watch.fatal = error_of(error).str()
-            raise self._watch.unavailable(f"queueing a record for {topic}", error) from error
+        except KafkaException as exception:
+            refusal = error_of(exception)
+            if refusal.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                doing = f"queueing a record for {topic}"
+                raise self._watch.unavailable(doing, exception) from exception
+            if refusal.code() == KafkaError._FATAL:
+                self._serve(FATAL_WORDS_S)
+                self._watch.fatal = self._watch.fatal or refusal.str()
+            words = self._watch.words(refusal)
+            self._deliveries.append(Delivery(token, topic, partition, -1, words))
 
     def deliveries(self, timeout_s: float = 0) -> list[Delivery]:
         """What became known since the last call; waits up to `timeout_s` for something."""
         if timeout_s or len(self._producer):  # else there is no event, and none to come
-            self._serve(timeout_s)
+            self._serve(0 if self._deliveries else timeout_s)
         told = []
         while self._deliveries:
             told.append(self._deliveries.popleft())
@@ -123,11 +143,7 @@ class TopicWriter:
 
     def flush(self, timeout_s: float) -> int:
         """Wait for all outcomes; the number of records still without one. `deliveries` tells."""
-        try:
-            return self._producer.flush(timeout_s)
-        except KafkaException as error:
-            self._watch.fatal = error_of(error).str()
-            return len(self._producer)
+        return flush(self._producer, timeout_s, self._ended)
 
     def purge(self) -> None:
         """Give up everything queued or on its way; each is told as failed. What had been sent may
@@ -143,15 +159,18 @@ class TopicWriter:
         return left
 
     def __len__(self) -> int:
-        """Records queued or on their way, and events not yet served; 0 = nothing is open."""
-        return len(self._producer)
+        """Records queued or on their way, and news not yet told; 0 = nothing is open."""
+        return len(self._producer) + len(self._deliveries)
 
     def _serve(self, timeout_s: float) -> None:
         """Run callbacks. confluent_kafka raises a fatal error here instead of calling error_cb."""
         try:
             self._producer.poll(timeout_s)
         except KafkaException as error:
-            self._watch.fatal = error_of(error).str()
+            self._ended(error)
+
+    def _ended(self, exception: KafkaException) -> None:
+        self._watch.error(error_of(exception))
 
     def _renew(self) -> None:
         # After a fatal error librdkafka refuses every call: outcomes are told, then begin anew.
@@ -179,9 +198,17 @@ class TopicWriter:
 
 
 def log_writer(
-    settings: KafkaSettings, client_id: str, delivery_timeout_ms: int = LOG_DELIVERY_TIMEOUT_MS
+    settings: KafkaSettings,
+    client_id: str,
+    delivery_timeout_ms: int = LOG_DELIVERY_TIMEOUT_MS,
+    topic: str | None = None,
 ) -> TopicWriter:
     """For the log: no linger, and a short time-out, since the epoch is given up after it (L4)."""
     return TopicWriter(
-        settings, client_id, linger_ms=0, delivery_timeout_ms=delivery_timeout_ms, queued_max=64
+        settings,
+        client_id,
+        linger_ms=0,
+        delivery_timeout_ms=delivery_timeout_ms,
+        queued_max=64,
+        topic=topic,
     )

@@ -37,7 +37,9 @@ class Barriers:
         from leasehold.adapters.kafka_writer import TopicWriter
 
         self._log = settings.topics.log.name
-        self._writer = TopicWriter(settings.kafka, "leasehold-barrier", delivery_timeout_ms=9_000)
+        self._writer = TopicWriter(
+            settings.kafka, "leasehold-barrier", delivery_timeout_ms=9_000, topic=self._log
+        )
 
     def append(self, barrier: Barrier | None = None) -> int:
         """→ its offset in the log, which has it now. Raises BusUnavailable."""

@@ -13,13 +13,14 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_access import AccessDenied, denial
-from leasehold.adapters.kafka_client import ClientWatch
+from leasehold.adapters.kafka_client import ClientWatch, flush
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.model.errors import BusUnavailable
 
@@ -179,3 +180,47 @@ def test_whoever_waits_for_a_broker_can_be_told_to_give_up() -> None:
         reader.end_offset("log", 0, timeout_s=3600.0)
     assert next(asked, None) is None, "it gave up without being told"
     reader.close()
+
+
+def test_what_follows_from_a_denial_for_good_is_told_in_its_words() -> None:
+    watch = ClientWatch(ADA, "c")
+    purged = KafkaError(KafkaError._PURGE_QUEUE, "Purged in queue")
+    assert watch.words(purged) == "Purged in queue"
+    watch.error(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, "no producer id", fatal=True))
+    refused = KafkaError(KafkaError._FATAL, "Unable to produce message: Local: Fatal error")
+    for error in (purged, refused):
+        assert "access denied as user ada (no producer id)" in watch.words(error)
+    other = ClientWatch(ADA, "c")
+    other.error(KafkaError(KafkaError._FENCED, "out of order", fatal=True))
+    assert other.words(refused) == "out of order"
+
+
+class Ending:
+    """A producer of two records, which ends at the second call."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def flush(self, timeout_s: float) -> int:
+        self.asked.append(timeout_s)
+        if len(self.asked) == 2:
+            raise KafkaException(KafkaError(KafkaError._FATAL, "it ends", fatal=True))
+        return len(self)
+
+    def __len__(self) -> int:
+        return 0 if len(self.asked) > 2 else 2
+
+
+def test_a_flush_goes_on_after_its_producer_has_ended_and_never_asks_for_long() -> None:
+    """One call of 200 ms or more would lose what is told after the error (confluent_kafka 2.16)."""
+    producer, ended = Ending(), list[KafkaException]()
+    assert flush(cast(Producer, producer), 60.0, ended.append) == 0
+    assert [error.args[0].str() for error in ended] == ["it ends"]
+    assert len(producer.asked) == 3
+    assert max(producer.asked) < 0.2
+
+
+def test_a_flush_without_time_asks_once() -> None:
+    producer, ended = Ending(), list[KafkaException]()
+    assert flush(cast(Producer, producer), 0, ended.append) == 2
+    assert producer.asked == [0]
