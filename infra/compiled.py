@@ -69,6 +69,8 @@ MODULES: Final = (
     *("adapters/sqlite_row_history.py", "lease/agent_session.py", "lease/held_leases.py"),
     *("lease/holder.py", "lease/ledger_watch.py", "lease/old_leases.py"),
     *("replication/election.py", "replication/fast_acks.py", "replication/fast_log.py"),
+    *("replication/fast_requests.py", "adapters/request_roads.py", "adapters/redis_requests.py"),
+    *("adapters/master_ear.py", "replication/fault_pause.py"),
     *("replication/fill_pace.py",),
     *("replication/history.py", "replication/node_agent.py", "replication/schema_changes.py"),
     *("replication/truncation.py", "schema/coordinator.py", "schema/ledger_side.py"),

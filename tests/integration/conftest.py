@@ -18,6 +18,7 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.topics import Topics
 from tests.integration.system_cluster import named, settings_of
+from tests.integration.system_load import Load
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -87,4 +88,12 @@ def producer(settings: ClientSettings) -> Iterator[ChangeProducer]:
 @pytest.fixture(scope="module")
 def replica(settings: ClientSettings) -> Iterator[Replica]:
     with open_replica(named(settings, "embedded")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def load(request: pytest.FixtureRequest, settings: ClientSettings) -> Iterator[Load]:
+    """Writers on the counters of the module's KEYS, which go on through every test of it."""
+    with Load(settings, "t", request.module.KEYS) as made:
+        made.more(50)
         yield made

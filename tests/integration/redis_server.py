@@ -1,4 +1,4 @@
-"""A Redis of a test's own."""
+"""A Redis of a test's own; and TLS for one that runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import redis
 
 from infra.ports import find_free_port
 from infra.redis.server import server_command, wait_for_redis
@@ -70,3 +72,24 @@ def redis_in(folder: Path) -> Iterator[RedisServer]:
         if server.process is not None:
             server.resume()
         server.kill()
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """(certificate, key) of 127.0.0.1; who trusts the one trusts nobody else."""
+    certificate, key = folder / "redis.pem", folder / "redis.key"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+def listen_by_tls(url: str, certificate: Path, key: Path) -> int:
+    """Have the Redis at `url` take encrypted connections, too; → on which port."""
+    port = find_free_port()
+    with redis.Redis.from_url(url) as client:
+        client.config_set("tls-cert-file", str(certificate), "tls-key-file", str(key))
+        client.config_set("tls-auth-clients", "no")
+        client.config_set("tls-ca-cert-file", str(certificate))
+        client.config_set("tls-port", port)
+    return port

@@ -28,6 +28,8 @@ SOON_S: Final = 90.0
 """Deadline of what is awaited. Generous: nothing is measured here, and machines are shared."""
 LOOK_AGAIN_S: Final = 0.02
 SPARK: Final = "spark"
+TOLD: Final = "the log is told by the master from offset"
+READ: Final = "the log is read from Kafka from offset"
 
 
 @contextmanager
@@ -160,6 +162,12 @@ def assert_consistent(cluster: LocalCluster, nodes: Sequence[str]) -> None:
 def logged(cluster: LocalCluster, name: str) -> str:
     """All that the process logged since it was last started (bounded by the tail kept)."""
     return cluster.log_tail(name, 100_000)
+
+
+def is_told(cluster: LocalCluster, name: str) -> bool:
+    """Whether the log is told to it now, by what it logs at level DEBUG."""
+    log = logged(cluster, name)
+    return log.rfind(TOLD) > log.rfind(READ)
 
 
 def named(settings: ClientSettings, node: str) -> ClientSettings:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
 
-from infra.ports import find_free_port
 from leasehold.adapters import redis_line
 from leasehold.adapters.environment import RedisSettings
+from leasehold.adapters.master_ear import MasterEar
 from leasehold.adapters.redis_acks import (
     ACK_BYTES_MAX,
     CHANNELS,
-    AckListener,
     AckSpeaker,
 )
 from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
-from tests.integration.redis_server import RedisServer, redis_in
+from tests.integration.redis_server import RedisServer, listen_by_tls, redis_in, self_signed
+from tests.integration.redis_talk import DEADLINE_S, Talk
 
-DEADLINE_S = 10.0
 TERM = (3, b"\x00\xffmaster of term 3")
 CHANNEL = CHANNELS.of("t", TERM)
 
@@ -36,16 +34,15 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisSer
         yield made
 
 
-class Both:
+class Both(Talk):
     """A node and its master, as their loops call them."""
 
     def __init__(self, settings: RedisSettings, database: str = "t") -> None:
+        super().__init__()
         self.speaker = AckSpeaker(settings, database)
-        self.listener = AckListener(settings, database)
-        self.number = 0
+        self.listener = MasterEar(settings, database, (CHANNELS,))
         self.heard: list[bytes] = []
         self.longest = 0
-        self.told: dict[int, bool] = {}
 
     def tell(self, data: bytes = b"ack", term: tuple[int, bytes] = TERM) -> int:
         self.number += 1
@@ -55,15 +52,11 @@ class Both:
 
     def turn(self) -> None:
         self.told |= self.speaker.outcomes()
-        self.heard += self.listener.messages()
+        self.heard += self.listener.messages().acks
         self.longest = max(self.longest, *map(len, self.heard), 0)
 
-    def until(self, met: Callable[[], bool], what: str) -> None:
-        give_up = time.monotonic() + DEADLINE_S
-        while not met():
-            assert time.monotonic() < give_up, f"{what} in {DEADLINE_S:g} s: {self.told}"
-            self.turn()
-            self.listener.wait(0.002)
+    def wait(self) -> None:
+        self.listener.wait(0.002)
 
     def outcome(self, number: int) -> bool:
         """Of that one: the answer to a later one stands for it where all were well."""
@@ -251,12 +244,25 @@ def test_a_user_without_the_channels_is_told_once_what_to_do(
         both.close()
 
 
-def test_a_password_is_given_as_for_the_ledger(server: RedisServer) -> None:
+def said_in_vain(settings: RedisSettings, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The lines that a node logs whose acknowledgements fail again and again."""
+    caplog.clear()
+    both = Both(settings)
+    both.until(lambda: both.tell() > 0 and bool(caplog.records), "a line")
+    for _ in range(5):
+        both.fails()
+    both.close()
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_a_password_is_given_as_for_the_ledger(
+    server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
     with redis.Redis.from_url(server.url) as client:
         client.config_set("requirepass", "secret")
-    wrong = Both(RedisSettings(url=server.url))
-    wrong.fails()
-    wrong.close()
+    for password in (None, "wrong"):
+        (line,) = said_in_vain(RedisSettings(url=server.url, password=password), caplog)
+        assert "LEASEHOLD_REDIS_PASSWORD" in line
     right = Both(RedisSettings(url=server.url, password="secret"))
     right.listener.listen(*TERM)
     right.works()
@@ -265,16 +271,8 @@ def test_a_password_is_given_as_for_the_ledger(server: RedisServer) -> None:
 
 def test_tls_as_for_the_ledger(server: RedisServer, tmp_path: Path) -> None:
     """Its records come in other pieces than what was sent, and a socket does not tell of all."""
-    certificate, key, port = tmp_path / "redis.pem", tmp_path / "redis.key", find_free_port()
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("tls-cert-file", str(certificate), "tls-key-file", str(key))
-        client.config_set("tls-auth-clients", "no")
-        client.config_set("tls-ca-cert-file", str(certificate))
-        client.config_set("tls-port", port)
+    certificate, key = self_signed(tmp_path)
+    port = listen_by_tls(server.url, certificate, key)
     url = f"rediss://127.0.0.1:{port}/0"
     stranger = Both(RedisSettings(url=url))
     stranger.fails()  # nobody whom it trusts has signed that

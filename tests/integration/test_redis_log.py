@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
 
-from leasehold.adapters import redis_line, redis_log
+from leasehold.adapters import redis_channel, redis_line
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.redis_log import CHANNELS, FORM, LogEar, LogSpeaker
 from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
 from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
 from tests.integration.redis_server import RedisServer, redis_in
+from tests.integration.redis_talk import Talk
 
-DEADLINE_S = 10.0
 TERM: Term = (3, b"\x00\xffmaster of term 3")
 
 
@@ -30,16 +29,15 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisSer
         yield made
 
 
-class Both:
+class Both(Talk):
     """A master and a node, as their loops call them."""
 
     def __init__(self, url: str, term: Term = TERM) -> None:
+        super().__init__()
         self.speaker = LogSpeaker(RedisSettings(url=url), "t")
         self.ear = LogEar(RedisSettings(url=url), "t")
         self.ear.listen(term)
-        self.number = 0
         self.heard: list[tuple[int, bytes]] = []
-        self.told: dict[int, bool] = {}
 
     def tell(self, offset: int, record: bytes = b"record", term: Term = TERM) -> int:
         self.number += 1
@@ -51,16 +49,8 @@ class Both:
         self.told |= self.speaker.outcomes()
         self.heard += self.ear.messages()
 
-    def until(self, met: Callable[[], bool], what: str) -> None:
-        give_up = time.monotonic() + DEADLINE_S
-        while not met():
-            assert time.monotonic() < give_up, f"{what} in {DEADLINE_S:g} s: {self.told}"
-            self.turn()
-            self.ear.wait(0.002)
-
-    def outcome(self, number: int) -> bool:
-        self.until(lambda: number in self.told, "an outcome")
-        return self.told[number]
+    def wait(self) -> None:
+        self.ear.wait(0.002)
 
     def works(self) -> None:
         self.until(lambda: self.outcome(self.tell(0)) and bool(self.heard), "a record heard")
@@ -130,7 +120,7 @@ def test_a_redis_that_stands_still_is_given_up(
 ) -> None:
     """By the ear after some silence, by the speaker once it has waited as long."""
     monkeypatch.setattr(redis_line, "SILENCE_NS", 20_000_000)
-    monkeypatch.setattr(redis_log, "SILENCE_NS", 20_000_000)
+    monkeypatch.setattr(redis_channel, "SILENCE_NS", 20_000_000)
     server.pause()
     first = both.tell(1)
     both.until(lambda: not both.ear.up, "the ear's end")

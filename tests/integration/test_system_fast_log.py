@@ -10,8 +10,12 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import psycopg
 import pytest
 import redis
 
@@ -25,8 +29,11 @@ from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.records import Claim, Decisions
 from leasehold.replication.fast_log import Term
 from tests.integration.system_cluster import (
+    READ,
+    TOLD,
     assert_consistent,
     await_coherent,
+    is_told,
     logged,
     named,
     running,
@@ -40,8 +47,7 @@ MASTERS = ("m1", "m2")
 REPLICANTS = ("r1", "r2")
 NODES = (*MASTERS, *REPLICANTS)
 KEYS = range(6)
-TOLD = "the log is told by the master from offset"
-READ = "the log is read from Kafka from offset"
+WIRE = 200
 CODEC = MessagePackCodec()
 
 
@@ -49,15 +55,7 @@ CODEC = MessagePackCodec()
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     environ = {**os.environ, "LEASEHOLD_LOG_LEVEL": "DEBUG"}
     with running(tmp_path_factory.mktemp("fast_log"), (*NODES, "changefeed"), environ) as made:
-        made_counters(settings_of(made, "setup"), (*KEYS, ALONE))
-        yield made
-
-
-@pytest.fixture(scope="module")
-def load(settings: ClientSettings) -> Iterator[Load]:
-    """Writers that go on through every test of this module."""
-    with Load(settings, "t", KEYS) as made:
-        made.more(50)
+        made_counters(settings_of(made, "setup"), (*KEYS, ALONE, WIRE))
         yield made
 
 
@@ -73,6 +71,10 @@ def await_one_more(cluster: LocalCluster, words: str, since: list[int] | None = 
         return all(now > old for now, old in zip(counts(cluster, words), before, strict=True))
 
     until(more, f"{words!r} on {REPLICANTS}")
+
+
+def await_told(cluster: LocalCluster) -> None:
+    until(lambda: all(is_told(cluster, name) for name in REPLICANTS), "the log told to all")
 
 
 def test_under_steady_writes_the_log_is_told(
@@ -169,6 +171,132 @@ def test_what_is_made_up_on_the_channel_is_not_applied(
             log.close()
     load.more(100)
     add_one(producer)
+    assert_consistent(cluster, NODES)
+
+
+class WireLoad:
+    """A PostgreSQL client of a replicant that adds one to the row of its own, again and again,
+    each time through the wire; leaving it, every statement has been answered."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._where: dict[str, Any] = {
+            "host": "127.0.0.1",
+            "port": cluster.ports.sql[1],
+            "user": "leasehold",
+            "dbname": cluster.cluster_settings.database,
+        }
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="wire")
+        self.answered = 0
+        self.longest_s = 0.0
+        self.error: BaseException | None = None
+
+    def _run(self) -> None:
+        try:
+            with psycopg.connect(**self._where, autocommit=True) as client:
+                (before,) = client.execute(f"SELECT n FROM t WHERE id = {WIRE}").fetchone() or (0,)
+                while not self._stop.is_set():
+                    begun = time.monotonic()
+                    sql = f"UPDATE t SET n = n + 1 WHERE id = {WIRE} RETURNING n"
+                    found = client.execute(sql).fetchone()
+                    self.longest_s = max(self.longest_s, time.monotonic() - begun)
+                    self.answered += 1
+                    assert found == (before + self.answered,), (found, before, self.answered)
+        except BaseException as error:  # noqa: BLE001 - the test's own thread raises it
+            self.error = error
+
+    def __enter__(self) -> WireLoad:
+        self._thread.start()
+        return self
+
+    def more(self, count: int) -> None:
+        wanted = self.answered + count
+        until(lambda: self.answered >= wanted or self.error is not None, f"{count} wire updates")
+        assert self.error is None, self.error
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        assert self.error is None, self.error
+
+
+def kill_connections(cluster: LocalCluster, client: Any) -> None:
+    for kind in ("pubsub", "normal"):
+        client.client_kill_filter(_type=kind, skipme=True)
+
+
+def stand_still(cluster: LocalCluster, client: Any) -> None:
+    client.client_pause(2_000)
+
+
+def no_room(cluster: LocalCluster, client: Any) -> None:
+    """A listener that does not read, so that Redis has to keep what it is told, and may not."""
+    client.config_set("client-output-buffer-limit", "pubsub 65536 0 0")
+    (heard,) = client.pubsub_channels(CHANNELS.pattern(cluster.cluster_settings.database))
+    cluster.kill("r1", signal.SIGSTOP)
+    try:
+        ((_, before),) = client.pubsub_numsub(heard)
+
+        def fewer() -> bool:
+            for _ in range(200):
+                client.publish(heard, b"no record" + bytes(40_000))
+            return bool(client.pubsub_numsub(heard)[0][1] < before)
+
+        until(fewer, "the end of a connection that is not read")
+    finally:
+        cluster.kill("r1", signal.SIGCONT)
+        client.config_set("client-output-buffer-limit", "pubsub 33554432 8388608 60")
+
+
+@pytest.mark.parametrize("disturb", [kill_connections, stand_still, no_room])
+def test_redis_disturbed_amid_writes_and_wire_updates(
+    cluster: LocalCluster,
+    load: Load,
+    disturb: Callable[[LocalCluster, Any], None],
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Each is answered, and the wire's answers count up by one."""
+    with redis.Redis.from_url(cluster.redis_url) as client, WireLoad(cluster) as wire:
+        wire.more(20)
+        await_told(cluster)
+        killed = client.info("stats")["total_connections_received"]
+        wire.longest_s = 0.0
+        disturb(cluster, client)
+        load.more(100)
+        wire.more(50)
+        await_told(cluster)
+        if disturb is not stand_still:
+            assert client.info("stats")["total_connections_received"] > killed, "made anew"
+    print(f"{disturb.__name__}: the longest wire update took {wire.longest_s * 1e3:.0f} ms")
+    record_property("longest_ms", round(wire.longest_s * 1e3))
+
+
+def test_a_master_that_comes_back_deposed_is_not_listened_to(
+    cluster: LocalCluster, watch: ClusterWatch, settings: ClientSettings, load: Load
+) -> None:
+    before = seen(watch, lambda view: bool(view.log.master), "a master").log
+    other = MASTERS[1 - MASTERS.index(before.master)]
+    with redis.Redis.from_url(settings.redis.url) as client:
+        pattern = CHANNELS.pattern(settings.cluster.database)
+        await_told(cluster)
+        (old,) = client.pubsub_channels(pattern)
+        cluster.kill(before.master, signal.SIGSTOP)
+        try:
+            seen(watch, lambda view: view.log.master == other, f"{other} as master")
+            load.more(50)
+            until(lambda: old not in client.pubsub_channels(pattern), "nodes that listen elsewhere")
+            await_told(cluster)
+        finally:
+            cluster.kill(before.master, signal.SIGCONT)
+        until(
+            lambda: "now standby of epoch" in logged(cluster, before.master), "the end of its term"
+        )
+        load.more(100)
+        (new,) = client.pubsub_channels(pattern)
+        assert new != old
+        assert client.publish(old, FORM + bytes(8)) == 0, "nobody hears the deposed one"
+        assert client.publish(new, FORM + bytes(8)) >= len(REPLICANTS)
+    await_told(cluster)
     assert_consistent(cluster, NODES)
 
 

@@ -46,14 +46,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def load(settings: ClientSettings) -> Iterator[Load]:
-    """Writers that go on through every test of this module."""
-    with Load(settings, "t", KEYS) as made:
-        made.more(50)
-        yield made
-
-
 def test_c5_a_killed_replicant_catches_up_and_is_coherent_again(
     cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:

@@ -8,7 +8,12 @@ from typing import Final, NamedTuple
 from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
 from tests.isolation import test_sql_sequences as sequences
-from tests.models import test_model_lease, test_model_log, test_model_whole
+from tests.models import (
+    test_model_lease,
+    test_model_log,
+    test_model_requests,
+    test_model_whole,
+)
 from tests.models.switches import Switch, off
 from tests.schema_change import (
     test_locks,
@@ -38,6 +43,8 @@ def found() -> Iterator[Mutation]:
     """Of each the harm is demanded by a test, which puts a line into the summary."""
     for _, _, log_rules, _, _ in test_model_log.BROKEN:
         yield Mutation(off(log_rules), "model of the log")
+    for _, request_rules, _, _ in test_model_requests.BROKEN:
+        yield Mutation(off(request_rules), "model of requests that are told")
     for _, lease_rules, _, _ in test_model_lease.BROKEN:
         yield Mutation(off(lease_rules), "model of the leases")
     for _, whole_rules, _, _ in test_model_whole.BROKEN:

@@ -155,6 +155,12 @@ CODE: Final = (
         of("replication", "granted_first", "in_order") | of("models", "told_when_read"),
     ),
     Rule(
+        "L5 L7",
+        "requests that are told are decided in the order of their asker, who asks for their answers"
+        " until they come",
+        of("replication", "numbers_in_order", "one_way_at_a_time", "asks_on"),
+    ),
+    Rule(
         "at commit",
         "what is computed at commit is of a row that nothing else of its transaction rests on, and"
         " that is there",

@@ -19,9 +19,11 @@ from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.errors import UnknownTable
+from leasehold.model.records import ResultBatch
 from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.fast_log import FastLogSettings
+from leasehold.replication.fast_requests import FastRequestSettings
 from leasehold.replication.fill_pace import FillSettings
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.master import MasterSettings
@@ -69,6 +71,16 @@ TOLD: Final = FastLogSettings(
 apart."""
 
 
+ASKED: Final = FastRequestSettings(
+    row_min=2,
+    apart_ms=300,
+    late_ms=30,
+    answer_ms=20,
+    patience_ms=300,
+    pause_ms=20,
+    pause_ms_max=500,
+)
+
 WORKLOADS: Final = ((Bank, 40), (Increments, 40), (Items, 25), (SchemaChanger, 600), (Menu, 120))
 
 
@@ -114,6 +126,8 @@ def plan_of(seed: int) -> Plan:
     # By a generator of its own: what seeds that are named somewhere do must stay what it is.
     if random.Random(f"{seed}/fast log").random() < 0.5:
         shape = replace(shape, fast_log=TOLD)
+    if random.Random(f"{seed}/fast requests").random() < 0.5:
+        shape = replace(shape, fast_requests=ASKED)
     return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
 
 
@@ -150,6 +164,7 @@ class Simulation:
             lease_rules=self.plan.lease_rules,
         )
         self.cluster.bus.on_append = self._appended
+        self.cluster.ears.on_answers = self._given
         self._clocks()
         self.workloads: list[Workload] = []
         self.chaos = Chaos(self, self._rng("chaos"), self.plan.fault_pause_ms)
@@ -191,16 +206,20 @@ class Simulation:
         elif topic == topics.requests.name:
             self.reference.request_appended(message)
         elif topic == topics.results.name:
-            for result in self.codec.decode(message.value or b"").results:
-                self._judge_answer(result.request_id, result.outcome)
-                decided = (result.request_id, result.outcome.attempt)
-                decided_at = self.reference.decided_at[decided]
-                self.answered_offset = max(self.answered_offset, result.offset, decided_at)
-            self._judge_coherence()
+            self._given(self.codec.decode(message.value or b""))
         elif topic == topics.conflicts.name:
             conflict = self.codec.decode(message.value or b"")
             self.answered_offset = max(self.answered_offset, conflict.offset)
             self._judge_coherence()
+
+    def _given(self, batch: ResultBatch) -> None:
+        """By either way."""
+        for result in batch.results:
+            self._judge_answer(result.request_id, result.outcome)
+            decided = (result.request_id, result.outcome.attempt)
+            decided_at = self.reference.decided_at[decided]
+            self.answered_offset = max(self.answered_offset, result.offset, decided_at)
+        self._judge_coherence()
 
     def _judge_answer(self, request_id: bytes, told: object) -> None:
         """L4: only what counts in the log is ever answered."""

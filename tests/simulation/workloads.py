@@ -13,6 +13,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.script import jobs_in
 from tests.simulation.client import Client
 from tests.simulation.harm import demand
+from tests.simulation.telling_client import TellingClient
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
@@ -27,6 +28,15 @@ def computed(column: str, change: int) -> dict[str, Any]:
     return {"expr": f'("{column}" + $1)', "args": [change], "types": ["bigint"]}
 
 
+def _client(
+    name: str, number: int, sim: Simulation, rng: random.Random, *, asks_again: bool
+) -> Client:
+    settings = sim.plan.shape.fast_requests
+    if not settings.on:
+        return Client(name, number, sim, rng, asks_again=asks_again)
+    return TellingClient(name, number, sim, rng, asks_again=asks_again, settings=settings)
+
+
 class Workload:
     """`pause_ms` between two requests, on average. `pump` runs until `stop`."""
 
@@ -39,7 +49,7 @@ class Workload:
         self.on = False
         name = type(self).__name__.lower()
         patient = rng.random() < 0.5
-        self.client = Client(name, number, sim, rng, asks_again=not patient)
+        self.client = _client(name, number, sim, rng, asks_again=not patient)
 
     def setup(self) -> None:
         """Its tables."""

@@ -229,11 +229,26 @@ class RedisSettings:
         parse=choice("auto", "on", "off"),
     )
 
+    fast_requests: str = setting(
+        "LEASEHOLD_FAST_REQUESTS",
+        "on, off or auto: who asks again and again tells the master its requests through Redis, and"
+        " hears their answers there, Kafka stands in while that fails; auto as above",
+        default="auto",
+        parse=choice("auto", "on", "off"),
+    )
+
     def tells_records(self, kafka: KafkaSettings) -> bool:
         """Rows go where the rest of them goes, and never by a way that is guarded less unless
         somebody says so."""
-        if self.fast_log != "auto":
-            return self.fast_log == "on"
+        return self._tells(self.fast_log, kafka)
+
+    def tells_requests(self, kafka: KafkaSettings) -> bool:
+        """As with records: rows stand in requests."""
+        return self._tells(self.fast_requests, kafka)
+
+    def _tells(self, wish: str, kafka: KafkaSettings) -> bool:
+        if wish != "auto":
+            return wish == "on"
         parts = urlsplit(self.url)
         passwords = (self.password, parts.password, *parse_qs(parts.query).get("password", ()))
         open_to_all = not any(passwords)

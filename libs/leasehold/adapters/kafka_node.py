@@ -21,11 +21,16 @@ from leasehold.adapters.environment import KafkaSettings, RedisSettings
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import Record, TopicReader
-from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter, log_writer
+from leasehold.adapters.kafka_request_road import TERM_HEADER, packed_term
+from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.log_roads import RECORDS_PER_READ_MAX, LogRoad, LogVoice
-from leasehold.adapters.redis_acks import AckListener, AckSpeaker
+from leasehold.adapters.master_ear import MasterEar
+from leasehold.adapters.redis_acks import CHANNELS as ACKS
+from leasehold.adapters.redis_acks import AckSpeaker
+from leasehold.adapters.redis_channel import Channels
 from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.adapters.redis_requests import REQUESTS, AnswerSpeaker, requests_of
 from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model.errors import (
     BusUnavailable,
@@ -63,6 +68,7 @@ from leasehold.replication.effects import (
     Stop,
     StopLanes,
     Tell,
+    TellAnswers,
     Tick,
     Told,
     Topic,
@@ -83,6 +89,8 @@ do while acknowledgements are: twice as long each time that none came, since the
 TURN_NS_MAX: Final = 50_000_000
 """Longest that applied records wait for their commit. A follower that is behind could otherwise be
 busy for seconds with what it has read, acknowledge nothing, and lose its coherency lease by it."""
+ASKED_LATELY_NS: Final = 100_000_000
+"""How long after a request was told the next one is awaited there rather than from Kafka."""
 GIVE_BACK_NS: Final = 2_000_000_000
 BROKER_RETRY_S: Final = 0.5
 DEFAULT_CONTENT_TYPE: Final = "application/json"
@@ -111,15 +119,21 @@ class KafkaNode:
             settings = replace(settings, fast_acks=replace(settings.fast_acks, on=False))
         if not redis.tells_records(kafka):
             settings = replace(settings, fast_log=replace(settings.fast_log, on=False))
+        if not redis.tells_requests(kafka):
+            settings = replace(settings, fast_requests=replace(settings.fast_requests, on=False))
         self._topics = topics
         client_id = f"leasehold-{settings.name}"
         self._reader = TopicReader(kafka, client_id)
-        self._log_writer = log_writer(kafka, f"{client_id}-log")
-        self._writer = TopicWriter(kafka, client_id)
+        self._log_writer = log_writer(kafka, f"{client_id}-log", topic=topics.log.name)
+        self._writer = TopicWriter(kafka, client_id, topic=topics.acks.name)
         self._admin = TopicAdmin(kafka, f"{client_id}-admin")
         self._ledger = RedisLedger(redis, topics.database)
         self._speaker = AckSpeaker(redis, topics.database)
-        self._listener = AckListener(redis, topics.database)
+        told: tuple[Channels, ...] = (ACKS,) if settings.fast_acks.on else ()
+        told += (REQUESTS,) if settings.fast_requests.on else ()
+        self._listener = MasterEar(redis, topics.database, told)
+        self._answers = AnswerSpeaker(redis, topics.database)
+        self._requests_ns = -ASKED_LATELY_NS
         self._inbox: SimpleQueue[Event | Callable[[], list[Effect]]] = SimpleQueue()
         self._ledger_thread = LedgerThread(self._ledger, self._ledger_completed)
         self._ledger_calls = 0
@@ -225,7 +239,7 @@ class KafkaNode:
     def _turn(self) -> None:
         asked = self._ledger_calls > 0
         wait_s = self._wait_s()
-        if self._listener.up and self.node.awaits_acks:
+        if self._listener.up and (self.node.awaits_acks or self._asked_lately()):
             records = self._read_or_hear(wait_s)
         else:
             records = self._read(0 if asked else wait_s)
@@ -337,16 +351,25 @@ class KafkaNode:
                 break
         return []
 
+    def _asked_lately(self) -> bool:
+        """Whether a request was told in the last moments: the next ones come that way, too."""
+        return boottime_ns() - self._requests_ns < ASKED_LATELY_NS
+
     def _hear_nodes(self) -> bool:
-        """Whether anything was heard."""
-        told = self._listener.messages()
-        for data in told:
+        """Whether anything was heard, of nodes or of those who ask."""
+        acks, requests = self._listener.messages()
+        for data in requests:
+            asked = requests_of(data)
+            if asked is not None:
+                self._requests_ns = boottime_ns()
+                self._perform(self.node.step(asked, now()))
+        for data in acks:
             try:
                 heard = AckHeard(CODEC.decode(data))
             except MalformedRequest:
                 continue  # anybody may have said it, as often as he likes: no line for each
             self._perform(self.node.step(heard, now()))
-        return bool(told)
+        return bool(acks) or bool(requests)
 
     def _hear_of_tells(self) -> None:
         for number, heard in self._speaker.outcomes():
@@ -399,9 +422,10 @@ class KafkaNode:
             case Tell(number, epoch, incarnation, record):
                 if not self._speaker.tell(number, epoch, incarnation, CODEC.encode(record)):
                     self._inbox.put(Told(number, heard=False))
+            case TellAnswers(asker, batch):
+                self._answers.tell(asker, batch)
             case Listen(epoch, incarnation):
-                if self._own_settings.fast_acks.on:
-                    self._listener.listen(epoch, incarnation)
+                self._listener.listen(epoch, incarnation)
             case CallLedger(token, command):
                 self._ledger_calls += 1
                 if not self._ledger_thread.submit(command, token):
@@ -444,9 +468,13 @@ class KafkaNode:
     def _send(self, send: Send) -> None:
         partition = BY_KEY if send.partition < 0 else send.partition
         data = CODEC.encode(send.record)
+        headers: Headers = ()
+        if send.topic == Topic.RESULTS and self._listener.hears_requests:
+            headers = ((TERM_HEADER, packed_term(self.node.term)),)
+            self._answers.open()
         try:
             self._writer.send(
-                self._sends[send.topic], partition, send.key or None, data, token=send
+                self._sends[send.topic], partition, send.key or None, data, headers, send
             )
         except BusUnavailable as error:
             if send.token:
@@ -464,6 +492,7 @@ class KafkaNode:
         self._ledger.close()
         self._speaker.close()
         self._listener.close()
+        self._answers.close()
         self._voice.close()
         if self._road is not None:
             self._road.close()

@@ -9,11 +9,12 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_leadership import once_led
-from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
 from leasehold.model.records import Result, ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.replication.fast_log import NOBODY, Term
 
 LOG: Final = logging.getLogger("leasehold.results")
 BATCHES_UNDER_WAY: Final = 1
@@ -26,8 +27,27 @@ as all are queued: librdkafka sends the first of a queue while the second is put
 master then makes one record of the first and another one of the rest."""
 GATHERED_FLUSH_S: Final = 0.02
 RESULTS_MAX: Final = 5_000
+TERM_HEADER: Final = "term"
+"""Of a message of results whose master listens to what is told (`replication/fast_requests.py`)."""
+EPOCH_BYTES: Final = 8
+INCARNATION_BYTES_MAX: Final = 64
 QUEUE_FULL_WAIT_S: Final = 0.02
 SEND_TIMEOUT_S: Final = 30.0
+
+
+def packed_term(term: Term) -> bytes:
+    epoch, incarnation = term
+    return epoch.to_bytes(EPOCH_BYTES, "big") + incarnation
+
+
+def term_of(record: Record) -> Term:
+    """NOBODY: its master does not listen."""
+    for name, value in record.headers:
+        if name == TERM_HEADER and value is not None:
+            if not EPOCH_BYTES < len(value) <= EPOCH_BYTES + INCARNATION_BYTES_MAX:
+                return NOBODY
+            return int.from_bytes(value[:EPOCH_BYTES], "big"), value[EPOCH_BYTES:]
+    return NOBODY
 
 
 class KafkaRequestRoad:
@@ -53,6 +73,8 @@ class KafkaRequestRoad:
             raise
         self._writer = self._new_writer("leasehold-requests", 0)
         self._gathering: TopicWriter | None = None  # most producers never gather
+        self.term: Term = NOBODY
+        """The master that gave the last results, if it listens to what is told."""
 
     def _new_writer(self, client_id: str, linger_ms: float) -> TopicWriter:
         return TopicWriter(
@@ -61,6 +83,7 @@ class KafkaRequestRoad:
             linger_ms=linger_ms,
             batches_under_way=BATCHES_UNDER_WAY,
             tells_all=False,
+            topic=self._requests,
         )
 
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
@@ -105,6 +128,7 @@ class KafkaRequestRoad:
                 continue
             try:
                 found.extend(self._codec.decode_as(ResultBatch, record.value).results)
+                self.term = term_of(record)
             except MalformedRequest as error:
                 # Whoever waits for it runs into a time-out, and asks again (T5).
                 LOG.warning("a result at offset %d is left out: %s", record.offset, error.message)

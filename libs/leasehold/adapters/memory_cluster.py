@@ -31,6 +31,7 @@ from leasehold.model.records import Barrier
 from leasehold.model.topics import Topics
 from leasehold.replication.election import ElectionSettings
 from leasehold.replication.fast_log import FastLogSettings
+from leasehold.replication.fast_requests import FastRequestSettings
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.node import NodeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -52,6 +53,9 @@ class ClusterShape:
     schema: SchemaSettings = field(default_factory=SchemaSettings)
     leases: HolderLimits = field(default_factory=HolderLimits)
     fast_log: FastLogSettings = field(default_factory=lambda: FastLogSettings(on=False))
+    fast_requests: FastRequestSettings = field(
+        default_factory=lambda: FastRequestSettings(on=False)
+    )
     """Off: in one process reading costs no more than being told."""
 
 
@@ -136,6 +140,7 @@ class MemoryCluster:
             schema=shape.schema,
             leases=shape.leases,
             fast_log=shape.fast_log,
+            fast_requests=shape.fast_requests,
         )
         self.nodes[name] = MemoryNode(
             settings,

@@ -1,11 +1,13 @@
-"""The fast ways of acknowledgements and of the log in one process: what Redis's PUBLISH and
-SUBSCRIBE are."""
+"""The fast ways of acknowledgements, of the log, of requests and their answers in one process: what
+Redis's PUBLISH and SUBSCRIBE are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from leasehold.model.records import ResultBatch
+from leasehold.replication.effects import RequestsHeard
 from leasehold.replication.fast_log import Term
 
 
@@ -15,6 +17,10 @@ class MemoryEars:
 
     away: bool = False
     _listening: dict[Term, Callable[[bytes], None]] = field(default_factory=dict)
+    on_answers: Callable[[ResultBatch], None] = lambda _: None
+    """Whatever becomes of them."""
+    _masters: dict[Term, Callable[[RequestsHeard], None]] = field(default_factory=dict)
+    _askers: dict[bytes, Callable[[ResultBatch], None]] = field(default_factory=dict)
     _followers: dict[str, tuple[Term, Callable[[int, bytes], None]]] = field(default_factory=dict)
 
     def listen(self, term: Term, hear: Callable[[bytes], None]) -> None:
@@ -22,6 +28,7 @@ class MemoryEars:
 
     def leave(self, term: Term) -> None:
         self._listening.pop(term, None)
+        self._masters.pop(term, None)
 
     def tell(self, term: Term, data: bytes) -> bool:
         """Whether somebody listened."""
@@ -42,3 +49,23 @@ class MemoryEars:
         for followed, hear in list(self._followers.values()):
             if followed == term:
                 hear(offset, data)
+
+    def listen_to_askers(self, term: Term, hear: Callable[[RequestsHeard], None]) -> None:
+        self._masters[term] = hear
+
+    def ask(self, term: Term, requests: RequestsHeard) -> bool:
+        """Whether a master listened."""
+        hear = self._masters.get(term)
+        if hear is None:
+            return False
+        hear(requests)
+        return True
+
+    def listen_for_answers(self, asker: bytes, hear: Callable[[ResultBatch], None]) -> None:
+        self._askers[asker] = hear
+
+    def answer(self, asker: bytes, batch: ResultBatch) -> None:
+        self.on_answers(batch)
+        hear = self._askers.get(asker)
+        if hear is not None:
+            hear(batch)

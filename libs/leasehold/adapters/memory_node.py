@@ -40,12 +40,14 @@ from leasehold.replication.effects import (
     PauseLane,
     ReadLane,
     ReadLog,
+    RequestsHeard,
     ResumeLane,
     Send,
     Sent,
     Stop,
     StopLanes,
     Tell,
+    TellAnswers,
     Tick,
     Told,
     Topic,
@@ -58,6 +60,7 @@ from leasehold.replication.rules import RULES, ReplicationRules
 CODEC: Final = MessagePackCodec()
 
 
+TERM_HEADER: Final = "term"
 APPEND_TIMEOUT_NS: Final = 1_000_000_000
 
 
@@ -387,6 +390,11 @@ class MemoryNode:
                 self._stop_listening()
                 self._listens = epoch, incarnation
                 self._ears.listen(self._listens, self._told_of)
+                if self.settings.fast_requests.on:
+                    self._ears.listen_to_askers(self._listens, self._asked)
+            case TellAnswers(asker, batch):
+                if not self.isolated and not self._ears.away:
+                    self._ears.answer(asker, batch)
             case Tell():
                 self._tell(effect)
             case StopLanes():
@@ -468,8 +476,13 @@ class MemoryNode:
         partition = max(send.partition, 0)
         arrived = self._from_network(lambda: self.step(Sent(send.token)))
 
+        headers: dict[str, str] = {}
+        if send.topic == Topic.RESULTS and self._listens and self.settings.fast_requests.on:
+            epoch, incarnation = self._listens
+            headers = {TERM_HEADER: f"{epoch}:{incarnation.hex()}"}
+
         def arrive() -> None:
-            self._bus.append(name, partition, send.key, data)
+            self._bus.append(name, partition, send.key, data, headers)
             if send.token:
                 arrived()
 
@@ -492,6 +505,16 @@ class MemoryNode:
                 return  # anybody may say anything
 
         if not self.isolated:  # who can't be reached then hears of it never
+            self._scheduler.later(self._hops.tell_ns(), self._guarded(hear))
+
+    def _asked(self, requests: RequestsHeard) -> None:
+        term = self._listens
+
+        def hear() -> None:
+            if term == self._listens:
+                self.step(requests)
+
+        if not self.isolated:
             self._scheduler.later(self._hops.tell_ns(), self._guarded(hear))
 
     def _tell(self, tell: Tell) -> None:

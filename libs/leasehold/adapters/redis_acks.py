@@ -1,5 +1,5 @@
 """The fast way of acknowledgements (`replication/fast_acks.py`): PUBLISH at a node, SUBSCRIBE at
-the master.
+the master (`master_ear.py`).
 
 Whom its channel keeps away: `redis_channel.py`. What listens may die unnoticed all the same, which
 is why nothing relies on Redis's word for longer than `patience_ms`.
@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final
 
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_channel import ChannelEar, Channels
+from leasehold.adapters.redis_channel import Channels
 from leasehold.adapters.redis_line import RedisLine
 from leasehold.adapters.redis_replies import Failure, packed
 from leasehold.replication.fast_log import NOBODY
@@ -74,32 +74,3 @@ class AckSpeaker:
 
     def close(self) -> None:
         self._line.close()
-
-
-class AckListener:
-    """The master's ear. For one thread, which it never holds up."""
-
-    def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._ear = ChannelEar(settings, database, CHANNELS)
-
-    @property
-    def up(self) -> bool:
-        return self._ear.up
-
-    def listen(self, epoch: int, incarnation: bytes) -> None:
-        self.stop()
-        self._ear.listen((epoch, incarnation))
-
-    def stop(self) -> None:
-        self._ear.listen(NOBODY)
-
-    def wait(self, timeout_s: float) -> None:
-        """Until something may have come."""
-        self._ear.wait(timeout_s)
-
-    def messages(self) -> list[bytes]:
-        """What was told since the last call, whoever said it; to be called again and again."""
-        return [data for data in self._ear.messages() if len(data) <= ACK_BYTES_MAX]
-
-    def close(self) -> None:
-        self._ear.close()

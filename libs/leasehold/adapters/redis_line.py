@@ -35,6 +35,12 @@ _LATER: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 LOG: Final = logging.getLogger("leasehold.redis")
 
 
+class Advice(str):
+    """Trouble with what to do about it: it is told even when there was trouble before."""
+
+    __slots__ = ()
+
+
 class RedisLine:
     """For one thread. `what` is done with it, for people: once it fails, one line says so."""
 
@@ -56,7 +62,7 @@ class RedisLine:
         self._try_ns = 0
         self._pause_ns = 0
         self._poll = select.poll()
-        self._said = ""
+        self._said: dict[str, str] = {}  # the trouble that was told last, by what it keeps away
 
     @property
     def up(self) -> bool:
@@ -128,12 +134,11 @@ class RedisLine:
             return
         self._poll.poll(timeout_s * 1e3)
 
-    def works(self) -> None:
+    def works(self, what: str = "") -> None:
         """What was said by it was understood: the next trouble is a new one."""
         self._pause_ns = 0
-        if self._said:
-            self._said = ""
-            LOG.info("%s by Redis at %s again", self._what, self._where)
+        if self._said.pop(what or self._what, ""):
+            LOG.info("%s by Redis at %s again", what or self._what, self._where)
 
     def lost(self, why: str) -> None:
         """Give the connection up; the next attempt is made after a pause, doubled each time."""
@@ -142,13 +147,17 @@ class RedisLine:
         self._try_ns = boottime_ns() + self._pause_ns
         self.say(why)
 
-    def say(self, why: str) -> None:
-        """One line, until `works`: what comes for minutes must not fill the log."""
-        if not self._said:
-            self._said = why
+    def say(self, why: str, what: str = "") -> None:
+        """One line, until `works`, and one more if there is advice only then (Redis ends the
+        connections of a user who loses his rights, and says why to the next): what comes for
+        minutes must not fill the log. `what`: of several things by this line, which."""
+        what = what or self._what
+        said = self._said.get(what, "")
+        if not said or (isinstance(why, Advice) and not isinstance(said, Advice)):
+            self._said[what] = why
             LOG.warning(
                 "no %s by Redis at %s (%s); Kafka carries them meanwhile, a little slower",
-                self._what,
+                what,
                 self._where,
                 why,
             )
@@ -201,6 +210,18 @@ class _Attempt(Thread):
             connection: Any = pool.connection_class(**pool.connection_kwargs)
             connection.connect()
         except Exception as error:  # noqa: BLE001 - one line says it, no traceback of each
-            self.trouble = str(error)
+            self.trouble = explained(error)
         else:
             self.connection = connection
+
+
+def explained(error: Exception) -> str:
+    """What is to be said of a connection that could not be made."""
+    if isinstance(error, redis.AuthenticationError):
+        return Advice(f"{error}; check the user in LEASEHOLD_REDIS, and LEASEHOLD_REDIS_PASSWORD")
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return Advice(
+            f"{error}; LEASEHOLD_REDIS_CA names the file of the authority to trust, and the host in"
+            " LEASEHOLD_REDIS has to be one that the certificate names"
+        )
+    return str(error)

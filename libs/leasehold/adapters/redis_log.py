@@ -7,15 +7,11 @@ bytes of the record; without those where they are too many, or zipped since the 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
-from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import is_zipped
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_channel import ChannelEar, Channels
-from leasehold.adapters.redis_line import SILENCE_NS, RedisLine
-from leasehold.adapters.redis_replies import Failure, packed
+from leasehold.adapters.redis_channel import ChannelEar, Channels, ChannelSpeaker
 from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
 
 CHANNELS: Final = Channels("log", "records of the log", "LEASEHOLD_FAST_LOG")
@@ -28,9 +24,8 @@ class LogSpeaker:
     """The master's voice. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._line = RedisLine(settings, CHANNELS.what)
+        self._speaker = ChannelSpeaker[int](settings, database, CHANNELS)
         self._database = database
-        self._numbers: deque[tuple[int, int]] = deque()  # and when it was told
         self._term = NOBODY
         self._channel = b""
 
@@ -39,43 +34,16 @@ class LogSpeaker:
         if self._term != term:
             self._term = term
             self._channel = CHANNELS.of(self._database, term)
-        if self._line.open():
-            self._numbers.clear()
-        now_ns = boottime_ns()
-        if self._numbers and now_ns - self._numbers[0][1] > SILENCE_NS:
-            self._line.lost("it does not answer")
         head = FORM + offset.to_bytes(OFFSET_BYTES, "big")
         whole = len(record) <= TOLD_BYTES_MAX and not is_zipped(record)
-        told = head + record if whole else head
-        if not self._line.send(packed(b"PUBLISH", self._channel, told)):
-            return False
-        self._numbers.append((number, now_ns))
-        return True
+        return self._speaker.tell(self._channel, head + record if whole else head, number)
 
     def outcomes(self) -> list[tuple[int, bool]]:
         """(number, whether a node listened) of those that Redis has answered since."""
-        numbers = self._numbers
-        if not numbers:
-            return []
-        told: list[tuple[int, bool]] = []
-        for reply in self._line.read():
-            if not numbers:
-                self._line.lost(f"an answer to nothing, {reply!r:.80}")
-                break
-            heard = isinstance(reply, int) and reply > 0
-            told.append((numbers.popleft()[0], heard))
-            if heard:
-                self._line.works()
-            elif isinstance(reply, Failure):
-                self._line.say(CHANNELS.advice(reply, self._database))
-        if not self._line.up:
-            told += ((number, False) for number, _ in numbers)
-            numbers.clear()
-        return told
+        return self._speaker.outcomes()
 
     def close(self) -> None:
-        self._line.close()
-        self._numbers.clear()
+        self._speaker.close()
 
 
 class LogEar:

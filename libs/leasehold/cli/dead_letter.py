@@ -20,6 +20,7 @@ from leasehold.client.dead_letters import DeadLetters, readable_request
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.model.ids import format_request_id
 from leasehold.model.records import DeadLetter
+from leasehold.replication.effects import NOWHERE
 
 LISTED_MAX: Final = 50
 RESULT_TIMEOUT_S: Final = 30.0
@@ -113,7 +114,8 @@ def explain(args: argparse.Namespace, settings: ClientSettings, output: Output) 
     output.line(f"because  {letter.message}", "yellow")
     for name, value in letter.detail.items():
         output.line(f"  {name}: {value}")
-    output.line(f"stood at offset {letter.offset} of {letter.lane}", "dim")
+    stood = "at no offset of" if letter.offset == NOWHERE else f"at offset {letter.offset} of"
+    output.line(f"stood {stood} {letter.lane}", "dim")
     output.line()
     output.line(json_text(told["request"], indent=2))
     output.line()

@@ -20,6 +20,7 @@ from leasehold.client.request_group import RequestGroup
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import ChangeRequest, OnConflict, Result
 from leasehold.model.topics import RESULT_PARTITIONS
+from leasehold.replication.fast_requests import FastRequestSettings
 
 POLL_S: Final = 0.1
 UNKNOWN_SWEEP_NS: Final = 1_000_000_000
@@ -27,7 +28,7 @@ SUBMIT_TIMEOUT_S: Final = 60.0
 
 
 class RequestRoad(Protocol):
-    """Requests out, results in; `adapters/kafka_request_road.py` in practice."""
+    """Requests out, results in; `adapters/request_roads.py` in practice."""
 
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
         """Queue one request. `failures` tells when the broker did not take it."""
@@ -91,7 +92,7 @@ class ChangeProducer:
         self._settings = settings or ClientSettings.read()
         # One of a fixed few partitions: repeats for others that share it are dropped by id.
         self.reply_to = random_bytes(1)[0] % RESULT_PARTITIONS
-        self._road = road or _kafka_road(self._settings, self.reply_to)
+        self._road = road or _roads(self._settings, self.reply_to)
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._waiting: dict[bytes, Pending] = {}
@@ -296,9 +297,15 @@ class ChangeProducer:
         pending.settle(standing, outcome, trouble)
 
 
-def _kafka_road(settings: ClientSettings, partition: int) -> RequestRoad:
+def _roads(settings: ClientSettings, partition: int) -> RequestRoad:
     # Imported late: librdkafka is loaded only by those who send.
     from leasehold.adapters.kafka_request_road import KafkaRequestRoad
+    from leasehold.adapters.redis_requests import ASKER_BYTES
+    from leasehold.adapters.request_roads import RequestRoads
 
     topics = settings.topics
-    return KafkaRequestRoad(settings.kafka, topics.requests.name, topics.results.name, partition)
+    kafka = KafkaRequestRoad(settings.kafka, topics.requests.name, topics.results.name, partition)
+    if not settings.redis.tells_requests(settings.kafka):
+        return kafka
+    asker = random_bytes(ASKER_BYTES)
+    return RequestRoads(FastRequestSettings(), kafka, settings.redis, topics.database, asker)

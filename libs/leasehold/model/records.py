@@ -312,7 +312,8 @@ class Refusal(NamedTuple):
 
     `body` is the request as received where somebody needs it later (conflict, dead-letter).
     `image` is the row that refused it, with its genids, for a verify error.
-    `lane` and `offset` say where the request stood. `request_id` is empty when it had none.
+    `lane` and `offset` say where the request stood; offset -1: nowhere, it was told to the master.
+    `request_id` is empty when it had none.
     """
 
     request_id: bytes

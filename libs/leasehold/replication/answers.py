@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,48 +11,81 @@ from leasehold.model.records import (
     Conflict,
     Decisions,
     Disposition,
+    Outcome,
     Refusal,
     Result,
     ResultBatch,
 )
+from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.batch import Repeat
-from leasehold.replication.effects import Send, Topic
+from leasehold.replication.effects import Send, TellAnswers, Topic
 from leasehold.replication.outcomes import outcome_of_commit, outcome_of_refusal
 
 RESULTS_PER_MESSAGE_MAX: Final = 500
+NOBODY: Final[Mapping[bytes, bytes]] = {}
 
 
 @dataclass(slots=True)
 class Answers:
-    """What one record's decisions put on results and conflicts. `unsent` counts sends that the
-    broker has not acknowledged yet; -1 before they are given."""
+    """What one record's decisions put on results and conflicts, and what askers are told, which
+    may be lost. `unsent` counts sends that the broker has not acknowledged yet; -1 before they are
+    given."""
 
     offset: int
     results: list[tuple[int, Result]] = field(default_factory=list)
+    told: list[tuple[bytes, Result]] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
     unsent: int = -1
 
+    def give(self, request_id: bytes, reply_to: int, asker: bytes, outcome: Outcome) -> None:
+        """On that partition if somebody reads it; else the asker is told."""
+        result = Result(request_id, self.offset, outcome)
+        if _is_read(reply_to):
+            self.results.append((reply_to, result))
+        else:
+            self.told.append((asker, result))
 
-def answers_of(record: Decisions, offset: int, repeats: Iterable[Repeat] = ()) -> Answers:
+
+def answers_of(
+    record: Decisions,
+    offset: int,
+    repeats: Iterable[Repeat] = (),
+    askers: Mapping[bytes, bytes] = NOBODY,
+) -> Answers:
     """Answers that follow from a record of the log alone (so a new master can give them again),
-    and remembered ones that were asked for while it was made."""
+    remembered ones that were asked for while it was made, and those that askers are told."""
     answers = Answers(offset)
     lsn = record.first_lsn
     for commit in record.commits:
-        if commit.reply_to >= 0:
-            outcome = outcome_of_commit(commit, lsn)
-            answers.results.append((commit.reply_to, Result(commit.request_id, offset, outcome)))
+        asker = askers.get(commit.request_id, b"")
+        if asker or _is_read(commit.reply_to):
+            answers.give(commit.request_id, commit.reply_to, asker, outcome_of_commit(commit, lsn))
         lsn += 1
     for refusal in record.refusals:
-        if refusal.reply_to >= 0 and refusal.request_id:
+        asker = askers.get(refusal.request_id, b"")
+        if asker or (refusal.request_id and _is_read(refusal.reply_to)):
             outcome = outcome_of_refusal(refusal)
-            answers.results.append((refusal.reply_to, Result(refusal.request_id, offset, outcome)))
+            answers.give(refusal.request_id, refusal.reply_to, asker, outcome)
         if refusal.disposition is Disposition.CONFLICT:
             answers.conflicts.append(_conflict(refusal, offset))
-    for request_id, reply_to, outcome in repeats:
-        if reply_to >= 0:
-            answers.results.append((reply_to, Result(request_id, offset, outcome)))
+    for request_id, reply_to, outcome, asker in repeats:
+        if asker or _is_read(reply_to):
+            answers.give(request_id, reply_to, asker, outcome)
     return answers
+
+
+def _tells(answers: Answers) -> Iterable[TellAnswers]:
+    askers: dict[bytes, list[Result]] = {}
+    for asker, result in answers.told:
+        askers.setdefault(asker, []).append(result)
+    for asker, results in askers.items():
+        yield TellAnswers(asker, ResultBatch(tuple(results)))
+
+
+def _is_read(partition: int) -> bool:
+    """Whether an asker can read what is put there. Any client may write another number into its
+    request; an answer to that one could not be given, and L7 would give it again for ever."""
+    return 0 <= partition < RESULT_PARTITIONS
 
 
 def _conflict(refusal: Refusal, offset: int) -> Conflict:
@@ -80,7 +113,7 @@ class PendingAnswers:
 
     def add(self, answers: Answers) -> None:
         assert not self._waiting or self._waiting[-1].offset <= answers.offset
-        if answers.results or answers.conflicts:
+        if answers.results or answers.conflicts or answers.told:
             self._waiting.append(answers)
 
     def waiting(self) -> bool:
@@ -90,13 +123,15 @@ class PendingAnswers:
         """The offset of the record whose answers are next."""
         return self._waiting[0].offset if self._waiting else None
 
-    def release(self, may_answer: Callable[[int], bool]) -> list[Send]:
-        sends: list[Send] = []
+    def release(self, may_answer: Callable[[int], bool]) -> list[Send | TellAnswers]:
+        sends: list[Send | TellAnswers] = []
         while self._waiting and may_answer(self._waiting[0].offset):
             answers = self._waiting.popleft()
             given = list(self._sends(answers))
             answers.unsent = len(given)
-            self._sending.append(answers)
+            if given:
+                self._sending.append(answers)
+            sends += _tells(answers)
             sends += given
         return sends
 
@@ -104,7 +139,7 @@ class PendingAnswers:
         """What C1 forbids, for models: remembered answers that wait for nobody."""
         return [
             Send(Topic.RESULTS, to, b"", ResultBatch((Result(request_id, 0, outcome),)), 0)
-            for request_id, to, outcome in repeats
+            for request_id, to, outcome, _ in repeats
         ]
 
     def _sends(self, answers: Answers) -> Iterable[Send]:

@@ -32,7 +32,7 @@ from leasehold.model.records import (
     TableTruncated,
 )
 from leasehold.model.topics import MESSAGE_BYTES_MAX
-from leasehold.replication.effects import LaneRead
+from leasehold.replication.effects import NOWHERE, LaneRead
 from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.outcomes import (
@@ -93,6 +93,7 @@ class Repeat(NamedTuple):
     request_id: bytes
     reply_to: int
     outcome: Outcome
+    asker: bytes = b""
 
 
 class Made(NamedTuple):
@@ -143,6 +144,9 @@ class Batch:
         self.packed_commits: list[bytes] = []
         self.packed_refusals: list[bytes] = []
         self.repeats: list[Repeat] = []
+        self.askers: dict[bytes, bytes] = {}
+        """Who is to be told what becomes of a request id: of those that were told. Not in the log:
+        whoever hears nothing asks through Kafka."""
         self.decided_through: dict[str, int] = {}
         self.grants: tuple[Grant, ...] = ()
         self.rows_filled = 0
@@ -154,11 +158,7 @@ class Batch:
 
     @property
     def empty(self) -> bool:
-        return not self.decided_through and not self.commits
-
-    @property
-    def untouched(self) -> bool:
-        return self.empty and not self.refusals and not self.repeats
+        return not (self.decided_through or self.commits or self.refusals or self.repeats)
 
     @property
     def _time_us(self) -> int:
@@ -194,8 +194,9 @@ class Batch:
         remembered = self._store.outcome(request.id)
         if asked_again(remembered, request.attempt) is _REPEAT:
             assert remembered is not None
-            self.repeats.append(Repeat(request.id, request.reply_to, remembered))
-            self.passed(message.lane, message.offset)
+            reply_to = _reply_to(message, request)
+            self.repeats.append(Repeat(request.id, reply_to, remembered, message.asker))
+            self._settled(message)
             return None
         try:
             check_age(request.id, self._time_us, self._outcomes)
@@ -309,7 +310,7 @@ class Batch:
             decided.versions,
             decided.changes,
             decided.rows_affected,
-            request.reply_to,
+            _reply_to(message, request),
             (),
             made.writes,
             decided.answer if made.answer is None else made.answer,
@@ -327,7 +328,7 @@ class Batch:
         self._apply(commit, decided.before, lsn, catalog)
         self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
         self._add_commit(commit, packed)
-        self.passed(message.lane, message.offset)
+        self._settled(message, request.id)
         self.closed = alone or bool(made.writes)
 
     def _too_large(self, packed: bytes) -> RequestTooLarge | None:
@@ -401,7 +402,8 @@ class Batch:
             asker = ChangeRequest(b"")
         self._refuse(message, asker, error, Disposition.DEAD_LETTER, detail)
         if remembered is not None:
-            self.repeats.append(Repeat(request_id, reply_to, remembered))
+            reply_to = _reply_to(message, ChangeRequest(b"", reply_to=reply_to))
+            self.repeats.append(Repeat(request_id, reply_to, remembered, message.asker))
 
     def _refuse(
         self,
@@ -422,7 +424,7 @@ class Batch:
             message=error.message,
             detail=_plain(error.detail if detail is None else detail),
             decided_us=self._time_us,
-            reply_to=request.reply_to,
+            reply_to=_reply_to(message, request),
             lane=message.lane,
             offset=message.offset,
             content_type=message.content_type,
@@ -448,7 +450,7 @@ class Batch:
         self._bytes += len(packed)
         self.refusals.append(refusal)
         self.packed_refusals.append(packed)
-        self.passed(message.lane, message.offset)
+        self._settled(message, refusal.request_id)
 
     # ------------------------------------------------------------ catalog and backfill
 
@@ -473,7 +475,7 @@ class Batch:
             versions={m.descriptor.table_id: m.descriptor.version for m in moves},
             changes=tuple(move.change for move in moves),
             rows_affected=0,
-            reply_to=request.reply_to if request else -1,
+            reply_to=_reply_to(message, request) if request and message else -1,
             catalog=writes,
             answer=answer,
         )
@@ -485,7 +487,7 @@ class Batch:
         self._apply(commit, tuple(move.row for move in moves), lsn, self._with(made))
         if request is not None and message is not None:
             self._store.put_outcome(request.id, outcome_of_commit(commit, lsn))
-            self.passed(message.lane, message.offset)
+            self._settled(message, request.id)
         self._add_commit(commit, packed)
         self.closed = True
         return lsn
@@ -553,9 +555,21 @@ class Batch:
         for fill in commit.fills:
             self._store.fill(catalog.version(fill.table_id, fill.version), fill)
 
+    def _settled(self, message: LaneRead, request_id: bytes = b"") -> None:
+        """`request_id`: decided now, and not before."""
+        if message.offset != NOWHERE:
+            self.passed(message.lane, message.offset)
+        elif request_id:
+            self.askers[request_id] = message.asker
+
     def passed(self, lane: Lane, offset: int) -> None:
         """A message of a lane that needs no decision of its own, or is wholly decided."""
         self.decided_through[lane] = offset + 1
+
+
+def _reply_to(message: LaneRead, request: ChangeRequest) -> int:
+    """What was told is answered by telling."""
+    return -1 if message.asker else request.reply_to
 
 
 def failed(error: Exception) -> InternalFailure:

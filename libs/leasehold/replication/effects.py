@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.records import Ack, Acknowledgement, Lane, LogRecord
+from leasehold.model.records import Ack, Acknowledgement, Lane, LogRecord, ResultBatch
 
 # ---------------------------------------------------------------- events
 
@@ -37,11 +37,28 @@ class LogEnd(NamedTuple):
     offset: int
 
 
+NOWHERE: Final = -1
+"""The offset of a request that stands in no topic: it was told."""
+
+
 class LaneRead(NamedTuple):
+    """`asker`: whom to tell the answer of a request that was told, which has no offset."""
+
     lane: Lane
     offset: int
     content_type: str
     body: bytes
+    asker: bytes = b""
+
+
+class RequestsHeard(NamedTuple):
+    """Requests (content type, body) told by the fast way (`fast_requests.py`): late, doubled,
+    overtaken, or made up by anybody who can reach this term's channel."""
+
+    asker: bytes
+    run: int
+    number: int
+    requests: tuple[tuple[str, bytes], ...]
 
 
 class AckRead(NamedTuple):
@@ -89,6 +106,7 @@ Event: TypeAlias = (
     | LogHeard
     | LogEnd
     | LaneRead
+    | RequestsHeard
     | AckRead
     | AckHeard
     | Told
@@ -130,8 +148,8 @@ class ResumeLane(NamedTuple):
 
 
 class Listen(NamedTuple):
-    """Master of this epoch: deliver what nodes tell it by the fast way (AckHeard), until
-    StopLanes."""
+    """Master of this epoch: deliver what it is told by the fast ways (AckHeard, RequestsHeard),
+    until StopLanes."""
 
     epoch: int
     incarnation: bytes
@@ -172,6 +190,13 @@ class Tell(NamedTuple):
     epoch: int
     incarnation: bytes
     record: Ack
+
+
+class TellAnswers(NamedTuple):
+    """Tell an asker by the fast way what has become of what it told, at once or not at all."""
+
+    asker: bytes
+    record: ResultBatch
 
 
 class CallLedger(NamedTuple):
@@ -223,6 +248,7 @@ Effect: TypeAlias = (
     | Append
     | Send
     | Tell
+    | TellAnswers
     | CallLedger
     | DeleteBelow
     | DeleteLogBelow

@@ -25,7 +25,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-NS_PER_MS: Final = 1_000_000
+from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
+
 NOT_TOLD: Final = 0
 NOBODY: Final = (0, b"")
 """A term that no master has."""
@@ -92,9 +93,7 @@ class LogWays:
         self._row = 0
         self._read_ns = 0  # when Kafka last gave something
         self._since_ns = 0  # when the fast way was taken
-        self._try_ns = 0
-        self._pause_ms = settings.pause_ms
-        self._faulty = False  # once, at least
+        self._pause = FaultPause(settings.pause_ms, settings.pause_ms_max)
 
     # ------------------------------------------------------------ what happens
 
@@ -182,7 +181,7 @@ class LogWays:
     # ------------------------------------------------------------ changing over
 
     def _ready(self, now_ns: int, missing: int = 0) -> bool:
-        return self._row + missing >= self._settings.row_min and now_ns >= self._try_ns
+        return self._row + missing >= self._settings.row_min and now_ns >= self._pause.until_ns
 
     def _enter(self, now_ns: int) -> None:
         if not self.fast and self._ready(now_ns):
@@ -190,17 +189,11 @@ class LogWays:
             self._since_ns = now_ns
 
     def _leave(self, now_ns: int, *, fault: bool) -> None:
-        settings = self._settings
         self.fast, self._row = False, 0
         if fault:
-            lasted_ns = now_ns - max(self._since_ns, self._try_ns)
-            again = self._faulty and lasted_ns < settings.pause_ms_max * NS_PER_MS
-            pause_ms = min(2 * self._pause_ms, settings.pause_ms_max)
-            self._pause_ms = pause_ms if again else settings.pause_ms
-            self._faulty = True
-            self._try_ns = now_ns + self._pause_ms * NS_PER_MS
+            self._pause.fault(now_ns, self._since_ns)
         else:
-            self._try_ns = max(self._try_ns, now_ns + settings.pause_ms * NS_PER_MS)
+            self._pause.rest(now_ns)
 
 
 class LogTelling:

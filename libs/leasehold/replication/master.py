@@ -46,6 +46,7 @@ from leasehold.replication.batch import (
 from leasehold.replication.changefeed import job_key, version_event
 from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
 from leasehold.replication.effects import (
+    NOWHERE,
     Append,
     DeleteBelow,
     DeleteLogBelow,
@@ -54,11 +55,13 @@ from leasehold.replication.effects import (
     Listen,
     PauseLane,
     ReadLane,
+    RequestsHeard,
     ResumeLane,
     Send,
     Topic,
     Wake,
 )
+from leasehold.replication.fast_requests import HeardRequests
 from leasehold.replication.fill_pace import FillPace, FillSettings
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.large import Large
@@ -73,6 +76,8 @@ from leasehold.schema.catalog import Catalog
 NS_PER_MS: Final = 1_000_000
 _REQUESTS: Final = Lane.REQUESTS  # a member of an enum costs as much as a call
 WAITING_MAX: Final = 20_000
+TOLD_WAITING_MAX: Final = 2_000
+"""Requests that wait when one that is told is passed over: each may have 60 kB."""
 RESUME_BELOW: Final = 5_000
 NEWS_MAX: Final = 1_000
 
@@ -138,6 +143,7 @@ class Master:
             self._answers.add(answers)
         self._news: deque[tuple[int, Send]] = deque(maxlen=NEWS_MAX)
         self._requests = WaitingRequests(codec)
+        self._heard = HeardRequests(rules.fast_requests)
         self._chunks: deque[LaneRead] = deque()
         self._chunk: tuple[int, Chunk, int] | None = None  # offset, chunk, rows done
         self._pace = FillPace(settings.fill)
@@ -178,6 +184,15 @@ class Master:
             self._paused.add(message.lane)
             return [PauseLane(message.lane)]
         return []
+
+    def requests_heard(self, told: RequestsHeard) -> None:
+        """By the fast way. Whoever gets no answer asks through Kafka, so what there is no room for
+        may be passed over."""
+        if len(self._requests) >= TOLD_WAITING_MAX or not self._heard.accepts(*told[:3]):
+            return
+        for content_type, body in told.requests:
+            said = LaneRead(_REQUESTS, NOWHERE, content_type, body, told.asker)
+            self._requests.append(said)
 
     def acknowledged(self, record: Acknowledgement, now: Now) -> list[Effect]:
         if isinstance(record, Ack):
@@ -390,7 +405,7 @@ class Master:
         self, batch: Batch, message: LaneRead, request: ChangeRequest, now: Now
     ) -> None:
         """Raises Full, unless it is refused for its DDL."""
-        if not batch.untouched:
+        if not batch.empty:
             raise Full  # it has a record of its own
         made, catalog = NOTHING_MADE, self._catalog
         if request.sql is not None:
@@ -535,7 +550,7 @@ class Master:
         store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
-        self._answers.add(answers_of(record, offset, batch.repeats))
+        self._answers.add(answers_of(record, offset, batch.repeats, batch.askers))
         effects = [*self._release(now), *notices]
         if changed:
             effects += self._changes.catalog_changed(after.lsn, now)

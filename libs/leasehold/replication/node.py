@@ -46,6 +46,7 @@ from leasehold.replication.effects import (
     LogHeard,
     LogRead,
     ReadLog,
+    RequestsHeard,
     Send,
     Sent,
     Stop,
@@ -59,6 +60,7 @@ from leasehold.replication.effects import (
 from leasehold.replication.election import Election, ElectionSettings
 from leasehold.replication.fast_acks import FastAcks, FastAckSettings
 from leasehold.replication.fast_log import NOBODY, FastLogSettings, Term
+from leasehold.replication.fast_requests import FastRequestSettings
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.master import Master, MasterSettings
@@ -90,6 +92,7 @@ class NodeSettings:
     leases: HolderLimits = field(default_factory=HolderLimits)
     fast_acks: FastAckSettings = field(default_factory=FastAckSettings)
     fast_log: FastLogSettings = field(default_factory=FastLogSettings)
+    fast_requests: FastRequestSettings = field(default_factory=FastRequestSettings)
 
     def with_session_ttl(self, session_ttl_ms: int) -> NodeSettings:
         """Both sides of the ledger by one figure: what its agent keeps to, and after which the
@@ -212,6 +215,10 @@ class Node:
                 return self._tick(now)
             case LaneRead():
                 return master.lane_read(event) if master is not None else []
+            case RequestsHeard():
+                if master is not None:
+                    master.requests_heard(event)
+                return []
             case AckRead(record):
                 return master.acknowledged(record, now) if master is not None else []
             case AckHeard(record):

@@ -9,6 +9,7 @@ from typing import Final
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.election import ElectionRules
 from leasehold.replication.fast_log import FastLogRules
+from leasehold.replication.fast_requests import FastRequestRules
 from leasehold.replication.log import LogRules
 from leasehold.schema.job_rules import JobRules
 from leasehold.transaction.verify import VerifyRules
@@ -18,6 +19,7 @@ from leasehold.transaction.verify import VerifyRules
 class ReplicationRules:
     log: LogRules = field(default_factory=LogRules)
     fast_log: FastLogRules = field(default_factory=FastLogRules)
+    fast_requests: FastRequestRules = field(default_factory=FastRequestRules)
     coherency: CoherencyRules = field(default_factory=CoherencyRules)
     election: ElectionRules = field(default_factory=ElectionRules)
     verify: VerifyRules = field(default_factory=VerifyRules)

@@ -112,8 +112,23 @@ def test_rows_go_by_no_way_that_is_guarded_less_unless_somebody_says_so(
     assert RedisSettings(url=redis).tells_records(reached) == told
     assert RedisSettings(url=redis, fast_log="on").tells_records(reached)
     assert not RedisSettings(url=redis, fast_log="off").tells_records(reached)
+    assert RedisSettings(url=redis).tells_requests(reached) == told
+    assert RedisSettings(url=redis, fast_requests="on").tells_requests(reached)
+    assert not RedisSettings(url=redis, fast_requests="off").tells_requests(reached)
     if kafka == "SASL_PLAINTEXT":
         assert RedisSettings(url="redis://h:1/0", password="word").tells_records(reached)
+        assert RedisSettings(url="redis://h:1/0", password="word").tells_requests(reached)
+
+
+def test_each_way_is_turned_off_by_itself() -> None:
+    off = from_environment(RedisSettings, {"LEASEHOLD_FAST_REQUESTS": "OFF"})
+    assert not off.tells_requests(KafkaSettings())
+    assert off.tells_records(KafkaSettings())
+    off = from_environment(RedisSettings, {"LEASEHOLD_FAST_LOG": "off"})
+    assert off.tells_requests(KafkaSettings())
+    assert not off.tells_records(KafkaSettings())
+    with pytest.raises(ConfigurationError, match="LEASEHOLD_FAST_REQUESTS"):
+        from_environment(RedisSettings, {"LEASEHOLD_FAST_REQUESTS": "maybe"})
 
 
 def test_a_password_behind_an_address_is_one_too() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from leasehold.adapters import redis_line
 from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_line import RedisLine
+from leasehold.adapters.redis_line import Advice, RedisLine
 
 DEADLINE_S = 20.0
 MORE_THAN_A_POOL_MAKES = 130
@@ -104,3 +104,32 @@ def test_a_password_in_the_address_is_not_said(
     for record in caplog.records:
         assert "hidden" not in record.getMessage()
         assert "redis://127.0.0.1:" in record.getMessage()
+
+
+def test_advice_is_told_even_after_other_trouble_and_once(
+    door: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = line_to(door)
+    for why in ("closed", "refused", Advice("do this"), "closed", Advice("do that")):
+        line.say(why)
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "(closed)" in told[0]
+    assert "(do this)" in told[1]
+    line.works()
+    line.say("closed")
+    assert len(caplog.records) == 3
+
+
+def test_trouble_with_one_thing_does_not_hide_that_with_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    line = RedisLine(RedisSettings(), "news")
+    line.say(Advice("denied"), "letters")
+    line.say(Advice("denied"), "letters")
+    line.say("closed")
+    line.works()
+    line.say(Advice("denied"), "letters")
+    line.say("closed")
+    said = [record.getMessage().split(" by ")[0] for record in caplog.records]
+    assert said == ["no letters", "no news", "no news"]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from leasehold.model.records import Commit, Decisions, Disposition, Outcome, Refusal
+from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.answers import RESULTS_PER_MESSAGE_MAX, PendingAnswers, answers_of
 from leasehold.replication.batch import Repeat
 from leasehold.replication.effects import Send, Topic
@@ -20,6 +25,12 @@ def refusal(disposition: Disposition, reply_to: int = 3) -> Refusal:
         b"r", 2, disposition, "40001", "words", {"table": "t"}, 5, reply_to, "requests", 9,
         "application/json", b"body", None,
     )  # fmt: skip
+
+
+def sends(pending: PendingAnswers, may_answer: Callable[[int], bool]) -> list[Send]:
+    given = pending.release(may_answer)
+    assert all(isinstance(one, Send) for one in given)
+    return [one for one in given if isinstance(one, Send)]
 
 
 def test_answers_follow_from_the_record_alone() -> None:
@@ -43,23 +54,40 @@ def test_nobody_is_told_who_did_not_ask() -> None:
     assert answers.results == []
 
 
+@pytest.mark.parametrize("reply_to", [RESULT_PARTITIONS, 9_999])
+def test_l7_an_answer_that_nobody_could_read_is_not_given(reply_to: int) -> None:
+    """The topic has no such partition: what is sent there fails, and would be sent for ever."""
+    asked = record(
+        commits=1, refusals=(refusal(Disposition.CONFLICT, reply_to),), reply_to=reply_to
+    )
+    answers = answers_of(asked, 40, [Repeat(b"old", reply_to, Outcome(1, 2, 1, 0, True))])
+    assert answers.results == []
+    assert len(answers.conflicts) == 1, "the stream has its own partitions"
+    pending = PendingAnswers()
+    pending.add(answers_of(record(commits=1, reply_to=reply_to), 40))
+    assert pending.release(lambda _: True) == []
+    assert pending.answered_through(50) == 50
+    last = answers_of(record(commits=1, reply_to=RESULT_PARTITIONS - 1), 40)
+    assert [partition for partition, _ in last.results] == [RESULT_PARTITIONS - 1]
+
+
 def test_c1_nothing_leaves_before_it_may_and_order_is_kept() -> None:
     pending = PendingAnswers()
     for offset in (40, 41):
         pending.add(answers_of(record(commits=1), offset))
-    assert pending.release(lambda _: False) == []
+    assert sends(pending, lambda _: False) == []
     # The later one alone may not overtake: what it tells of stands on the earlier one.
-    assert pending.release(lambda offset: offset == 41) == []
-    sends = pending.release(lambda _: True)
-    assert [send.record.results[0].offset for send in sends] == [40, 41]
+    assert sends(pending, lambda offset: offset == 41) == []
+    given = sends(pending, lambda _: True)
+    assert [send.record.results[0].offset for send in given] == [40, 41]
 
 
 def test_c1_repeats_wait_with_the_record_that_was_being_made() -> None:
     old = Repeat(b"old", 5, Outcome(1, 2, 1, 0, True))
     pending = PendingAnswers()
     pending.add(answers_of(record(), 40, [old]))
-    assert pending.release(lambda offset: offset < 40) == []
-    (send,) = pending.release(lambda _: True)
+    assert sends(pending, lambda offset: offset < 40) == []
+    (send,) = sends(pending, lambda _: True)
     assert (send.topic, send.partition) == (Topic.RESULTS, 5)
 
 
@@ -67,7 +95,7 @@ def test_l7_answered_through_waits_for_the_broker() -> None:
     pending = PendingAnswers()
     pending.add(answers_of(record(commits=1), 40))
     assert pending.answered_through(50) == 40
-    (send,) = pending.release(lambda _: True)
+    (send,) = sends(pending, lambda _: True)
     assert pending.answered_through(50) == 40
     pending.sent(send.token)
     assert pending.answered_through(50) == 50
@@ -77,7 +105,7 @@ def test_l7_what_the_broker_confirmed_out_of_order_counts_in_order() -> None:
     pending = PendingAnswers()
     for offset in (40, 41):
         pending.add(answers_of(record(commits=1), offset))
-    first, second = pending.release(lambda _: True)
+    first, second = sends(pending, lambda _: True)
     pending.sent(second.token)
     assert pending.answered_through(50) == 40
     pending.sent(first.token)
@@ -88,7 +116,7 @@ def test_l7_a_deposed_masters_open_answers_are_kept_for_whoever_is_next() -> Non
     pending = PendingAnswers()
     for offset in (40, 41, 42):
         pending.add(answers_of(record(commits=1), offset))
-    given: list[Send] = pending.release(lambda offset: offset < 42)
+    given = sends(pending, lambda offset: offset < 42)
     pending.sent(given[0].token)
     assert [answers.offset for answers in pending.not_given()] == [41, 42]
 
@@ -96,5 +124,5 @@ def test_l7_a_deposed_masters_open_answers_are_kept_for_whoever_is_next() -> Non
 def test_messages_are_bounded() -> None:
     pending = PendingAnswers()
     pending.add(answers_of(record(commits=RESULTS_PER_MESSAGE_MAX + 1), 40))
-    sizes = [len(send.record.results) for send in pending.release(lambda _: True)]
+    sizes = [len(send.record.results) for send in sends(pending, lambda _: True)]
     assert sizes == [RESULTS_PER_MESSAGE_MAX, 1]

@@ -1,0 +1,289 @@
+"""Requests told through Redis and asked through Kafka: one asker, masters one after the other.
+
+What is real: how a request goes and what is asked again (`RequestWays`), what a master takes of
+what it is told (`HeardRequests`). What the model adds is the world: what is told is heard at any
+time, in any order, again or never; Redis says who listened, or says nothing; Kafka keeps its order;
+a master is followed by another at any time, which begins in the lane where the log says, gives
+again what the log says that somebody waits for on `results` (L7), and knows nothing of who was to
+be told, or was to be given a remembered answer.
+
+Time stands still while anything is under way, and is over in one step (`patience`) when nothing is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, NamedTuple
+
+from leasehold.model.records import Outcome
+from leasehold.replication.fast_log import Term
+from leasehold.replication.fast_requests import (
+    NOT_TOLD,
+    FastRequestRules,
+    FastRequestSettings,
+    HeardRequests,
+    RequestWays,
+)
+from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
+
+SETTINGS: Final = FastRequestSettings(row_min=1, apart_ms=10**6, pause_ms=0, pause_ms_max=0)
+ASKER: Final = b"asker"
+PATIENCE_NS: Final = 30_000 * NS_PER_MS
+"""So long that all who wait are tired of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`requests` in groups of one; `losses` of what is told and of answers; `terms` of masters;
+    `again`: how often something that was told is heard once more."""
+
+    requests: int = 3
+    losses: int = 1
+    terms: int = 2
+    again: int = 1
+
+    def words(self) -> str:
+        return ", ".join(f"{value} {name}" for name, value in asdict(self).items() if value)
+
+
+class Telling(NamedTuple):
+    term: int
+    run: int
+    number: int
+    request: int
+
+
+class Decision(NamedTuple):
+    """`waits`: the log says that somebody waits for it on `results`."""
+
+    request: int
+    waits: bool
+
+
+class World(NamedTuple):
+    ways: Any  # Frozen
+    heard: Any  # Frozen, of the master
+    sent: int
+    term: int
+    told: frozenset[Telling]  # under way
+    published: frozenset[Telling]  # Redis has still to say who listened
+    topic: tuple[int, ...]  # requests on Kafka
+    decided: int  # how many of those are
+    log: tuple[Decision, ...]
+    to_tell: tuple[int, ...]  # answers that the master is to tell
+    to_give: tuple[int, ...]  # and those for `results`
+    results: tuple[tuple[int, int], ...]  # (request, term) there, not read
+    told_answers: frozenset[int]  # under way
+    handed_on: tuple[int, ...]
+    losses: int
+    again: int
+    now: int
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """An object as part of a state: equal where its contents are."""
+
+    of: Any = field(compare=False)
+    contents: tuple[Any, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contents", tuple(map(_plain, vars(self.of).values())))
+
+    def opened(self) -> Any:
+        return copy.deepcopy(self.of)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, FaultPause):
+        return tuple(vars(value).values())
+    if isinstance(value, dict):
+        return tuple(value.items())
+    if isinstance(value, set):
+        return frozenset(value)
+    return tuple(value) if not isinstance(value, bytes) and hasattr(value, "__iter__") else value
+
+
+def _id(request: int) -> bytes:
+    return bytes([request])
+
+
+def _term(number: int) -> Term:
+    return number, b"master"
+
+
+@dataclass
+class Model:
+    rules: FastRequestRules = field(default_factory=FastRequestRules)
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def starts(self) -> list[tuple[str, World]]:
+        """The asker knows the master of term 1 from an answer before."""
+        ways = RequestWays(SETTINGS, self.rules)
+        ways.follow(_term(1), 1)
+        heard = Frozen(HeardRequests(self.rules))
+        nothing: frozenset[Any] = frozenset()
+        world = World(
+            Frozen(ways), heard, 0, 1, nothing, nothing, (), 0, (), (), (), (), nothing, (), 0, 0, 2
+        )
+        return [("the asker knows its master", world)]
+
+    def invariant(self, world: World) -> str | None:
+        order = [decision.request for decision in world.log]
+        if order != sorted(order):
+            return f"requests are decided in the order {order}"
+        if len(set(world.handed_on)) != len(world.handed_on):
+            return f"an answer is handed on twice: {world.handed_on}"
+        return None
+
+    def unanswered(self, world: World) -> str | None:
+        """Of a state in which nothing more can happen."""
+        missing = set(range(world.sent)) - set(world.handed_on)
+        return f"no answer to {sorted(missing)}, ever" if missing else None
+
+    # ------------------------------------------------------------ what may happen
+
+    def successors(self, world: World) -> Iterator[tuple[str, World]]:
+        found = list(self._steps(world))
+        yield from found
+        idle = all(label.startswith(("asks", "another")) for label, _ in found)
+        if idle and (world.ways.of.asks or world.ways.of.awaits_kafka):
+            now = world.now + PATIENCE_NS
+            after = self._asker(world._replace(now=now), lambda w: w.tick(now))
+            if after._replace(now=world.now) != world:
+                yield "patience is over", after
+
+    def _steps(self, world: World) -> Iterator[tuple[str, World]]:
+        if world.sent < self.bounds.requests:
+            yield f"asks {world.sent}", self._asks(world)
+        for telling in world.told:
+            yield f"hears {telling}", self._hears(world, telling, keeps=False)
+            if world.again < self.bounds.again:
+                more = world._replace(again=world.again + 1)
+                yield (
+                    f"hears {telling}, not for the last time",
+                    self._hears(more, telling, keeps=True),
+                )
+            if world.losses < self.bounds.losses:
+                lost = world._replace(told=world.told - {telling}, losses=world.losses + 1)
+                yield f"{telling} is lost", lost
+        for telling in world.published:
+            yield from self._redis_says(world, telling)
+        if world.decided < len(world.topic):
+            request = world.topic[world.decided]
+            after = world._replace(decided=world.decided + 1)
+            yield f"reads {request} from Kafka", self._decides(after, request, told=False)
+        for request in dict.fromkeys(world.to_tell):
+            yield from self._tells(world, request)
+        if world.to_give:
+            given = (world.to_give[0], world.term)
+            after = world._replace(to_give=world.to_give[1:], results=(*world.results, given))
+            yield f"gives the answer to {given[0]}", after
+        if world.results:
+            request, term = world.results[0]
+            after = world._replace(results=world.results[1:])
+            yield (
+                f"the asker reads {request}",
+                self._answered(after, request, told=False, term=term),
+            )
+        for request in world.told_answers:
+            after = world._replace(told_answers=world.told_answers - {request})
+            yield f"the asker is told {request}", self._answered(after, request, told=True, term=0)
+        if world.term < self.bounds.terms:
+            yield "another master", self._follows(world)
+
+    def _asks(self, world: World) -> World:
+        request, ways = world.sent, world.ways.opened()
+        asking = ways.ask((_id(request),), 1, world.now, connected=True)
+        again = self._again(ways)
+        if asking.number != NOT_TOLD:
+            telling = Telling(ways.term[0], asking.run, asking.number, request)
+            world = world._replace(
+                told=world.told | {telling}, published=world.published | {telling}
+            )
+        by_kafka = (*again, request) if asking.by_kafka else again
+        return world._replace(ways=Frozen(ways), sent=request + 1, topic=(*world.topic, *by_kafka))
+
+    def _hears(self, world: World, telling: Telling, *, keeps: bool) -> World:
+        if not keeps:
+            world = world._replace(told=world.told - {telling})
+        if telling.term != world.term:
+            return world
+        heard = world.heard.opened()
+        accepted = heard.accepts(ASKER, telling.run, telling.number)
+        world = world._replace(heard=Frozen(heard))
+        return self._decides(world, telling.request, told=True) if accepted else world
+
+    def _redis_says(self, world: World, telling: Telling) -> Iterator[tuple[str, World]]:
+        after = world._replace(published=world.published - {telling})
+        listens = telling.term == world.term
+        words = "somebody" if listens else "nobody"
+        yield (
+            f"Redis says that {words} listened to {telling}",
+            self._asker(
+                after, lambda w: w.heard(telling.run, telling.number, world.now, heard=listens)
+            ),
+        )
+        if not listens:
+            return
+        if world.losses < self.bounds.losses:
+            gone = after._replace(losses=world.losses + 1, told=world.told - {telling})
+            yield (
+                f"the connection is lost behind {telling}",
+                self._asker(gone, lambda w: w.lost(world.now)),
+            )
+
+    def _decides(self, world: World, request: int, *, told: bool) -> World:
+        known = {decision.request for decision in world.log}
+        if request not in known:  # L5
+            world = world._replace(log=(*world.log, Decision(request, not told)))
+        if told:
+            return world._replace(to_tell=(*world.to_tell, request))
+        return world._replace(to_give=(*world.to_give, request))
+
+    def _tells(self, world: World, request: int) -> Iterator[tuple[str, World]]:
+        left = list(world.to_tell)
+        left.remove(request)
+        after = world._replace(to_tell=tuple(left))
+        yield (
+            f"tells the answer to {request}",
+            after._replace(told_answers=world.told_answers | {request}),
+        )
+        if world.losses < self.bounds.losses:
+            yield f"tells nobody of {request}", after._replace(losses=world.losses + 1)
+
+    def _follows(self, world: World) -> World:
+        """L3, L7: what the log says. A remembered answer that was asked for is no part of it."""
+        waits = [d.request for d in world.log if d.waits]
+        given = {request for request, _ in world.results} | set(world.handed_on)
+        return world._replace(
+            term=world.term + 1,
+            heard=Frozen(HeardRequests(self.rules)),
+            to_tell=(),
+            to_give=tuple(request for request in waits if request not in given),
+        )
+
+    # ------------------------------------------------------------ the asker
+
+    def _answered(self, world: World, request: int, *, told: bool, term: int) -> World:
+        ways = world.ways.opened()
+        outcome = Outcome(1, request + 1, 1, 0, True)
+        news = ways.answered(_id(request), outcome, world.now, told=told)
+        if not told:
+            ways.follow(_term(term), world.now)
+        again = self._again(ways)
+        handed_on = (*world.handed_on, request) if news else world.handed_on
+        return world._replace(ways=Frozen(ways), topic=(*world.topic, *again), handed_on=handed_on)
+
+    def _asker(self, world: World, does: Any) -> World:
+        ways = world.ways.opened()
+        does(ways)
+        again = self._again(ways)
+        return world._replace(ways=Frozen(ways), topic=(*world.topic, *again))
+
+    def _again(self, ways: RequestWays) -> tuple[int, ...]:
+        again = tuple(request_id[0] for request_id in ways.again)
+        ways.again.clear()
+        return again

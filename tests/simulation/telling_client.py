@@ -1,0 +1,135 @@
+"""A client that tells its requests to the master and is told their answers, while that works: as
+`adapters/request_roads.py` does it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from leasehold.adapters.memory import Message
+from leasehold.adapters.memory_node import TERM_HEADER
+from leasehold.adapters.request_bytes import MESSAGE_PACK
+from leasehold.model.records import Result, ResultBatch
+from leasehold.replication.effects import RequestsHeard
+from leasehold.replication.fast_log import NOBODY, Term
+from leasehold.replication.fast_requests import NOT_TOLD, FastRequestSettings, RequestWays
+from tests.simulation.client import MS, Asked, Client
+
+if TYPE_CHECKING:
+    from tests.simulation.simulation import Simulation
+
+LOOK_MS: Final = 10
+
+
+class TellingClient(Client):
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        sim: Simulation,
+        rng: random.Random,
+        *,
+        asks_again: bool,
+        settings: FastRequestSettings,
+    ) -> None:
+        super().__init__(name, number, sim, rng, asks_again=asks_again)
+        self._ways = RequestWays(settings, sim.plan.rules.fast_requests)
+        self._chance = random.Random(f"{sim.seed}/{name} tells")
+        self._key = self._chance.randbytes(16)
+        self._looks = False
+        self.told_requests = 0
+        """How many were told alone."""
+        sim.cluster.ears.listen_for_answers(self._key, self._told)
+
+    # ------------------------------------------------------------ requests
+
+    def _go(self, asked: Asked) -> None:
+        ears, ways = self._sim.cluster.ears, self._ways
+        asking = ways.ask((asked.id,), len(asked.body), self._now(), connected=not ears.away)
+        self._ask_again()
+        if asking.number != NOT_TOLD:
+            requests = ((MESSAGE_PACK, asked.body),)
+            self._tell(ways.term, RequestsHeard(self._key, asking.run, asking.number, requests))
+        if asking.by_kafka:
+            self._put(asked.body)
+        else:
+            self.told_requests += 1
+        self._look_later()
+
+    def _tell(self, term: Term, said: RequestsHeard) -> None:
+        outcome = self._outcome()
+
+        def arrive() -> None:
+            ears = self._sim.cluster.ears
+            if ears.away:
+                return
+            heard = outcome == "lost" or ears.ask(term, said)
+            if outcome == "twice":
+                self._later(arrive_again)
+            if outcome != "unanswered":
+                self._soon(lambda: answer(heard=heard))
+
+        def arrive_again() -> None:
+            self._sim.cluster.ears.ask(term, said)
+
+        def answer(*, heard: bool) -> None:
+            self._ways.heard(said.run, said.number, self._now(), heard=heard)
+            self._ask_again()
+
+        self._soon(arrive)
+
+    def _ask_again(self) -> None:
+        again, self._ways.again = self._ways.again, []
+        for request_id in again:
+            self._put(self.asked[request_id].body)
+
+    def _look_later(self) -> None:
+        if not self._looks:
+            self._looks = True
+            self._sim.scheduler.later(LOOK_MS * MS, self._look)
+
+    def _look(self) -> None:
+        self._looks = False
+        self._ways.tick(self._now())
+        self._ask_again()
+        if self._ways.asks:
+            self._look_later()
+
+    # ------------------------------------------------------------ answers
+
+    def _read(self, message: Message) -> None:
+        for result in self._sim.codec.decode(message.value or b"").results:
+            self._take(result, told=False)
+        epoch, _, incarnation = message.headers.get(TERM_HEADER, "").partition(":")
+        term = (int(epoch), bytes.fromhex(incarnation)) if epoch else NOBODY
+        self._ways.follow(term, self._now())
+        self._ask_again()
+
+    def _told(self, batch: ResultBatch) -> None:
+        def hear() -> None:
+            for result in batch.results:
+                self._take(result, told=True)
+
+        outcome = self._outcome()
+        if outcome != "lost":
+            self._soon(hear)
+        if outcome == "twice":
+            self._later(hear)
+
+    def _take(self, result: Result, *, told: bool) -> None:
+        self._ways.answered(result.request_id, result.outcome, self._now(), told=told)
+        self._answered(result)  # repeats are judged, too
+
+    # ------------------------------------------------------------ chance
+
+    def _now(self) -> int:
+        return self._sim.scheduler.now_ns
+
+    def _soon(self, action: Callable[[], None]) -> None:
+        self._sim.scheduler.later(self._chance.randrange(MS // 20, 2 * MS), action)
+
+    def _outcome(self) -> str:
+        if self._chance.random() >= self._sim.weather.untold:
+            return "ok"
+        return self._chance.choice(("lost", "unanswered", "twice"))

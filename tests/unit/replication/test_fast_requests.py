@@ -1,0 +1,333 @@
+"""Requests by the fast way: when an asker takes it and leaves it, what it asks again, and what a
+master takes of what it is told (L5, L7; `replication/fast_requests.py`)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from leasehold.model.records import Outcome
+from leasehold.replication.fast_log import NOBODY, Term
+from leasehold.replication.fast_requests import (
+    ASKERS_MAX,
+    FORGOTTEN_NS,
+    NOT_TOLD,
+    Asking,
+    FastRequestSettings,
+    HeardRequests,
+    RequestWays,
+)
+
+MS = 1_000_000
+TERM: Term = (3, b"master")
+SETTINGS = FastRequestSettings(
+    row_min=4,
+    apart_ms=50,
+    late_ms=3,
+    answer_ms=20,
+    patience_ms=500,
+    under_way_max=8,
+    bytes_max=1_000,
+    pause_ms=100,
+    pause_ms_max=400,
+)
+
+
+class Asker:
+    """Its ways under a clock of its own, in ms. `handed_on`: answers, in the order of it."""
+
+    def __init__(self, settings: FastRequestSettings = SETTINGS) -> None:
+        self.ms = 1_000
+        self.ways = RequestWays(settings)
+        self.handed_on: list[bytes] = []
+        self.connected = True
+
+    @property
+    def now(self) -> int:
+        return self.ms * MS
+
+    def ask(self, *ids: bytes, size: int = 100) -> Asking:
+        return self.ways.ask(ids, size, self.now, connected=self.connected)
+
+    def answered(self, *ids: bytes, attempt: int = 1, lsn: int = 7) -> None:
+        for one in ids:
+            if self.ways.answered(one, Outcome(attempt, lsn, 1, 0, lsn > 0), self.now, told=False):
+                self.handed_on.append(one)
+        self.ways.follow(TERM, self.now)
+
+    def told(self, *ids: bytes, attempt: int = 1, lsn: int = 7) -> None:
+        for one in ids:
+            if self.ways.answered(one, Outcome(attempt, lsn, 1, 0, lsn > 0), self.now, told=True):
+                self.handed_on.append(one)
+
+    def by_kafka(self, *ids: bytes) -> None:
+        for one in ids:
+            assert self.ask(one)[1:] == (NOT_TOLD, True)
+            self.answered(one)
+
+    def heard(self, asking: Asking, *, heard: bool = True) -> None:
+        self.ways.heard(asking.run, asking.number, self.now, heard=heard)
+
+    def tick(self, later_ms: int = 0) -> list[bytes]:
+        """What is to be asked again then."""
+        self.ms += later_ms
+        self.ways.tick(self.now)
+        again, self.ways.again = self.ways.again, []
+        return again
+
+
+@pytest.fixture
+def asker() -> Asker:
+    """Tells its requests."""
+    made = Asker()
+    made.by_kafka(b"a", b"b", b"c", b"d")
+    trial = made.ask(b"e")
+    made.heard(trial)
+    made.told(b"e")
+    made.answered(b"e")
+    assert made.ways.fast
+    return made
+
+
+def test_a_row_then_one_goes_both_ways_then_they_are_told() -> None:
+    asker = Asker()
+    asker.by_kafka(b"a", b"b", b"c", b"d")
+    assert asker.ask(b"e") == (1, 0, True)
+    asker.told(b"e")
+    asker.answered(b"e")
+    assert asker.handed_on == [b"a", b"b", b"c", b"d", b"e"], "each answer once"
+    assert asker.ask(b"f") == (1, 1, False)
+    assert asker.ask(b"g", b"h") == (1, 2, False)
+    asker.told(b"g", b"f", b"h")
+    assert asker.handed_on[5:] == [b"g", b"f", b"h"]
+    assert asker.tick() == []
+
+
+@pytest.mark.parametrize("first", ["told", "kafka"])
+def test_of_a_request_that_went_both_ways_one_answer_is_handed_on(first: str) -> None:
+    asker = Asker()
+    asker.by_kafka(b"a", b"b", b"c", b"d")
+    asker.ask(b"e")
+    if first == "told":
+        asker.told(b"e")
+        asker.answered(b"e")
+    else:
+        asker.answered(b"e")
+        asker.told(b"e")
+    assert asker.handed_on.count(b"e") == 1
+    assert asker.ways.fast
+
+
+def test_an_answer_that_is_told_late_does_not_open_the_fast_way() -> None:
+    asker = Asker()
+    asker.by_kafka(b"a", b"b", b"c", b"d")
+    asker.ask(b"e")
+    asker.answered(b"e")
+    asker.ms += 4
+    asker.told(b"e")
+    assert not asker.ways.fast
+    assert not asker.ways.listens
+    assert asker.ask(b"f") == (1, NOT_TOLD, True), "not tried again at once"
+
+
+def test_nobody_is_told_who_is_not_known_to_listen() -> None:
+    asker = Asker()
+    for number in range(20):
+        assert asker.ask(bytes([number])).number == NOT_TOLD
+        asker.ways.answered(bytes([number]), Outcome(1, 7, 1, 0, True), asker.now, told=False)
+        asker.ways.follow(NOBODY, asker.now)
+    assert not asker.ways.wants
+
+
+def test_who_asks_now_and_then_uses_kafka() -> None:
+    asker = Asker()
+    for number in range(20):
+        asker.by_kafka(bytes([number]))
+        asker.ms += 51
+
+
+def test_off_is_off() -> None:
+    asker = Asker(FastRequestSettings(on=False))
+    asker.by_kafka(*(bytes([number]) for number in range(20)))
+
+
+def test_a_trial_waits_until_kafka_carries_nothing() -> None:
+    asker = Asker()
+    asker.by_kafka(b"a", b"b", b"c", b"d")
+    asker.ways.ask((b"big",), 2_000, asker.now, connected=True)
+    assert asker.ask(b"e").number == NOT_TOLD, "it would overtake"
+    asker.answered(b"big", b"e")
+    assert asker.ask(b"f").number == 0
+
+
+def test_what_follows_a_trial_waits_for_its_end_with_kafka(asker: Asker) -> None:
+    asker = Asker()
+    asker.by_kafka(b"a", b"b", b"c", b"d")
+    asker.ask(b"e")
+    assert asker.ask(b"f").number == NOT_TOLD
+    asker.told(b"e")
+    assert asker.ways.fast
+    assert asker.ask(b"g") == (1, NOT_TOLD, True), "f is on Kafka, and has no answer"
+    asker.answered(b"e", b"f", b"g")
+    assert asker.ask(b"h") == (1, 1, False)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_what_does_not_fit_goes_through_kafka_behind_what_was_told(
+    asker: Asker, *, large: bool
+) -> None:
+    assert not asker.ask(b"f", b"g").by_kafka
+    asked = asker.ask(b"h", size=1_001) if large else asker.ask(*(b"h%d" % n for n in range(7)))
+    assert asked == (1, NOT_TOLD, True)
+    assert asker.tick() == [b"f", b"g"]
+    assert not asker.ways.fast
+
+
+def test_nobody_listened(asker: Asker) -> None:
+    asked = asker.ask(b"f")
+    asker.ask(b"g")
+    asker.heard(asked, heard=False)
+    assert asker.tick() == [b"f", b"g"]
+    assert not asker.ways.fast
+    assert asker.ask(b"h").by_kafka
+
+
+def test_redis_says_nothing(asker: Asker) -> None:
+    asker.ask(b"f")
+    assert asker.tick(19) == []
+    assert asker.tick(1) == [b"f"]
+
+
+def test_redis_has_answered_and_the_master_does_not(asker: Asker) -> None:
+    asker.heard(asker.ask(b"f"))
+    assert asker.tick(499) == []
+    assert asker.tick(1) == [b"f"]
+
+
+def test_the_connection_is_lost(asker: Asker) -> None:
+    asker.ask(b"f")
+    asker.ways.lost(asker.now)
+    assert asker.tick() == [b"f"]
+    asker.connected = False
+    for number in range(20):
+        asker.answered(bytes([number]))
+        assert asker.ask(bytes([number])).by_kafka
+
+
+def test_a_word_of_a_run_that_is_over_changes_nothing(asker: Asker) -> None:
+    old = asker.ask(b"f")
+    asker.told(b"f")
+    asker.ways.lost(asker.now)
+    asker.ms += 100
+    asker.by_kafka(b"1", b"2", b"3")
+    trial = asker.ask(b"5")
+    assert trial == (2, 0, True)
+    asker.told(b"5")
+    asker.heard(old, heard=False)
+    assert asker.ways.fast
+
+
+def test_another_term_ends_it(asker: Asker) -> None:
+    asker.ask(b"f")
+    asker.ways.follow((4, b"other"), asker.now)
+    assert asker.tick() == [b"f"]
+    assert asker.ways.term == (4, b"other")
+    assert not asker.ways.fast
+
+
+def test_who_stops_asking_leaves_it(asker: Asker) -> None:
+    asker.heard(asker.ask(b"f"))
+    asker.tick(60)
+    assert asker.ways.fast, "an answer may still be told"
+    asker.told(b"f")
+    asker.tick()
+    assert not asker.ways.listens
+
+
+def test_what_was_told_is_asked_for_until_it_is_answered(asker: Asker) -> None:
+    asker.ask(b"f")
+    asker.ways.lost(asker.now)
+    assert asker.tick() == [b"f"]
+    asked_ms = [asker.ms - 1_000 for _ in range(60_000) if asker.tick(1)]
+    assert asked_ms[:4] == [1_000, 3_000, 7_000, 15_000]
+    assert max(b - a for a, b in pairwise(asked_ms)) == 10_000
+    asker.answered(b"f")
+    assert not asker.ways.asks
+    assert asker.tick(100_000) == []
+
+
+def test_an_old_attempts_repeat_is_no_answer_to_the_next(asker: Asker) -> None:
+    asker.ask(b"f")
+    asker.ways.lost(asker.now)
+    assert asker.tick() == [b"f"]
+    asker.told(b"f", lsn=0)
+    asker.ask(b"f")
+    asker.answered(b"f", lsn=0)
+    assert asker.handed_on.count(b"f") == 1
+    assert asker.ways.awaits_kafka, "attempt 2 is still under way"
+    asker.answered(b"f", attempt=2, lsn=9)
+    assert asker.handed_on.count(b"f") == 2
+    assert not asker.ways.awaits_kafka
+
+
+def test_faults_in_a_row_pause_longer_and_longer() -> None:
+    asker = Asker()
+    pauses = []
+    for _ in range(4):
+        begun_ms = asker.ms
+        number = NOT_TOLD
+        while number == NOT_TOLD:
+            asker.ms += 10
+            number = asker.ask(b"x").number
+            asker.answered(b"x")
+        pauses.append(asker.ms - begun_ms)
+        asker.ways.lost(asker.now)
+    assert [pause // 100 for pause in pauses] == [0, 1, 2, 4]
+
+
+def test_a_request_without_an_answer_does_not_keep_it_away_for_ever() -> None:
+    asker = Asker()
+    asker.by_kafka(b"a", b"b", b"c", b"d")
+    asker.ways.ask((b"lost",), 2_000, asker.now, connected=True)
+    asker.tick(FORGOTTEN_NS // MS)
+    asker.by_kafka(b"e", b"f", b"g")
+    assert asker.ask(b"h").number == 0
+
+
+def test_what_kafka_did_not_take_is_not_waited_for(asker: Asker) -> None:
+    asker.ask(b"f", size=2_000)
+    assert asker.ways.awaits_kafka
+    asker.ways.failed(b"f")
+    assert not asker.ways.awaits_kafka
+
+
+# ---------------------------------------------------------------- the master's side
+
+
+def test_a_master_takes_one_after_the_other() -> None:
+    heard = HeardRequests()
+    assert heard.accepts(b"a", 1, 0)
+    assert heard.accepts(b"a", 1, 1)
+    assert not heard.accepts(b"a", 1, 1), "twice"
+    assert not heard.accepts(b"a", 1, 3), "behind a gap"
+    assert not heard.accepts(b"a", 1, 4)
+    assert heard.accepts(b"a", 1, 2)
+    assert heard.accepts(b"b", 5, 0)
+
+
+def test_a_run_is_taken_from_its_beginning_and_ends_those_before() -> None:
+    heard = HeardRequests()
+    assert not heard.accepts(b"a", 2, 1), "this master has not heard the first"
+    assert heard.accepts(b"a", 2, 0)
+    assert not heard.accepts(b"a", 3, 1)
+    assert heard.accepts(b"a", 3, 0)
+    assert not heard.accepts(b"a", 2, 1)
+
+
+def test_askers_are_bounded_and_who_is_forgotten_begins_anew() -> None:
+    heard = HeardRequests()
+    for number in range(ASKERS_MAX + 1):
+        assert heard.accepts(number.to_bytes(4, "big"), 1, 0)
+    assert not heard.accepts((0).to_bytes(4, "big"), 1, 1)
+    assert heard.accepts((1).to_bytes(4, "big"), 1, 1)
