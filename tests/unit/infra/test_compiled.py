@@ -330,7 +330,8 @@ def test_no_compiled_class_is_of_a_kind_that_mypyc_gets_wrong() -> None:
     """Of a compiled class that inherits from `Sequence` every tuple is an instance, since it has no
     register of its own; one that inherits from a class of C, a `threading.local`, writes over its
     memory. Of interpreted ones mypyc knows the layout as little; `Exception` it knows,
-    `Generic` it erases. What has the type of a `Protocol` it takes for any object, whoever's that is."""
+    `Generic` it erases. What has the type of a `Protocol` it takes for any object, whoever's that
+    is."""
     allowed = {"NamedTuple", "Enum", "StrEnum", "Exception", "Protocol", "Generic"}
     allowed |= {"ReadPlan", "Catalog", "QueryPortal", "RunsOne"}
     for module in MODULES:
