@@ -133,7 +133,7 @@ class Look(NamedTuple):
 
     def _asked(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
         self.watch.wait_for(lambda seen: wanted <= _reported(seen, subject), self.timeout_s)
-        return [report for report in self.watch.view.checks if report.subject == subject]
+        return list(self.watch.view.checks.get(subject, {}).values())
 
 
 def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
@@ -201,7 +201,7 @@ def live_nodes(view: ClusterView, now: int) -> list[str]:
 
 
 def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:
-    return {(r.node, r.table_id) for r in view.checks if r.subject == subject}
+    return set(view.checks.get(subject, {}))
 
 
 def _called(table_id: int, names: dict[int, str]) -> str:

@@ -5,7 +5,8 @@ Every name of the result is part of the command's promise to programs: add names
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from leasehold.client.blocker_report import holding_report
@@ -23,6 +24,7 @@ from leasehold.model.records import CheckReport, Lane
 from leasehold.schema.descriptor import Descriptor, Element
 
 RATE_WINDOW_SECONDS: Final = 5
+CHECKS_TOLD_MAX: Final = 64
 CHANGEFEED_SILENT_SAID_MS: Final = 15_000
 """Three of its words."""
 
@@ -44,7 +46,7 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "jobs": jobs_report(view, now_us),
         "lanes": lanes_report(view),
         "versions": [event_report(change) for change in reversed(view.recent)],
-        "checks": [check_report(check) for check in reversed(view.checks)],
+        "checks": [check_report(check) for check in islice(_newest_checks(view), CHECKS_TOLD_MAX)],
         "dead_letters": view.ends.get("dead-letter", 0),
     }
 
@@ -286,6 +288,11 @@ def subject_words(subject: bytes) -> str:
     if subject.startswith(b"job:"):
         return subject.decode("ascii", "replace")
     return format_request_id(subject) if len(subject) == 16 else subject.hex()
+
+
+def _newest_checks(view: ClusterView) -> Iterator[CheckReport]:
+    for said in reversed(view.checks.values()):
+        yield from reversed(said.values())
 
 
 def check_report(check: CheckReport) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from leasehold.schema.states import State
 
 RECENT_EVENTS_MAX: Final = 50
 RECENT_CHECKS_MAX: Final = 64
+"""Each with its report of every table on every node: an answer is there whole, or forgotten."""
 RATE_SECONDS_MAX: Final = 60
 HELD_BACK_MAX: Final = 1_000
 SILENT_AFTER_US: Final = 3_000_000
@@ -180,8 +181,9 @@ class ClusterView:
     """Everything seen so far. `unreachable`: "kafka" | "ledger" → why; both absent = both fine.
 
     `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
-    it still holds it only the ledger tells. `sessions`: by id. `committed`, `refused` and
-    `dead_lettered` count since the view began to look.
+    it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
+    then each node's newest report by name and table id. `sessions`: by id. `committed`, `refused`
+    and `dead_lettered` count since the view began to look.
     """
 
     log: LogView = field(default_factory=LogView)
@@ -192,7 +194,7 @@ class ClusterView:
     spark: SparkReport | None = None
     changefeed: ChangefeedReport | None = None
     recent: tuple[VersionChange, ...] = ()  # newest last
-    checks: tuple[CheckReport, ...] = ()  # newest last
+    checks: dict[bytes, dict[tuple[str, int], CheckReport]] = field(default_factory=dict)
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None
@@ -222,7 +224,7 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
         case HoldingReport():
             return _held_back(view, event)
         case CheckReport():
-            return replace(view, checks=(*view.checks, event)[-RECENT_CHECKS_MAX:])
+            return _checked(view, event)
         case VersionEvent():
             return _version(view, event)
         case JobEvent():
@@ -241,6 +243,15 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return replace(view, unreachable={**view.unreachable, event.what: event.why})
         case Reachable():
             return _reached(view, event.what)
+
+
+def _checked(view: ClusterView, report: CheckReport) -> ClusterView:
+    said = {**view.checks.get(report.subject, {}), (report.node, report.table_id): report}
+    checks = {subject: of for subject, of in view.checks.items() if subject != report.subject}
+    checks[report.subject] = said
+    if len(checks) > RECENT_CHECKS_MAX:
+        del checks[next(iter(checks))]
+    return replace(view, checks=checks)
 
 
 def _held_back(view: ClusterView, report: HoldingReport) -> ClusterView:

@@ -278,7 +278,8 @@ def _masterless(view: ClusterView, now_us: int) -> str:
 def _unverified(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
     """Each slice is asked for by a record of its own, whose LSN the reports on it have."""
     job, asked = seen.job, seen.event
-    said = {r.node for r in view.checks if r.subject == subject_of(job) and r.lsn >= asked.lsn}
+    reports = view.checks.get(subject_of(job), {}).values()
+    said = {report.node for report in reports if report.lsn >= asked.lsn}
     since_ms = max(0, now_us - asked.commit_us) // 1_000
     late = min(since_ms, _phase_ms(job, now_us)) > LATE_SAID_MS
     found = []

@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +14,7 @@ from leasehold.cli import check
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_view import ClusterView, TableView
+from leasehold.client.cluster_view import ClusterView, TableView, fold
 from leasehold.model.records import CheckReport, CheckSlice, VersionEvent
 from leasehold.schema.descriptor import Descriptor
 
@@ -60,7 +59,8 @@ class Watch:
             )
             for node, lacking in (("r1", self.lacking), ("r2", 0))
         ]  # fmt: skip
-        self.view = replace(self.view, checks=(*self.view.checks, *reports))
+        for report in reports:
+            self.view = fold(self.view, report, 0)
         return subject
 
     def wait_for(self, wanted: Callable[[ClusterView], bool], _timeout_s: float) -> bool:
@@ -116,10 +116,9 @@ def test_a_check_in_slices_asks_slice_by_slice(
     def append(*given: Any, part: CheckSlice | None = None) -> bytes:
         asked.append(part)
         subject = appended(*given)
-        *others, first, second = watch.view.checks
         until = (len(asked),) if len(asked) < 3 else None
-        reports = [report._replace(until=until, checksum=b"") for report in (first, second)]
-        watch.view = replace(watch.view, checks=(*others, *reports))
+        for report in watch.view.checks[subject].values():
+            watch.view = fold(watch.view, report._replace(until=until, checksum=b""), 0)
         return subject
 
     monkeypatch.setattr(watch, "append_barrier", append)

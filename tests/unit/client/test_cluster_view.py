@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 
 from leasehold.cli.job_watch import rows_words
 from leasehold.cli.status import troubles_of
-from leasehold.client.cluster_report import CHANGEFEED_SILENT_SAID_MS, report
+from leasehold.client.cluster_report import (
+    CHANGEFEED_SILENT_SAID_MS,
+    CHECKS_TOLD_MAX,
+    report,
+)
 from leasehold.client.cluster_view import (
     HELD_BACK_MAX,
     RATE_SECONDS_MAX,
+    RECENT_CHECKS_MAX,
     RECENT_EVENTS_MAX,
     SILENT_AFTER_US,
     ClaimSeen,
@@ -34,6 +39,7 @@ from leasehold.model.records import (
     FAILING,
     Ack,
     ChangefeedReport,
+    CheckReport,
     CheckSlice,
     HoldingReport,
     JobEvent,
@@ -349,6 +355,32 @@ def test_an_older_word_does_not_overtake_and_what_is_kept_is_bounded() -> None:
     assert [said.users for said in view.held_back.values()] == [1]
     many = [held_back(version=n, sent_us=NOW + n) for n in range(HELD_BACK_MAX + 9)]
     assert min(version for _, _, version in seen(*many).held_back) == 9
+
+
+def test_a_check_is_whole_however_many_tables_and_nodes_answer_it() -> None:
+    view = ClusterView()
+    some = CheckReport(b"one", "n", b"", 5, 5, 1, 1, 9, {}, b"", 0, (), 1, "")._replace(
+        subject=b"barrier"
+    )
+    asked = {(f"n{node}", table) for node in range(5) for table in range(40)}
+    for node, table in sorted(asked):
+        view = fold(view, some._replace(node=node, table_id=table), 0)
+        view = fold(view, some._replace(subject=b"job", node=node), 0)
+    assert view.checks[b"barrier"].keys() == asked
+    assert [list(view.checks), len(view.checks[b"job"])] == [[b"barrier", b"job"], 5]
+    told = report(view, 0)["checks"]
+    assert len(told) == CHECKS_TOLD_MAX
+    assert [check["subject"] for check in told[:6]] == [b"job".hex()] * 5 + [b"barrier".hex()]
+
+
+def test_of_a_node_and_table_the_newest_report_counts_and_old_checks_are_forgotten() -> None:
+    view = ClusterView()
+    some = CheckReport(b"one", "n", b"", 5, 5, 1, 1, 9, {}, b"", 0, (), 1)
+    view = fold(fold(view, some, 0), some._replace(lsn=6), 0)
+    assert [check.lsn for check in view.checks[some.subject].values()] == [6]
+    for number in range(RECENT_CHECKS_MAX):
+        view = fold(view, some._replace(subject=b"%d" % number), 0)
+    assert list(view.checks) == [b"%d" % number for number in range(RECENT_CHECKS_MAX)]
 
 
 @pytest.mark.parametrize("phase", [Phase.BACKFILLING, Phase.VALIDATING])
