@@ -52,7 +52,7 @@ def check_nodes(
     wanted = {(node, table) for node in nodes for table in tables}
 
     def reported() -> dict[tuple[str, int], Any]:
-        return {(r.node, r.table_id): r for r in watch.view.checks if r.subject == subject}
+        return dict(watch.view.checks.get(subject, {}))
 
     watch.wait_for(lambda _: wanted <= set(reported()), CHECK_TIMEOUT_S)
     reports = reported()

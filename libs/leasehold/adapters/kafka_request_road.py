@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from leasehold.adapters.clock import boottime_ns
@@ -103,6 +104,10 @@ class KafkaRequestRoad:
         """One batch, if the broker has taken the one before."""
         if self._gathering is not None:
             self._gathering.flush(GATHERED_FLUSH_S)
+
+    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+        """False: librdkafka takes them with a lock, and may wait for room."""
+        return False
 
     def _queue(self, writer: TopicWriter, key: bytes, content_type: str, body: bytes) -> None:
         if len(body) > MESSAGE_BYTES_MAX:

@@ -89,19 +89,40 @@ class RequestRoads:
                 self._failed(sent.key, error.message)
         self._kafka.send_gathered()
 
+    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+        """By Redis alone, which holds nobody up; False: Kafka has a part in it, or another thread
+        is at it."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            group = [Sent(*request) for request in requests]
+            may = self._ways.may_tell(len(group), _size(group), connected=self._connected)
+            if may:
+                self._ask(group)
+            return may
+        finally:
+            self._lock.release()
+
     def _asked(self, group: Sequence[Sent]) -> Asking:
         with self._lock:
-            ids = [sent.key for sent in group]
-            size = sum(len(sent.body) for sent in group)
-            connected = self._speaker.up and self._ear.up
-            asked = self._ways.ask(ids, size, boottime_ns(), connected=connected)
-            if asked.number != NOT_TOLD:
-                self._bodies.update((sent.key, sent) for sent in group)
-                told = [(sent.content_type, sent.body) for sent in group]
-                if not self._speaker.tell(self._ways.term, asked.run, asked.number, told):
-                    self._ways.lost(boottime_ns())
+            asked = self._ask(group)
             self._ask_again()
             return asked
+
+    @property
+    def _connected(self) -> bool:
+        return self._speaker.up and self._ear.up
+
+    def _ask(self, group: Sequence[Sent]) -> Asking:
+        """With the lock held."""
+        ids = [sent.key for sent in group]
+        asked = self._ways.ask(ids, _size(group), boottime_ns(), connected=self._connected)
+        if asked.number != NOT_TOLD:
+            self._bodies.update((sent.key, sent) for sent in group)
+            told = [(sent.content_type, sent.body) for sent in group]
+            if not self._speaker.tell(self._ways.term, asked.run, asked.number, told):
+                self._ways.lost(boottime_ns())
+        return asked
 
     def _ask_again(self) -> None:
         """With the lock held, so that nothing overtakes them."""
@@ -203,3 +224,7 @@ class RequestRoads:
         self._kafka.close(timeout_s)
         self._speaker.close()
         self._ear.close()
+
+
+def _size(group: Sequence[Sent]) -> int:
+    return sum(len(sent.body) for sent in group)

@@ -40,6 +40,11 @@ class RequestRoad(Protocol):
 
     def send_gathered(self) -> None: ...
 
+    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+        """Send those (key, content type, body) together now, if that waits for nothing and nobody;
+        False: nothing was sent."""
+        ...
+
     def results(self, timeout_s: float) -> list[Result]:
         """What has come on the partition since, possibly nothing."""
         ...
@@ -98,7 +103,7 @@ class ChangeProducer:
         self._waiting: dict[bytes, Pending] = {}
         self._submitted = 0
         self._counts = dict.fromkeys(_COUNTED, 0)
-        self._group = RequestGroup(self._lock, self._send_gathered)
+        self._group = RequestGroup(self._lock, self._send_gathered, self._tell)
         self._stopping = threading.Event()
         self._swept_ns = boottime_ns()
         self._reader = threading.Thread(target=self._read, name="leasehold-results", daemon=True)
@@ -147,6 +152,9 @@ class ChangeProducer:
                 with self._lock:
                     self._settled(pending, Standing.UNKNOWN, None, error.message)
         self._road.send_gathered()
+
+    def _tell(self, group: Sequence[Pending]) -> bool:
+        return self._road.tell([(one.request_id, one.content_type, one.body) for one in group])
 
     def submit_many(
         self,

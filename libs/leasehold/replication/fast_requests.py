@@ -150,7 +150,7 @@ class RequestWays:
         small = size <= settings.bytes_max
         if self.fast and not (connected and small and self._has_room(len(ids))):
             self._leave(now_ns, fault=not connected)
-        if self.fast and not (self._by_kafka and self._rules.one_way_at_a_time):
+        if self._may_tell():
             for request_id in ids:
                 self._told[request_id] = now_ns
             return Asking(self._run, self._tell(now_ns), by_kafka=False)
@@ -164,6 +164,14 @@ class RequestWays:
         self._trial, self._trial_ns, self._late_ns = set(ids), now_ns, 0
         self._asked_twice(ids, now_ns)
         return Asking(self._run, self._tell(now_ns), by_kafka=True)
+
+    def may_tell(self, requests: int, size: int, *, connected: bool) -> bool:
+        """Whether `ask` would have them told alone, with nothing that goes before them."""
+        fits = size <= self._settings.bytes_max and self._has_room(requests)
+        return connected and fits and not self.again and self._may_tell()
+
+    def _may_tell(self) -> bool:
+        return self.fast and not (self._by_kafka and self._rules.one_way_at_a_time)
 
     def _has_room(self, more: int) -> bool:
         return len(self._told) + more <= self._settings.under_way_max

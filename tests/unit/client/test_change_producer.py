@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from leasehold.adapters.request_decoding import decode_request
 from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.pending import Standing
+from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest, OutcomeUnknown
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome, Result
 
@@ -29,6 +29,8 @@ class Road:
         self.sent: list[tuple[bytes, str, bytes]] = []
         self.closed = False
         self.trouble: BusUnavailable | None = None
+        self.tells = False
+        self.told: list[tuple[str, int]] = []  # by which thread, how many together
         self._results: deque[Result] = deque()
         self._failures: deque[tuple[bytes, str]] = deque()
         self._something = threading.Condition()
@@ -54,6 +56,13 @@ class Road:
 
     def send_gathered(self) -> None:
         """What was gathered is sent already."""
+
+    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+        if self.tells:
+            self.told.append((threading.current_thread().name, len(requests)))
+            for request in requests:
+                self.send(*request)
+        return self.tells
 
     def wait_sent(self, count: int) -> None:
         with self._something:
@@ -270,6 +279,55 @@ def test_requests_gather_while_others_are_under_way(monkeypatch: pytest.MonkeyPa
             road.put(pending.request_id, committed())
             pending.result(SOON_S)
     assert changes.statistics.committed == 8
+
+
+def answered(road: Road, group: list[Pending]) -> None:
+    for pending in group:
+        road.put(pending.request_id, committed())
+        pending.result(SOON_S)
+
+
+def group_of(changes: ChangeProducer, road: Road, size: int) -> list[Pending]:
+    """Sent together by the thread, while their users wait for who was alone before them."""
+    first, *group = [changes.submit(UPDATE, together=True) for _ in range(1 + size)]
+    answered(road, [first])
+    road.wait_sent(1 + size)
+    return group
+
+
+def test_who_comes_last_sends_for_all_if_that_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_group, "UNDER_WAY_S", SOON_S)
+    monkeypatch.setattr(request_group, "COME_AGAIN_S", SOON_S)
+    with producing() as (changes, road):
+        group = group_of(changes, road, 3)
+        road.tells = True
+        for sent in (4, 7, 10):
+            answered(road, group)
+            group = [changes.submit(UPDATE, together=True) for _ in range(2)]
+            assert len(road.sent) == sent, "one of the three has not come again"
+            group.append(changes.submit(UPDATE, together=True))
+            assert len(road.sent) == sent + 3
+        assert road.told == [(threading.current_thread().name, 3)] * 3
+        answered(road, group)
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_for_those_who_wait_in_vain_for_others_the_thread_sends(
+    monkeypatch: pytest.MonkeyPatch, *, tells: bool
+) -> None:
+    monkeypatch.setattr(request_group, "UNDER_WAY_S", SOON_S)
+    with producing() as (changes, road):
+        group = group_of(changes, road, 3)
+        road.tells = tells
+        for size in (3, 2, 2, 1):
+            answered(road, group)
+            sent = len(road.sent)
+            group = [changes.submit(UPDATE, together=True) for _ in range(size)]
+            road.wait_sent(sent + size)
+        answered(road, group)
+        assert [size for _, size in road.told] == ([3, 2] if tells else [])
 
 
 @pytest.mark.parametrize("never", ["UNDER_WAY_S", "COME_AGAIN_S"])

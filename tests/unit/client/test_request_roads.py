@@ -126,6 +126,9 @@ class World:
             self.roads.gather(key, JSON, b"body of " + key)
         self.roads.send_gathered()
 
+    def tell(self, *keys: bytes) -> bool:
+        return self.roads.tell([(key, JSON, b"body of " + key) for key in keys])
+
     def by_kafka(self, *keys: bytes, timeout_s: float = 0.0, **outcome: Any) -> None:
         self.kafka.given += (result(key, **outcome) for key in keys)
         self.take(timeout_s)
@@ -182,6 +185,33 @@ def world(slow: World) -> World:
     slow.redis.told.clear()
     slow.handed_on.clear()
     return slow
+
+
+def test_what_can_be_told_alone_goes_at_once_and_is_asked_on_as_any_other(world: World) -> None:
+    assert world.tell(b"a", b"b")
+    assert world.redis.told == [[b"a", b"b"]]
+    assert world.bodies == {b"a", b"b"}
+    world.told(b"a", b"b")
+    assert world.handed_on == [b"a", b"b"]
+    world.redis.away = True
+    assert world.tell(b"c"), "it may have been heard"
+    assert not world.kafka.sent
+    world.take()
+    assert world.kafka.sent == [b"c"]
+
+
+def test_what_would_wait_for_anything_is_not_told(slow: World) -> None:
+    assert not slow.tell(b"a"), "it would be the trial, both ways"
+    slow.send(b"trial")
+    assert not slow.tell(b"a"), "nobody knows yet whether telling works"
+    slow.told(b"trial")
+    slow.by_kafka(b"trial")
+    with slow.roads._lock:
+        assert not slow.tell(b"a"), "another thread is at it"
+    slow.lose_redis()
+    assert not slow.tell(b"a")
+    assert slow.redis.told == [[b"trial"]]
+    assert (slow.kafka.sent, slow.bodies) == ([b"trial"], set())
 
 
 def test_what_is_told_is_not_on_the_topic_and_its_body_is_kept_until_it_is_answered(
