@@ -267,6 +267,7 @@ class KafkaNode:
         self._perform(self.node.step(Tick(), now()))
         if self._road is not None:
             self._road.keep(self.node)
+        self.node.tidy()
         self.on_tick()
 
     def _read(self, wait_s: float) -> list[Record]:

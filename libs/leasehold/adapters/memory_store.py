@@ -397,6 +397,9 @@ class MemoryStore:
     def give_way(self, *, beside_users: bool) -> None:
         """Nothing here takes long."""
 
+    def tidy(self) -> None:
+        """Nothing is put off here."""
+
     def checked(self) -> Sequence[CheckReport]:
         reports, self._reports = self._reports, []
         return reports

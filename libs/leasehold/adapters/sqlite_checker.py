@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -16,7 +15,6 @@ import apsw
 from leasehold.adapters.giving_way import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.adapters.repairs import Repairs
 from leasehold.adapters.sqlite_check import FINDINGS_MAX, TableCheck, TableFindings
-from leasehold.adapters.sqlite_layout import WalCopying
 from leasehold.adapters.sqlite_slice import SliceCheck
 from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
 from leasehold.model.records import CheckReport, CheckSlice, LogPosition
@@ -115,24 +113,7 @@ class Checker:
             finally:
                 self._running = None
                 connection.set_progress_handler(None)  # readers will have it
-                self._close(check.snapshot)
-
-    def _close(self, snapshot: SqliteSnapshot) -> None:
-        """While users write, what the WAL had to keep for the snapshot is copied here: it is all
-        that was written meanwhile, and the next commit would copy it, on every
-        node at about the same record. ⚠ A commit that comes first copies it after all: hence the
-        connection is made before."""
-        if not self._beside.is_set():
-            snapshot.close()
-            return
-        with suppress(apsw.Error):  # what can't be written its writer will find, too, and say
-            copying = WalCopying(self._readers.path)
-            try:
-                snapshot.close()
-                copying.run()
-            finally:
-                copying.close()
-        snapshot.close()
+                check.snapshot.close()
 
 
 def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:

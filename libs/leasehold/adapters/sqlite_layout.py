@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,13 +33,6 @@ LAYOUT_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 5_000
 STATEMENTS_CACHED_MAX: Final = 1_000
 WAL_BYTES_KEPT_MAX: Final = 64 << 20
-WAL_PAGES_BEFORE_CHECKPOINT: Final = 4_000
-WAL_PAGES_BESIDE_USERS: Final = 1_000
-"""To copy the WAL takes a store about 1.5 ms per MB, and who writes waits for it: four times as
-often, and a quarter as long."""
-WAL_SPREAD: Final = 0.25
-"""Each store has its own number of pages, by as much more or less: all apply the same log, so with
-one number all would copy at the same record, on one machine with the same processors and disk."""
 INTEGER_KEYS: Final = frozenset({"smallint", "integer", "bigint"})
 SYNCHRONOUS: Final = {"normal": "NORMAL", "full": "FULL"}
 
@@ -244,35 +236,6 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
     connection.execute(REMOVED)
-
-
-class Checkpoints:
-    """When a writer's connection copies its WAL into the file: in the commit that gets there."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._share = random.uniform(1 - WAL_SPREAD, 1 + WAL_SPREAD)  # noqa: S311 - no secret
-        self.choose(beside_users=False)
-
-    def choose(self, *, beside_users: bool) -> None:
-        pages = WAL_PAGES_BESIDE_USERS if beside_users else WAL_PAGES_BEFORE_CHECKPOINT
-        self._connection.wal_autocheckpoint(int(pages * self._share))
-
-
-class WalCopying:
-    """Copies a store's WAL into its file by a connection of its own, for a thread beside the
-    writer: a commit that gets to its number of pages meanwhile leaves it to this one."""
-
-    def __init__(self, path: Path) -> None:
-        self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens the file
-
-    def run(self) -> None:
-        """As far as nobody's snapshot needs what stands in the file."""
-        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 class WriterLock:

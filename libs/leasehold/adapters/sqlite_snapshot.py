@@ -97,7 +97,7 @@ class Readers:
     """A pool of read connections. Thread-safe: deque's ends are atomic."""
 
     def __init__(self, path: Path, *, cache_mb: int) -> None:
-        self.path = path
+        self._path = path
         self._cache_mb = cache_mb
         self._idle: deque[Reader] = deque()
         self._closed = False
@@ -107,7 +107,7 @@ class Readers:
     def open_snapshot(self, *, alone: bool = False, brief: bool = False) -> SqliteSnapshot:
         """`alone`: on a connection that nobody else gets before or after. `brief`: as of
         SqliteSnapshot."""
-        reader = Reader(self.path, self._cache_mb) if alone else self._take()
+        reader = Reader(self._path, self._cache_mb) if alone else self._take()
         reader.alone = alone
         return SqliteSnapshot(self, reader, brief=brief)
 
@@ -116,7 +116,7 @@ class Readers:
         try:
             return self._idle.pop()
         except IndexError:
-            return Reader(self.path, self._cache_mb)
+            return Reader(self._path, self._cache_mb)
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]

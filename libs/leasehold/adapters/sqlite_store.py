@@ -14,11 +14,11 @@ import apsw
 
 from leasehold.adapters.sqlite_catalog import StoredTables
 from leasehold.adapters.sqlite_checker import Checker
+from leasehold.adapters.sqlite_checkpoints import Checkpoints
 from leasehold.adapters.sqlite_counts import RowCounts
 from leasehold.adapters.sqlite_fill import fill_column, fill_entries, fill_images, fill_indexed
 from leasehold.adapters.sqlite_history import make_history
 from leasehold.adapters.sqlite_layout import (
-    Checkpoints,
     WriterLock,
     connect,
     element_ids,
@@ -78,7 +78,7 @@ class SqliteStore:
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
             make_history(self._connection)
-            self._checkpoints = Checkpoints(self._connection)
+            self._checkpoints = Checkpoints(self._connection, self.path)
         except BaseException:
             self._lock.close()
             raise
@@ -101,6 +101,7 @@ class SqliteStore:
     def close(self) -> None:
         """Give everything back; an open transaction is rolled back."""
         self._checker.close()
+        self._checkpoints.close()
         self._readers.close()
         self._connection.close()
         self._lock.close()
@@ -454,7 +455,10 @@ class SqliteStore:
 
     def give_way(self, *, beside_users: bool) -> None:
         self._checker.give_way(beside_users=beside_users)
-        self._checkpoints.choose(beside_users=beside_users)
+
+    def tidy(self) -> None:
+        if not self._open:
+            self._checkpoints.tidy()
 
     def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
         assert self._open, "no transaction is open"

@@ -207,6 +207,11 @@ class StoreWriter(Protocol):
         longer rather than have them wait for it."""
         ...
 
+    def tidy(self) -> None:
+        """Between transactions, when nobody waits for this store: what commits have put off, a
+        little at a time. To be called again and again; nothing depends on it."""
+        ...
+
     def repair(self, descriptor: Any, subject: bytes, entries_max: int) -> tuple[int, bool]:
         """In a transaction: of the entries remembered by a check take the next, and make them what
         the row has them be *now*, under `descriptor`. → how many changed; are there more?"""

@@ -163,6 +163,11 @@ class Master:
     def in_flight(self) -> bool:
         return self._batch is not None
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is decided, on its way or to be answered."""
+        return not (self.in_flight or self._requests or self._answers.waiting() or self._large)
+
     def begin(self) -> list[Effect]:
         """L3: each lane from where the log says that it was decided through."""
         return [

@@ -401,6 +401,12 @@ class Node:
         self.on_catalog_changed()
         return self.agent.catalog_changed(self.catalog, now.mono_ns) if self.agent else []
 
+    def tidy(self) -> None:
+        """When a turn's effects are performed: while nobody waits for this node."""
+        master = self.master
+        if not self._open and (master is None or master.at_rest):
+            self._store.tidy()
+
     # ------------------------------------------------------------ mastership
 
     def _is_own_claim(self, claim: Claim) -> bool:

@@ -212,6 +212,36 @@ def test_both_stores_hear_whether_users_write(
     assert sorted(heard[2:]) == [("follower", False), ("master", False)]
 
 
+def test_a_store_is_tidied_while_nobody_waits_for_its_node(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    for name, node in (("master", world.node), ("follower", world.follower)):
+        monkeypatch.setattr(node._store, "tidy", lambda name=name: calls.append(name))
+
+    def tidied(node: Node) -> bool:
+        calls.clear()
+        node.tidy()
+        return bool(calls)
+
+    assert tidied(world.node)
+    world.put(insert(1, a=1))
+    assert not tidied(world.node), "a request waits"
+    world.tick()
+    assert not tidied(world.node), "a record is on its way"
+    world.follower.step(world.read(world.follower.position.offset), world.now())
+    assert not tidied(world.follower), "it is applied and not committed"
+    master = world.node.master
+    assert master is not None
+    with monkeypatch.context() as behind:
+        behind.setattr(master.watch, "may_answer", lambda *_: False)
+        world.pump()
+        assert tidied(world.follower)
+        assert not tidied(world.node), "its asker waits"
+    world.tick()
+    assert tidied(world.node)
+
+
 def test_l5_the_same_id_gets_the_same_answer_and_is_applied_once(world: World) -> None:
     first = world.ask(insert(1, a=5))
     number = world.put(update(1, a={"expr": "a + 1"}))

@@ -13,12 +13,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.adapters import sqlite_checker
-from leasehold.adapters.sqlite_checker import Checker
 from leasehold.adapters.sqlite_layout import (
     LAYOUT_VERSION,
-    WAL_PAGES_BEFORE_CHECKPOINT,
-    WAL_PAGES_BESIDE_USERS,
     history_name,
     sqlite_errors,
 )
@@ -118,62 +114,6 @@ def test_a_second_writer_is_refused_until_the_first_is_closed(store: SqliteStore
         SqliteStore(store.path)
     store.close()
     SqliteStore(store.path).close()
-
-
-def test_stores_of_one_log_copy_their_wals_at_different_records(tmp_path: Path) -> None:
-    pages: dict[bool, list[int]] = {False: [], True: []}
-    for number in range(10):
-        store = SqliteStore(tmp_path / f"{number}.db")
-        pages[False].append(store._connection.pragma("wal_autocheckpoint"))
-        store.begin()  # a master may have a record in flight
-        store.give_way(beside_users=True)
-        pages[True].append(store._connection.pragma("wal_autocheckpoint"))
-        store.give_way(beside_users=False)
-        assert store._connection.pragma("wal_autocheckpoint") == pages[False][-1]
-        store.close()
-    for beside_users, most in (
-        (False, WAL_PAGES_BEFORE_CHECKPOINT),
-        (True, WAL_PAGES_BESIDE_USERS),
-    ):
-        found = pages[beside_users]
-        assert all(0.7 * most < each < 1.3 * most for each in found)
-        assert len(set(found)) > 5
-
-
-@pytest.mark.parametrize("beside_users", [False, True])
-def test_what_the_wal_kept_for_a_check_is_no_commits_to_copy(
-    store: SqliteStore, *, beside_users: bool
-) -> None:
-    store.give_way(beside_users=beside_users)
-    checker = Checker(store._readers)
-    checker.give_way(beside_users=beside_users)
-    snapshot = store.open_snapshot()
-    store.begin()
-    for number in range(2, 2_000):
-        store.change(FLIGHTS, insert(number), 6, 0, None)
-    store.commit(LogPosition(2, lsn=6))
-    store.begin()  # a master may have a record in flight
-    bytes_before = store.path.stat().st_size
-    checker._close(snapshot)
-    assert (store.path.stat().st_size > bytes_before) is beside_users
-    store.commit(LogPosition(3, lsn=6))
-    store.close()
-
-
-def test_a_snapshot_is_closed_where_its_wal_can_not_be_copied(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(_path: Path) -> None:
-        raise apsw.CantOpenError("the disk is away")
-
-    monkeypatch.setattr(sqlite_checker, "WalCopying", fails)
-    checker = Checker(store._readers)
-    checker.give_way(beside_users=True)
-    snapshot = store.open_snapshot()
-    checker._close(snapshot)
-    with pytest.raises(AssertionError, match="closed"):
-        snapshot.position()
-    store.close()
 
 
 def test_a_newer_layout_and_a_foreign_file_are_refused(tmp_path: Path) -> None:

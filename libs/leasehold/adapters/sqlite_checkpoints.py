@@ -1,0 +1,126 @@
+"""When a store's WAL is copied into its file, and by whom.
+
+What takes long, to write the pages and to have the disk take them, a thread does by a connection of
+its own: the writer goes on meanwhile. But the WAL begins anew only when all of it is copied, and a
+writer that does not pause is always ahead. So the writer copies what is left then, which is little,
+at a moment when nobody waits for it (`tidy`); and all of it, in the commit that gets there, where
+there is no such moment or the thread does not come to an end.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final
+
+import apsw
+
+WAL_PAGES_COPIED: Final = 4_000
+"""Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
+WAL_PAGES_LEFT: Final = 400
+"""So many the writer copies itself, which takes it 2 ms or so."""
+WAL_PAGES_MAX: Final = 16_000
+WAL_SPREAD: Final = 0.25
+"""Each store has its own numbers of pages, by as much more or less: all apply the same log, so with
+one number all would copy at the same record, on one machine with the same processors and disk."""
+
+
+class Checkpoints:
+    """For the writer's thread. Failures are left to commits, which meet them, too."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        share = random.uniform(1 - WAL_SPREAD, 1 + WAL_SPREAD)  # noqa: S311 - no secret
+        self.pages = int(WAL_PAGES_COPIED * share)
+        self.pages_max = int(WAL_PAGES_MAX * share)
+        self._there = 0  # in the WAL
+        self._copied = 0  # of those
+        self._due = self.pages  # when so many are there
+        self._copier: _Copier | None = None
+        connection.set_wal_hook(self._committed)
+
+    def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
+        if pages < self._there:  # it has begun anew
+            self._copied, self._due = 0, self.pages
+            if self._copier is not None:
+                self._copier.take()  # of what was there before
+        self._there = pages
+        if pages - self._copied >= self.pages_max:
+            self._copy()
+        return apsw.SQLITE_OK
+
+    def tidy(self) -> None:
+        """Between transactions, when nobody waits."""
+        if self._there < self._due:
+            return
+        if self._copier is None:
+            self._copier = _Copier(self._path)
+        copied = self._copier.take()
+        if copied is not None:
+            self._note(copied)
+        if self._there < self._due or self._copier.busy:
+            return
+        if self._copied and self._there - self._copied <= WAL_PAGES_LEFT:
+            self._copy()
+        else:
+            self._copier.begin()
+
+    def _copy(self) -> None:
+        with suppress(apsw.Error):
+            _, copied = self._connection.wal_checkpoint()
+            self._note(copied)
+
+    def _note(self, copied: int) -> None:
+        goes_on = copied > self._copied
+        self._copied = min(copied, self._there)
+        if self._copied == self._there:
+            # It begins anew with the next commit, unless somebody reads at that very moment.
+            self._due = self._there + WAL_PAGES_LEFT // 2
+        elif not goes_on:  # what is left is kept for somebody's snapshot
+            self._due = self._there + self.pages // 4
+
+    def close(self) -> None:
+        if self._copier is not None:
+            self._copier.close()
+
+
+class _Copier:
+    """The thread; `busy` from `begin` until it is done."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._wanted: SimpleQueue[bool] = SimpleQueue()
+        self._copied: int | None = None
+        self.busy = False
+        self._thread = Thread(target=self._run, name="store-wal", daemon=True)
+        self._thread.start()
+
+    def begin(self) -> None:
+        self.busy = True
+        self._wanted.put(True)
+
+    def take(self) -> int | None:
+        """Pages of the WAL that are copied, told once; None: not known."""
+        copied, self._copied = self._copied, None
+        return copied
+
+    def close(self) -> None:
+        self._wanted.put(False)
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection: apsw.Connection | None = None
+        while self._wanted.get():
+            with suppress(apsw.Error):
+                if connection is None:
+                    connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+                    connection.execute("PRAGMA synchronous = NORMAL")
+                    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens it
+                _, self._copied = connection.wal_checkpoint()
+            self.busy = False
+        if connection is not None:
+            connection.close()

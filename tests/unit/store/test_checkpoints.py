@@ -1,0 +1,321 @@
+"""Goal: a store's WAL is copied into its file beside the writer, begins anew, and stays bounded.
+
+Method: real files; small numbers of pages; the thread is waited for, and snapshots are held.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from leasehold.adapters import sqlite_checkpoints
+from leasehold.adapters.sqlite_checkpoints import WAL_PAGES_COPIED, WAL_PAGES_MAX, Checkpoints
+from leasehold.adapters.sqlite_layout import connect, make_writer
+from leasehold.adapters.sqlite_store import SqliteStore
+
+PAGES, LEFT, MOST = 60, 12, 200
+FRAME_BYTES = 4_096 + 24
+DEADLINE_S = 30.0
+
+
+def until(met: Callable[[], bool], what: str) -> None:
+    give_up = time.monotonic() + DEADLINE_S
+    while not met():
+        assert time.monotonic() < give_up, what
+        time.sleep(0.001)
+
+
+class ByHand:
+    """A thread that copies at once, and whose end the test tells."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = connect(path, cache_mb=1, read_only=False)
+        self.busy = False
+        self.begun = 0
+        self._copied: int | None = None
+
+    def begin(self) -> None:
+        self.busy = True
+        self.begun += 1
+        _, self._copied = self.connection.wal_checkpoint()
+
+    def take(self) -> int | None:
+        if self.busy:
+            return None
+        copied, self._copied = self._copied, None
+        return copied
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@pytest.fixture
+def by_hand(made: Written, monkeypatch: pytest.MonkeyPatch) -> ByHand:
+    thread = ByHand(made.path)
+    monkeypatch.setattr(made.checkpoints, "_copier", thread)
+    return thread
+
+
+class Written:
+    """A file whose rows are a page each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.writer = connect(path, cache_mb=1, read_only=False)
+        make_writer(self.writer, "normal")
+        self.writer.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY, content BLOB)")
+        self.checkpoints = Checkpoints(self.writer, path)
+        self.checkpoints.pages, self.checkpoints.pages_max = PAGES, MOST
+        self.checkpoints._due = PAGES
+
+    def write(self, *rows: int) -> None:
+        with self.writer:
+            for row in rows:
+                self.writer.execute(
+                    "INSERT OR REPLACE INTO pages VALUES (?, randomblob(3000))", (row,)
+                )
+
+    def tidy(self) -> None:
+        """And wait for the thread, if it was told to."""
+        self.checkpoints.tidy()
+        copier = self.checkpoints._copier
+        until(lambda: copier is None or not copier.busy, "the thread has copied")
+
+    @property
+    def waits(self) -> int:
+        """Pages of the WAL that are not copied, as SQLite sees it."""
+        there: int = self.checkpoints._there
+        return there - self.checkpoints._copied
+
+    @property
+    def file_bytes(self) -> int:
+        return self.path.stat().st_size
+
+    @property
+    def wal_bytes(self) -> int:
+        return self.path.with_name(self.path.name + "-wal").stat().st_size
+
+    def reader(self) -> apsw.Connection:
+        found = connect(self.path, cache_mb=1, read_only=True)
+        found.execute("BEGIN").execute("SELECT count(*) FROM pages").fetchall()
+        return found
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """What is written within is behind all that is there, as if it came while that is copied:
+        somebody who reads it keeps the WAL from beginning anew."""
+        reader = self.reader()
+        yield
+        reader.close()
+
+    def close(self) -> None:
+        self.checkpoints.close()
+        self.writer.close()
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
+    monkeypatch.setattr(sqlite_checkpoints, "WAL_PAGES_LEFT", LEFT)
+    written = Written(tmp_path / "a.db")
+    yield written
+    written.close()
+    assert "store-wal" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_stores_of_one_log_copy_at_different_records(tmp_path: Path) -> None:
+    found = []
+    for number in range(10):
+        store = SqliteStore(tmp_path / f"{number}.db")
+        found.append((store._checkpoints.pages, store._checkpoints.pages_max))
+        store.close()
+    assert len({pages for pages, _ in found}) > 5
+    for pages, most in found:
+        assert 0.7 * WAL_PAGES_COPIED < pages < 1.3 * WAL_PAGES_COPIED
+        assert most // pages == WAL_PAGES_MAX // WAL_PAGES_COPIED
+
+
+def test_below_its_number_of_pages_nothing_is_copied(made: Written) -> None:
+    before = made.file_bytes
+    while made.checkpoints._there < PAGES - 10:
+        made.write(1)
+        made.tidy()
+    assert made.checkpoints._copier is None
+    assert made.file_bytes == before
+
+
+def test_the_thread_copies_and_the_wal_begins_anew(made: Written) -> None:
+    made.write(*range(PAGES))
+    assert made.file_bytes < PAGES * 4_096, "no commit copied it"
+    made.tidy()
+    assert made.file_bytes >= PAGES * 4_096
+    made.write(1)
+    assert made.checkpoints._there < 10
+    assert made.checkpoints._due == PAGES
+    made.checkpoints.tidy()
+    assert made.waits == made.checkpoints._there, "what was told of the WAL before is forgotten"
+
+
+def test_what_was_written_meanwhile_the_writer_copies(made: Written, by_hand: ByHand) -> None:
+    made.write(*range(PAGES))
+    with made.going_on():
+        made.checkpoints.tidy()
+        made.write(1, 2)
+    made.checkpoints.tidy()
+    assert made.waits > PAGES, "the thread is at it"
+    by_hand.busy = False
+    made.checkpoints.tidy()
+    assert (made.waits, by_hand.begun) == (0, 1)
+    wal_bytes = made.wal_bytes
+    for _ in range(PAGES // 4):
+        made.write(1)
+    assert made.wal_bytes == wal_bytes, "it is written over from its beginning"
+    assert made.checkpoints._there < PAGES
+
+
+def test_what_the_writer_is_far_ahead_with_the_thread_copies_too(
+    made: Written, by_hand: ByHand
+) -> None:
+    made.write(*range(PAGES))
+    with made.going_on():
+        made.checkpoints.tidy()
+        made.write(*range(PAGES, PAGES + 2 * LEFT))
+    by_hand.busy = False
+    made.checkpoints.tidy()
+    assert (by_hand.busy, by_hand.begun) == (True, 2)
+    assert made.waits > LEFT
+    by_hand.busy = False
+    made.checkpoints.tidy()
+    assert (made.waits, by_hand.begun) == (0, 2)
+
+
+def test_what_a_snapshot_needs_stays_and_is_not_tried_for_at_every_commit(
+    made: Written, by_hand: ByHand
+) -> None:
+    made.write(1)
+    reader = made.reader()
+    made.write(*range(PAGES))
+
+    def go_on() -> None:
+        for row in range(PAGES // 2):
+            made.write(row)
+            made.checkpoints.tidy()
+            by_hand.busy = False
+
+    go_on()
+    pages = made.checkpoints._there - PAGES
+    assert 2 <= by_hand.begun <= 2 + pages // (PAGES // 4)
+    assert made.waits > PAGES
+    reader.close()
+    go_on()
+    assert made.waits < PAGES
+
+
+def test_where_nobody_tidies_a_commit_copies_in_the_end(made: Written) -> None:
+    for row in range(3 * MOST):
+        made.write(row)
+        assert made.waits <= MOST
+    assert made.wal_bytes <= 1.2 * MOST * FRAME_BYTES
+
+
+def test_a_wal_that_could_not_begin_anew_is_not_forgotten(made: Written) -> None:
+    made.write(*range(PAGES))
+    reader = made.reader()  # all of it can be copied, and somebody reads it in the WAL
+    made.tidy()
+    made.write(1)
+    assert made.checkpoints._there > PAGES, "it goes on"
+    reader.close()
+    for row in range(LEFT):
+        made.write(row)
+        made.tidy()
+    assert made.checkpoints._there < PAGES
+
+
+def test_failures_are_left_to_commits_and_tried_again(
+    made: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = apsw.Connection
+
+    def away(*_: Any, **__: Any) -> None:
+        raise apsw.CantOpenError("the disk is away")
+
+    monkeypatch.setattr(apsw, "Connection", away)
+    made.write(*range(PAGES))
+    made.tidy()
+    made.tidy()
+    assert made.waits >= PAGES
+    monkeypatch.setattr(apsw, "Connection", opened)
+    made.tidy()
+    made.tidy()
+    assert made.waits == 0
+
+
+def test_in_a_transaction_nothing_is_tidied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    calls: list[int] = []
+    monkeypatch.setattr(store._checkpoints, "tidy", lambda: calls.append(1))
+    store.begin()
+    store.tidy()
+    assert not calls
+    store.rollback()
+    store.tidy()
+    assert calls == [1]
+    store.close()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_happens_the_wal_stays_bounded_and_no_row_is_lost(
+    made: Written, seed: int
+) -> None:
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    rows: set[int] = set()
+    readers: list[tuple[apsw.Connection, int]] = []
+
+    def write() -> None:
+        copier = made.checkpoints._copier
+        disturbed = bool(readers) or (copier is not None and copier.busy)
+        some = [rng.randrange(400) for _ in range(rng.randint(1, 20))]
+        made.write(*some)
+        rows.update(some)
+        assert disturbed or made.waits <= MOST
+
+    def read() -> None:
+        if len(readers) < 3:
+            readers.append((made.reader(), len(rows)))
+
+    def leave() -> None:
+        if readers:
+            reader, seen = readers.pop(rng.randrange(len(readers)))
+            assert reader.execute("SELECT count(*) FROM pages").get == seen
+            reader.close()
+
+    steps: list[Callable[[], object]] = [
+        write,
+        write,
+        made.checkpoints.tidy,
+        made.tidy,
+        read,
+        leave,
+        leave,
+    ]
+    for _ in range(400):
+        rng.choice(steps)()
+    for reader, _ in readers:
+        reader.close()
+    for _ in range(PAGES // 2):
+        made.tidy()
+        made.write(0)
+    assert made.waits <= PAGES
+    copied = connect(made.path, cache_mb=1, read_only=True)
+    assert {row for (row,) in copied.execute("SELECT id FROM pages")} == rows | {0}
+    copied.close()
