@@ -20,7 +20,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -171,6 +171,18 @@ class Builds:
             return path
 
     def _make(self, folder: Path, compiler: str) -> None:
+        """What mypy remembers of an earlier build may have it fail at sources that are right (it
+        looks at modules that import each other in another order then): without it once more."""
+        remembered = self.folder / "cache"
+        if remembered.is_dir():
+            with suppress(CompilingFailed):
+                self._make_once(folder, compiler)
+                return
+            shutil.rmtree(folder)
+            shutil.rmtree(remembered)
+        self._make_once(folder, compiler)
+
+    def _make_once(self, folder: Path, compiler: str) -> None:
         ignored = shutil.ignore_patterns("__pycache__", *(f"*{suffix}" for suffix in LEFT_OUT))
         shutil.copytree(self.package, folder / self.package.name, ignore=ignored)
         log = self.folder / "build.log"

@@ -262,7 +262,7 @@ FAMILIES: Final[dict[str, Family]] = {
 }
 """By name: a function for the types of a call, None where it is none of theirs."""
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("quote_ident", (TEXT,), TEXT, quote_ident),
     Function("quote_literal", (TEXT,), TEXT, quote_literal),
     Function(

@@ -364,7 +364,7 @@ OPERATOR_FAMILIES: Final[dict[str, Family]] = {
     "&&": _sets("&&", lambda a, b: not (a & b).isdisjoint(a - {None})),
     "||": _joined,
 }
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("string_to_array", (TEXT, TEXT), TEXTS, split_text, strict=False),
     Function("string_to_array", (TEXT, TEXT, TEXT), TEXTS, split_text, strict=False),
 )

@@ -87,7 +87,7 @@ def _digest(name: str) -> Any:
     return lambda data: hashlib.new(name, data, usedforsecurity=False).digest()
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("length", (BYTEA,), INTEGER, len),
     Function("octet_length", (BYTEA,), INTEGER, len),
     Function("bit_length", (BYTEA,), INTEGER, lambda data: len(data) * 8),
@@ -103,4 +103,4 @@ FUNCTIONS: Final = (
     Function("sha512", (BYTEA,), BYTEA, _digest("sha512")),
     Function("gen_random_uuid", (), UUID, _uuid_at, volatility="volatile"),
 )
-OPERATORS: Final = (Function("||", (BYTEA, BYTEA), BYTEA, _joined),)
+OPERATORS: Final[tuple[Function, ...]] = (Function("||", (BYTEA, BYTEA), BYTEA, _joined),)

@@ -233,4 +233,4 @@ _SIZES: Final = (
     Function("pg_size_pretty", (NUMERIC,), TEXT, _numeric_size_pretty),
 )
 
-FUNCTIONS: Final = (*_DEFINITIONS, *_NAMES, *_RIGHTS, *_SIZES)
+FUNCTIONS: Final[tuple[Function, ...]] = (*_DEFINITIONS, *_NAMES, *_RIGHTS, *_SIZES)

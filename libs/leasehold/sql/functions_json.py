@@ -320,7 +320,7 @@ def _pretty(value: Any, depth: int = 0) -> str:
     return text_of(value)
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("jsonb_typeof", (JSONB,), TEXT, lambda stored: kind_of(value_of(stored))),
     Function("jsonb_array_length", (JSONB,), INTEGER, _length),
     Function("jsonb_set", (JSONB, TEXT, JSONB), JSONB, _set),
@@ -334,7 +334,7 @@ FUNCTIONS: Final = (
 )
 """A path is text here, which a quoted constant is: there are no arrays."""
 
-OPERATORS: Final = (
+OPERATORS: Final[tuple[Function, ...]] = (
     Function("->", (JSONB, TEXT), JSONB, _shown(_member, _as_json)),
     Function("->", (JSONB, INTEGER), JSONB, _shown(_element, _as_json)),
     Function("->>", (JSONB, TEXT), TEXT, _shown(_member, _as_text)),

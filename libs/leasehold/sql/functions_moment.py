@@ -135,7 +135,7 @@ def _binned(step: str, moment: int, origin: int) -> int:
 
 _STABLE: Final[Volatility] = "stable"
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     *(
         Function(name, (), TIMESTAMPTZ, _now, volatility=_STABLE)
         for name in (

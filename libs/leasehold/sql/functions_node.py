@@ -24,7 +24,7 @@ def _steers(name: str, action: str, *kinds: Any) -> Function:
     return Function(name, kinds, BOOLEAN, _does(action), volatility="stable")
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     *(
         _steers(name, "cancel_session", INTEGER)
         for name in ("pg_cancel_backend", "leasehold.cancel_session")

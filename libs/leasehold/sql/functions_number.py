@@ -259,7 +259,7 @@ def _random(moment: Moment) -> float:
     return bits / (1 << 53)
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     *(Function("abs", (kind,), kind, ranged(kind, abs)) for kind in INTEGERS),
     *(Function(name, (DOUBLE,), DOUBLE, compute) for name, compute in _MATH.items()),
     *(Function(name, (NUMERIC,), NUMERIC, compute) for name, compute in _NUMERIC.items()),
@@ -285,7 +285,7 @@ FUNCTIONS: Final = (
     ),
     Function("random", (), DOUBLE, _random, volatility="volatile"),
 )
-OPERATORS: Final = (
+OPERATORS: Final[tuple[Function, ...]] = (
     Function("^", (NUMERIC, NUMERIC), NUMERIC, of_decimals(power)),
     Function("^", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
     *(Function("@", (kind,), kind, ranged(kind, abs)) for kind in INTEGERS),

@@ -93,12 +93,12 @@ def _not(test: Callable[[str, str], int]) -> Callable[[str, str], int]:
     return lambda text, pattern: 1 - test(text, pattern)
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("like", (TEXT, TEXT), BOOLEAN, is_like),
     Function("notlike", (TEXT, TEXT), BOOLEAN, _not(is_like)),
     Function("like_escape", (TEXT, TEXT), TEXT, like_escape),
 )
-OPERATORS: Final = (
+OPERATORS: Final[tuple[Function, ...]] = (
     Function("~~", (TEXT, TEXT), BOOLEAN, is_like),
     Function("!~~", (TEXT, TEXT), BOOLEAN, _not(is_like)),
     Function("~~*", (TEXT, TEXT), BOOLEAN, is_ilike),

@@ -172,7 +172,7 @@ def _shapes(
     )
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     *_shapes("regexp_like", BOOLEAN, is_like, TEXT),
     *_shapes("regexp_match", _TEXTS, _match, TEXT),
     *_shapes("regexp_replace", TEXT, _replace, TEXT, texts=3),
@@ -185,7 +185,7 @@ FUNCTIONS: Final = (
 )
 SETS: Final = _shapes("regexp_split_to_table", _TEXTS, _split("regexp_split_to_table"), TEXT)
 """Of `functions_set.py`."""
-OPERATORS: Final = (
+OPERATORS: Final[tuple[Function, ...]] = (
     Function("~", (TEXT, TEXT), BOOLEAN, is_like),
     Function("!~", (TEXT, TEXT), BOOLEAN, _not(is_like)),
     Function("~*", (TEXT, TEXT), BOOLEAN, _folded),

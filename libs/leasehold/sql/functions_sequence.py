@@ -91,7 +91,7 @@ def _serial_sequence(moment: Moment, table: str, column: str) -> str | None:
     return found
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     _function("nextval", REGCLASS, compute=_nextval),
     _function("currval", REGCLASS, compute=_currval),
     _function("lastval", compute=_lastval),

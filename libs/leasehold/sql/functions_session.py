@@ -136,7 +136,7 @@ def _change(moment: Moment, name: str | None, value: str | None, local: int | No
 
 _USERS: Final = ("current_user", "session_user", "user", "current_role")
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     *(_told(name, TEXT, lambda caller: caller.user) for name in _USERS),
     *(
         _told(name, TEXT, lambda caller: caller.database)

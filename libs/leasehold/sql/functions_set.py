@@ -147,7 +147,7 @@ def _json_keys(stored: str) -> str:
     return stored_form(list(value))
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     *(
         Function(SERIES, (kind,) * count, array_of(kind), _series)
         for kind in (INTEGER, BIGINT)
@@ -181,7 +181,7 @@ FUNCTIONS: Final = (
         volatility="stable",
     ),
 )
-SET_NAMES: Final = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
+SET_NAMES: Final[frozenset[str]] = frozenset(FAMILIES) | {function.name for function in FUNCTIONS}
 WITHOUT_ROWS: Final[dict[str, tuple[Type, tuple[tuple[str, Type], ...]]]] = {
     "pg_partition_tree": (
         REGCLASS,

@@ -183,7 +183,7 @@ def _blanks(strip: Callable[..., str]) -> Callable[[str], str]:
     return lambda text: strip(text, " ")
 
 
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("length", (TEXT,), INTEGER, len),
     Function("char_length", (TEXT,), INTEGER, len),
     Function("character_length", (TEXT,), INTEGER, len),
@@ -220,7 +220,7 @@ FUNCTIONS: Final = (
     Function("overlay", (TEXT, TEXT, INTEGER), TEXT, _overlay),
     Function("overlay", (TEXT, TEXT, INTEGER, INTEGER), TEXT, _overlay),
 )
-OPERATORS: Final = (
+OPERATORS: Final[tuple[Function, ...]] = (
     Function("||", (TEXT, TEXT), TEXT, joined),
     Function("^@", (TEXT, TEXT), BOOLEAN, lambda a, b: int(a.startswith(b))),
 )

@@ -226,7 +226,7 @@ def _turned(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda left, right: compute(right, left)
 
 
-OPERATORS: Final = (
+OPERATORS: Final[tuple[Function, ...]] = (
     Function("+", (DATE, INTEGER), DATE, lambda day, days: day_in_range(day + days)),
     Function("+", (INTEGER, DATE), DATE, lambda days, day: day_in_range(day + days)),
     Function("-", (DATE, INTEGER), DATE, lambda day, days: day_in_range(day - days)),
@@ -248,7 +248,7 @@ OPERATORS: Final = (
     Function("*", (DOUBLE, INTERVAL), INTERVAL, _turned(_times)),
     Function("/", (INTERVAL, DOUBLE), INTERVAL, span_divided),
 )
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("age", (TIMESTAMP, TIMESTAMP), INTERVAL, age),
     zoned("age", (TIMESTAMPTZ,) * 2, INTERVAL, lambda zone, a, b: age(a, b, zone)),
     Function("age", (TIMESTAMP,), INTERVAL, _age_of_today, volatility="stable"),

@@ -331,7 +331,7 @@ def _double(compute: Callable[..., Decimal]) -> Callable[..., float]:
 
 
 _SOURCES: Final = ((TIMESTAMP, _extract_local), (INTERVAL, _extract_span))
-FUNCTIONS: Final = (
+FUNCTIONS: Final[tuple[Function, ...]] = (
     *(Function("extract", (TEXT, kind), NUMERIC, _numeric(f)) for kind, f in _SOURCES),
     Function("extract", (TEXT, DATE), NUMERIC, _numeric(_extract_date)),
     zoned("extract", (TEXT, TIMESTAMPTZ), NUMERIC, _numeric(_extract_zoned)),

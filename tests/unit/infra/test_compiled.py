@@ -179,6 +179,27 @@ def test_compiling_that_fails_is_loud(
     assert compiled._build(builds, Mode.ALWAYS) == 1
 
 
+def test_what_mypy_remembers_wrongly_is_forgotten_and_compiled_anew(
+    builds: Builds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails for as long as there is a memory: as with modules that import each other."""
+    program = builds.package.parent / "python"
+    program.write_text(
+        "#!/bin/sh\n"
+        f"if [ -d {builds.folder}/cache ]; then touch $3/half; echo 'x.py:1: error: y'; exit 1; fi\n"
+        f"mkdir {builds.folder}/cache\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(compiled, "_compiler", lambda: "cc")
+    monkeypatch.setattr("infra.compiled.sys.executable", str(program))
+    remembered = builds.folder / "cache" / "of an earlier build"
+    remembered.mkdir(parents=True)
+    made = builds.build()
+    assert not remembered.is_dir()
+    assert (builds.folder / "cache").is_dir()
+    assert not (made / "half").exists()
+
+
 def test_never_makes_none(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
