@@ -186,7 +186,7 @@ def test_what_mypy_remembers_wrongly_is_forgotten_and_compiled_anew(
     program = builds.package.parent / "python"
     program.write_text(
         "#!/bin/sh\n"
-        f"if [ -d {builds.folder}/cache ]; then touch $3/half; echo 'x.py:1: error: y'; exit 1; fi\n"
+        f"if [ -d {builds.folder}/cache ]; then touch $3/half; echo 'x:1: error: y'; exit 1; fi\n"
         f"mkdir {builds.folder}/cache\n"
     )
     program.chmod(0o755)
