@@ -100,8 +100,8 @@ class TopicAdmin:
         try:
             return id_in(future.result(timeout=ID_TIMEOUT_S))
         except (KafkaException, TimeoutError) as error:
-            if isinstance(error, KafkaException) and error_of(error).code() in _NOT_THERE:
-                raise BusUnavailable(f"Kafka has no topic {topic}; create it") from error
+            if is_missing(error):
+                raise BusUnavailable(f"Kafka has no topic {topic}") from error
             raise self._unavailable(f"asking which topic {topic} is", error) from error
 
     def topic_id_soon(self, topic: str) -> Any:
@@ -126,6 +126,11 @@ def id_in(description: Any) -> str:
     """Of a topic's description."""
     found = str(description.topic_id)
     return NO_ID if found == NO_UUID else found
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether the broker says that there is no such topic."""
+    return isinstance(error, KafkaException) and error_of(error).code() in _NOT_THERE
 
 
 def _is_there(error: KafkaException) -> bool:

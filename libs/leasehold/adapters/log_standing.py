@@ -9,14 +9,15 @@ from typing import Any, Final
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_admin import TopicAdmin, id_in
+from leasehold.adapters.kafka_admin import TopicAdmin, id_in, is_missing
 from leasehold.adapters.kafka_reader import ASK_TIMEOUT_S, TopicReader
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
 from leasehold.model.records import LogPosition
-from leasehold.replication.log_identity import LogIdentity, check_log
+from leasehold.replication.log_identity import TO_DO, LogIdentity, check_log
 
 RECORDS_PER_READ_MAX: Final = 1_000
 READ_SLICE_S: Final = 0.1
+MISSING_SAID_NS: Final = 10_000_000_000
 CODEC: Final = MessagePackCodec()
 LOG: Final = logging.getLogger("leasehold.log")
 
@@ -54,6 +55,7 @@ class LogLook:
         self._log = log
         self._told = told
         self._asked: Any = None
+        self._said_ns = -MISSING_SAID_NS
 
     def ask(self) -> None:
         if self._asked is None or self._asked.done():
@@ -61,9 +63,26 @@ class LogLook:
             self._asked.add_done_callback(self._answered)
 
     def _answered(self, future: Any) -> None:
-        if future.cancelled() or future.exception() is not None:
-            return  # a broker that is away, or a topic that is: readers and writers say so
-        self._told(id_in(future.result()))
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            self._told(id_in(future.result()))
+        elif is_missing(error):
+            self._say_missing()
+        # A broker that is away is told of by readers and writers.
+
+    def _say_missing(self) -> None:
+        """No reason to stop: a broker that has just started may not know of it yet."""
+        now_ns = boottime_ns()
+        if now_ns - self._said_ns >= MISSING_SAID_NS:
+            self._said_ns = now_ns
+            LOG.warning(
+                "Kafka has no topic %r now: nothing can be decided, and nobody is coherent. If it"
+                " was deleted, one that is made anew is another log. %s",
+                self._log,
+                TO_DO,
+            )
 
 
 def explained(
