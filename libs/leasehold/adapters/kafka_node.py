@@ -190,11 +190,11 @@ class KafkaNode:
         except LogStopped as error:
             self._perform(self.node.stop(error))
         finally:
-            if isinstance(self.error, LogStopped):
-                self.error = self._explained(self.error)
             self._close()
 
-    def _explained(self, error: LogStopped) -> LeaseholdError:
+    def _explained(self, error: LeaseholdError) -> LeaseholdError:
+        if not isinstance(error, LogStopped):
+            return error
         return explained(error, self.node.identity, self._admin, self._log, self.node.position)
 
     def _give_back(self) -> None:
@@ -460,8 +460,8 @@ class KafkaNode:
             case Became(role, epoch, why):
                 LOG.info("now %s of epoch %d: %s", role, epoch, why)
             case Stop(error):
-                LOG.error("stopped: %s", error.message)
-                self.error = error
+                self.error = self._explained(error)
+                LOG.error("stopped: %s", self.error.message)
 
     def _ask_log_end(self) -> None:
         try:
