@@ -129,7 +129,7 @@ class Publisher(Closing):
         self._stored = position
         self._stored_ns = boottime_ns()
         log = self._topics.log.name
-        self._identity.told(log, self._admin.topic_id(log), position)
+        self._identity.told(log, self._admin.topic_id(log, self._stop), position)
         log_offsets(self._reader, log, position)
         self._reader.start(log, 0, position.offset)
         LOG.info(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -11,7 +11,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made
+from leasehold.adapters.kafka_client import (
+    ASK_SLICE_S,
+    ClientWatch,
+    client_options,
+    error_of,
+    made,
+)
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
 from leasehold.replication.log_identity import NO_ID
@@ -93,16 +99,20 @@ class TopicAdmin:
         (future,) = self._client.delete_records([place]).values()
         return future
 
-    def topic_id(self, topic: str) -> str:
+    def topic_id(self, topic: str, give_up: Callable[[], bool] = lambda: False) -> str:
         """The id that Kafka gave the topic when it was made: one that is deleted and made anew has
-        another. NO_ID of a broker that has none."""
+        another. NO_ID of a broker that has none. `give_up`: asked twice a second meanwhile."""
         future = self.topic_id_soon(topic)
-        try:
-            return id_in(future.result(timeout=ID_TIMEOUT_S))
-        except (KafkaException, TimeoutError) as error:
-            if is_missing(error):
-                raise BusUnavailable(f"Kafka has no topic {topic}") from error
-            raise self._unavailable(f"asking which topic {topic} is", error) from error
+        end_ns = boottime_ns() + int(ID_TIMEOUT_S * 1e9)
+        while True:
+            try:
+                return id_in(future.result(timeout=ASK_SLICE_S))
+            except (KafkaException, TimeoutError) as error:
+                if isinstance(error, TimeoutError) and boottime_ns() < end_ns and not give_up():
+                    continue
+                if is_missing(error):
+                    raise BusUnavailable(f"Kafka has no topic {topic}") from error
+                raise self._unavailable(f"asking which topic {topic} is", error) from error
 
     def topic_id_soon(self, topic: str) -> Any:
         """As `topic_id`, without waiting: a Future, of what `id_in` takes."""

@@ -217,8 +217,8 @@ class KafkaNode:
         while not stop.is_set():
             try:
                 # First which log it is: one that is made anew later is then known as another one.
-                self._identified(self._admin.topic_id(self._log))
-                self._empty_inbox()
+                identified = LogIdentified(self._log, self._topic_id())
+                self._perform(self.node.step(identified, now()))
                 first, end = log_offsets(self._reader, self._log, self.node.position)
                 acks = self._reader.end_offset(self._acks, 0)
                 break
@@ -385,6 +385,10 @@ class KafkaNode:
     def _ledger_completed(self, completed: Completed) -> None:
         self._inbox.put(LedgerReplied(completed.token, completed.outcome))
 
+    def _topic_id(self) -> str:
+        """Raises BusUnavailable."""
+        return self._admin.topic_id(self._log, lambda: self._reader.gives_up)
+
     def _identified(self, topic_id: str) -> None:
         self._inbox.put(LogIdentified(self._log, topic_id))
 
@@ -466,7 +470,7 @@ class KafkaNode:
     def _ask_log_end(self) -> None:
         try:
             # ⚠ A Claim in another log would stop all who read that one (L1).
-            topic_id = self._admin.topic_id(self._log)
+            topic_id = self._topic_id()
             end = self._reader.end_offset(self._log, 0)
         except BusUnavailable as error:
             LOG.warning("can't ask for the end of the log: %s", error.message)
