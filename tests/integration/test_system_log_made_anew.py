@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from infra.local_cluster import ROOT, LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
+from leasehold.adapters import bootstrap as bootstrapping
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import TopicReader
@@ -164,7 +165,10 @@ def start(cluster: LocalCluster, name: str) -> str:
 
 
 def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back(
-    cluster: LocalCluster, settings: ClientSettings, producer: ChangeProducer
+    cluster: LocalCluster,
+    settings: ClientSettings,
+    producer: ChangeProducer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     blind(cluster)
     counted = add_one(producer)
@@ -193,6 +197,16 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
         last = start(cluster, name)
         assert "does not stand in topic" in last, last
         assert 'README, "When the log is gone"' in last, last
+    # Far behind, it would take a snapshot of somebody's, over what may be the last copy.
+    monkeypatch.setattr(bootstrapping, "BEHIND_RECORDS_MAX", 50)
+    with pytest.raises(LogStopped, match="does not stand in topic"):
+        bootstrapping.bootstrap(
+            cluster.data / "r1" / "store.db",
+            "r1",
+            settings.topics,
+            settings.kafka,
+            settings.snapshot,
+        )
     make_anew(settings, old)
     for name in SERVICES:
         cluster.start(name)
