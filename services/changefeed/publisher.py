@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Final, NamedTuple
 
 from leasehold.adapters.clock import boottime_ns, unix_us
@@ -20,9 +21,10 @@ from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
+from leasehold.adapters.log_standing import LogLook, explained, log_offsets
 from leasehold.client.public_schema import CONTENT_TYPE, encode_event
 from leasehold.model.closing import Closing
-from leasehold.model.errors import BusUnavailable
+from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.records import (
     Ack,
     ChangefeedReport,
@@ -41,6 +43,7 @@ from leasehold.replication.changefeed import (
     RowPublication,
     TruncationPublication,
 )
+from leasehold.replication.log_identity import LogIdentity
 from leasehold.replication.truncation import CHANGEFEED_ROLE
 from services.changefeed.changefeed_settings import ChangefeedSettings
 
@@ -89,6 +92,9 @@ class Publisher(Closing):
             topic=topics.log.name,  # the one that is surely there
             give_up=stop,
         )
+        self._identity = LogIdentity(boottime_ns())
+        self._topic_ids: SimpleQueue[str] = SimpleQueue()  # of the log, as Kafka tells them
+        self._look = LogLook(self._admin, topics.log.name, self._topic_ids.put)
         self._feed = Changefeed()
         self._rows_topics: dict[int, str] = {}
         self._messages: list[Message] = []
@@ -122,7 +128,10 @@ class Publisher(Closing):
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
-        self._reader.start(self._topics.log.name, 0, position.offset)
+        log = self._topics.log.name
+        self._identity.told(log, self._admin.topic_id(log, self._stop), position)
+        log_offsets(self._reader, log, position)
+        self._reader.start(log, 0, position.offset)
         LOG.info(
             "goes on at offset %d of %s, LSN %d, %d jobs known",
             position.offset,
@@ -133,12 +142,25 @@ class Publisher(Closing):
 
     def run(self) -> None:
         """Publish until `stop()`; what was read by then is published."""
-        while not self._stop():
-            urgent = self._take()
-            if urgent or self._is_due(boottime_ns()):
-                self._publish()
+        try:
+            while not self._stop():
+                self._check_log()
+                urgent = self._take()
+                if urgent or self._is_due(boottime_ns()):
+                    self._publish()
+        except LogStopped as error:
+            log, position = self._topics.log.name, self._feed.position
+            raise explained(error, self._identity, self._admin, log, position) from None
         if self._feed.position != self._stored:
             self._publish()
+
+    def _check_log(self) -> None:
+        """Is it still the same one? Raises LogStopped."""
+        if self._identity.due(boottime_ns()):
+            self._look.ask()
+        while not self._topic_ids.empty():
+            log = self._topics.log.name
+            self._identity.told(log, self._topic_ids.get_nowait(), self._feed.position)
 
     def close(self) -> None:
         self._writer.close()

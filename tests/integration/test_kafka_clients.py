@@ -10,23 +10,26 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infra.ports import Ports
 from leasehold.adapters import kafka_request_road
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_admin import TopicAdmin
+from leasehold.adapters.kafka_admin import TopicAdmin, id_in
 from leasehold.adapters.kafka_client import ClientWatch
 from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_request_road import KafkaRequestRoad
 from leasehold.adapters.kafka_transaction import TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Delivery, TopicWriter, log_writer
+from leasehold.adapters.log_standing import log_offsets
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
-from leasehold.model.records import LogPosition, LogRecord
+from leasehold.model.records import Barrier, LogPosition, LogRecord
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
 from leasehold.replication.log import Verdict, admit
+from leasehold.replication.log_identity import NO_ID
 from tests.unit.replication.made_records import CODEC, M1, M2, claim, decisions, digest
 
 DEADLINE_S = 30.0
@@ -247,6 +250,33 @@ def test_the_end_of_a_topic_is_a_place_to_start(
     reader.start(topic, 0, reader.end_offset(topic, 0))
     writer.send(topic, 0, None, b"new")
     assert [r.value for r in read(reader, 1)] == [b"new"]
+
+
+def test_a_topic_has_an_id_and_one_that_is_made_anew_has_another(
+    admin: TopicAdmin, new_topic: Callable[..., str]
+) -> None:
+    first, second = new_topic(), new_topic()
+    assert admin.topic_id(first) == admin.topic_id(first) == id_in(soon(admin, first))
+    assert NO_ID != admin.topic_id(first) != admin.topic_id(second)
+    with pytest.raises(BusUnavailable, match="has no topic nothing"):
+        admin.topic_id("nothing")
+
+
+def soon(admin: TopicAdmin, topic: str) -> Any:
+    return admin.topic_id_soon(topic).result(10)
+
+
+def test_without_a_broker_nobody_waits_for_a_topics_id_longer_than_he_wants() -> None:
+    asked: list[bool] = []
+
+    def give_up() -> bool:
+        asked.append(True)
+        return True
+
+    nowhere = KafkaSettings(bootstrap=f"127.0.0.1:{Ports.free().kafka}")
+    with pytest.raises(BusUnavailable, match="asking which topic log is failed"):
+        TopicAdmin(nowhere, "x").topic_id("log", give_up)
+    assert asked == [True]
 
 
 def test_creating_topics_may_be_repeated(admin: TopicAdmin, new_topic: Callable[..., str]) -> None:
@@ -474,3 +504,20 @@ def test_33_aborted_kafka_txn_in_log(
     assert verdicts[3:] == [Verdict.SKIP, Verdict.APPLY, Verdict.APPLY]
     assert (position.lsn, position.commit_us) == (4, 13)
     assert position.offset == 7, "the marker has an offset, too"
+
+
+def test_l2_the_record_that_was_applied_last_is_looked_for_far_back(
+    reader: TopicReader, writer: TopicWriter, new_topic: Callable[..., str]
+) -> None:
+    topic, other = new_topic(), new_topic()
+    records = [*chained(20), *(Barrier(b"%d" % number) for number in range(300))]
+    put(writer, topic, records)
+    put(writer, other, records[:1] + records[2:] + records[-1:])
+    _, position = judged(reader, topic, len(records))
+    reader.stop(topic, 0)
+    assert log_offsets(reader, topic, position) == (0, len(records))
+    assert log_offsets(reader, other, position._replace(digest=b"")) == (0, len(records))
+    gone = position._replace(digest=digest(records[1]))
+    assert log_offsets(reader, topic, gone) == (0, len(records))
+    with pytest.raises(LogStopped, match="does not stand in topic"):
+        log_offsets(reader, other, gone)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leasehold.adapters.memory_node import MemoryNode
-from leasehold.model.records import Decisions
+from leasehold.model.records import Barrier, Decisions
+from leasehold.replication.effects import Stop
 from leasehold.schema.job import Phase, Status
 from tests.simulation.harm import Harm, demand
 from tests.simulation.interleavings import arrive, validating
@@ -89,6 +90,38 @@ def test_l2_a_broker_that_lost_an_acknowledged_tail_is_noticed() -> None:
         stage.passing(100)
     assert before is not None
     assert stage.stores.get("r1").contents.position.offset <= lost.offset
+
+
+@pytest.mark.parametrize("grown", [False, True], ids=["empty", "grown beyond"])
+@pytest.mark.parametrize("writes", [False, True], ids=["idle", "under writes"])
+def test_l2_a_log_made_anew_ends_whoever_has_read_the_old_one(grown: bool, writes: bool) -> None:
+    """Their reads tell nobody: nothing comes, or nothing that contradicts what was read. In an
+    empty log nothing is answered and reads end with the leases; in one that has grown beyond, a
+    term may go on for a moment, on all nodes alike, until Kafka is asked which log it is."""
+    stage = Stage()
+    bus, log = stage.cluster.bus, stage.cluster.topics.log.name
+    nodes = [stage.node(name) for name in ("m1", "m2", "r1", "r2")]
+    for node in nodes:
+        node.on_step = lambda _: None  # the observer's log is the old one
+    bus.on_append = lambda *_: None
+    end = bus.end(log)
+    bus.make_anew(log)
+    if grown:
+        for number in range(end + 100):
+            bus.append(log, 0, b"", stage.codec.encode(Barrier(b"%d" % number)))
+    asked = stage.ask(stage.update(1, 11)) if writes else b""
+    stage.passing(1_000)
+    assert grown or not stage.coherent()
+    stage.passing(3_000)
+    assert [node.up for node in nodes] == [False] * 4
+    for node in nodes:
+        (why,) = (str(event.error) for event in node.history if isinstance(event, Stop))
+        assert "README" in why, why
+    if asked in stage.results:
+        assert grown
+        stores = [stage.stores.get(node.settings.name).contents for node in nodes]
+        rows = [store.row(1, (1,)) for store in stores]
+        assert all(row is not None and row.values[2] == 11 for row in rows), "C1"
 
 
 def test_findings_of_a_cancelled_job_blame_nobody() -> None:

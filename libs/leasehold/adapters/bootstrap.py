@@ -15,6 +15,7 @@ from leasehold.adapters.clock import unix_us
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.log_standing import log_offsets
 from leasehold.adapters.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.snapshot_http import SNAPSHOT_PATH
 from leasehold.adapters.snapshot_settings import SnapshotSettings
@@ -46,18 +47,20 @@ def bootstrap(
 ) -> None:
     """Bring the store file `path` to where the log can take it further.
 
-    Raises LogStopped when the log no longer reaches back to it and nobody serves a snapshot,
-    BusUnavailable when Kafka can't be reached, or when `give_up()` while it is waited for, and
-    ConfigurationError for TLS files that can't be used.
+    Raises LogStopped when the log no longer reaches back to it and nobody serves a snapshot, or
+    when it is another log than the store's; BusUnavailable when Kafka can't be reached, or when
+    `give_up()` while it is waited for, and ConfigurationError for TLS files that can't be used.
     """
     log = topics.log.name
     reader = TopicReader(kafka, f"leasehold-{node}-bootstrap", give_up=give_up)
     try:
-        first, end = reader.first_offset(log, 0), reader.end_offset(log, 0)
+        first, end = reader.offsets(log, 0)
         position = stored_position(path)
         cut_off = position.offset < first
-        if not cut_off and not is_far_behind(position, end):
-            return
+        if not cut_off:
+            if not is_far_behind(position, end):
+                return
+            log_offsets(reader, log, position)  # a store of another log is not to be replaced
         tls = snapshot.to_fetch()
         scheme = "http" if tls is None else "https"
         for peer in _peers(reader, topics, node):

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import ClientWatch, client_options, error_of, made
+from leasehold.adapters.kafka_client import (
+    ASK_SLICE_S,
+    ClientWatch,
+    client_options,
+    error_of,
+    made,
+)
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
+from leasehold.replication.log_identity import NO_ID
 
 TIMEOUT_S: Final = 10.0
+ID_TIMEOUT_S: Final = 2.0
+NO_UUID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+_NOT_THERE: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 LOOK_AGAIN_S: Final = 0.02
 
 
@@ -89,6 +99,27 @@ class TopicAdmin:
         (future,) = self._client.delete_records([place]).values()
         return future
 
+    def topic_id(self, topic: str, give_up: Callable[[], bool] = lambda: False) -> str:
+        """The id that Kafka gave the topic when it was made: one that is deleted and made anew has
+        another. NO_ID of a broker that has none. `give_up`: asked twice a second meanwhile."""
+        future = self.topic_id_soon(topic)
+        end_ns = boottime_ns() + int(ID_TIMEOUT_S * 1e9)
+        while True:
+            try:
+                return id_in(future.result(timeout=ASK_SLICE_S))
+            except (KafkaException, TimeoutError) as error:
+                if isinstance(error, TimeoutError) and boottime_ns() < end_ns and not give_up():
+                    continue
+                if is_missing(error):
+                    raise BusUnavailable(f"Kafka has no topic {topic}") from error
+                raise self._unavailable(f"asking which topic {topic} is", error) from error
+
+    def topic_id_soon(self, topic: str) -> Any:
+        """As `topic_id`, without waiting: a Future, of what `id_in` takes."""
+        asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=ID_TIMEOUT_S)
+        (future,) = asked.values()
+        return future
+
     def _wait(self, future: Any, timeout_s: float) -> int:
         try:
             first: int = future.result(timeout=timeout_s).low_watermark
@@ -99,6 +130,17 @@ class TopicAdmin:
     def _unavailable(self, doing: str, exception: KafkaException | TimeoutError) -> BusUnavailable:
         self._client.poll(0)  # runs the callbacks that tell why a call timed out
         return self._watch.unavailable(doing, exception)
+
+
+def id_in(description: Any) -> str:
+    """Of a topic's description."""
+    found = str(description.topic_id)
+    return NO_ID if found == NO_UUID else found
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether the broker says that there is no such topic."""
+    return isinstance(error, KafkaException) and error_of(error).code() in _NOT_THERE
 
 
 def _is_there(error: KafkaException) -> bool:

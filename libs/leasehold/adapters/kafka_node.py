@@ -25,6 +25,7 @@ from leasehold.adapters.kafka_request_road import TERM_HEADER, packed_term
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.log_roads import RECORDS_PER_READ_MAX, LogRoad, LogVoice
+from leasehold.adapters.log_standing import LogLook, explained, log_offsets
 from leasehold.adapters.master_ear import MasterEar
 from leasehold.adapters.redis_acks import CHANNELS as ACKS
 from leasehold.adapters.redis_acks import AckSpeaker
@@ -48,6 +49,7 @@ from leasehold.replication.effects import (
     Append,
     AppendFailed,
     AskLogEnd,
+    AskLogIdentity,
     Became,
     CallLedger,
     DeleteBelow,
@@ -58,6 +60,7 @@ from leasehold.replication.effects import (
     LedgerReplied,
     Listen,
     LogEnd,
+    LogIdentified,
     LogRead,
     PauseLane,
     ReadLane,
@@ -147,6 +150,7 @@ class KafkaNode:
             Topic.ACKS: self._acks,
             Topic.NOTICES: topics.notices.name,
         }
+        self._look = LogLook(self._admin, self._log, self._identified)
         self._wake_ns = 0
         self._own_settings = settings
         self.node = Node(
@@ -184,9 +188,14 @@ class KafkaNode:
             if self.error is None:
                 self._give_back()
         except LogStopped as error:
-            self.error = error
+            self._perform(self.node.stop(error))
         finally:
             self._close()
+
+    def _explained(self, error: LeaseholdError) -> LeaseholdError:
+        if not isinstance(error, LogStopped):
+            return error
+        return explained(error, self.node.identity, self._admin, self._log, self.node.position)
 
     def _give_back(self) -> None:
         """Before a clean stop: serve no more reads, and give back every lease that is not in use.
@@ -203,11 +212,14 @@ class KafkaNode:
                         self._perform(self.node.step(item, now()))
 
     def _begin(self, stop: Flag) -> int:
-        """Wait for the broker, check that the log still has what this store needs next."""
+        """Wait for the broker, check that its log is the one that this store has applied, and still
+        has what comes next."""
         while not stop.is_set():
             try:
-                first = self._reader.first_offset(self._log, 0)
-                end = self._reader.end_offset(self._log, 0)
+                # First which log it is: one that is made anew later is then known as another one.
+                identified = LogIdentified(self._log, self._topic_id())
+                self._perform(self.node.step(identified, now()))
+                first, end = log_offsets(self._reader, self._log, self.node.position)
                 acks = self._reader.end_offset(self._acks, 0)
                 break
             except AccessDenied:
@@ -218,17 +230,6 @@ class KafkaNode:
                     stop.wait(BROKER_RETRY_S)
         else:
             return 0
-        wanted = self.node.position.offset
-        if wanted < first:
-            raise LogStopped(
-                f"the log begins at offset {first}, this store ends at {wanted}: what lies between"
-                " was deleted; start this node from a snapshot (remove its store)"
-            )
-        if wanted > end:
-            raise LogStopped(
-                f"this store has applied the log up to offset {wanted}, the broker has only {end}:"
-                " it lost acknowledged records, or this store belongs to another log"
-            )
         if self._own_settings.candidate:
             self._reader.start(self._acks, 0, acks)
         for effect in self.node.start():
@@ -385,6 +386,13 @@ class KafkaNode:
     def _ledger_completed(self, completed: Completed) -> None:
         self._inbox.put(LedgerReplied(completed.token, completed.outcome))
 
+    def _topic_id(self) -> str:
+        """Raises BusUnavailable."""
+        return self._admin.topic_id(self._log, lambda: self._reader.gives_up)
+
+    def _identified(self, topic_id: str) -> None:
+        self._inbox.put(LogIdentified(self._log, topic_id))
+
     def _await_ledger(self, wait_s: float) -> None:
         """Redis answers in a fraction of a millisecond, which a wait for records would not see: a
         step of a schema change asks it three times or more, one after the other."""
@@ -434,6 +442,8 @@ class KafkaNode:
                     self._inbox.put(LedgerReplied(token, full))
             case AskLogEnd():
                 self._ask_log_end()
+            case AskLogIdentity():
+                self._look.ask()
             case ReadLog(offset):  # beside the one at the start
                 assert self._road is not None, "nobody tells this node anything"
                 self._road.doubted(offset)
@@ -455,15 +465,18 @@ class KafkaNode:
             case Became(role, epoch, why):
                 LOG.info("now %s of epoch %d: %s", role, epoch, why)
             case Stop(error):
-                LOG.error("stopped: %s", error.message)
-                self.error = error
+                self.error = self._explained(error)
+                LOG.error("stopped: %s", self.error.message)
 
     def _ask_log_end(self) -> None:
         try:
+            # ⚠ A Claim in another log would stop all who read that one (L1).
+            topic_id = self._topic_id()
             end = self._reader.end_offset(self._log, 0)
         except BusUnavailable as error:
             LOG.warning("can't ask for the end of the log: %s", error.message)
             return  # the election's own time-out asks again
+        self._identified(topic_id)
         self._inbox.put(LogEnd(end))
 
     def _send(self, send: Send) -> None:

@@ -131,6 +131,11 @@ class TopicReader:
         """For an owner that learns only later what it stops for; as the argument `give_up`."""
         self._give_up = give_up
 
+    @property
+    def gives_up(self) -> bool:
+        """Whether its owner no longer wants to wait."""
+        return self._give_up()
+
     def start(self, topic: str, partition: int, offset: int) -> None:
         """Deliver this partition from `offset` on, wherever it was read before."""
         assert offset >= 0, offset

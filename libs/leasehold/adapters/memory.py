@@ -102,6 +102,7 @@ class MemoryBus:
         self._messages: dict[tuple[str, int], list[Message]] = defaultdict(list)
         self._first: dict[tuple[str, int], int] = defaultdict(int)
         self._subscriptions: dict[tuple[str, int], list[Subscription]] = defaultdict(list)
+        self._made_anew: dict[str, int] = defaultdict(int)
         self.on_append: Callable[[str, int, Message], None] = lambda *_: None
 
     def append(
@@ -127,6 +128,18 @@ class MemoryBus:
     def end(self, topic: str, partition: int = 0) -> int:
         where = (topic, partition)
         return self._first[where] + len(self._messages[where])
+
+    def topic_id(self, topic: str) -> str:
+        """As Kafka gives them: another one for each topic that was made under the name."""
+        return f"{topic}/{self._made_anew[topic]}"
+
+    def make_anew(self, topic: str) -> None:
+        """Deleted, and made again under the same name: empty. Who reads it notices nothing, as
+        Kafka's clients may not, and is given what will stand at his next offset."""
+        self._made_anew[topic] += 1
+        for where in [where for where in self._messages if where[0] == topic]:
+            self._messages[where].clear()
+            self._first[where] = 0
 
     def read(self, topic: str, partition: int = 0, offset: int = 0) -> list[Message]:
         """Everything from an offset on, at once (for people and for invariants)."""
@@ -181,5 +194,6 @@ class MemoryBus:
             return
         index = offset - self._first[where]
         subscription.next = offset + 1
-        if index >= 0:
-            subscription.deliver(self._messages[where][index])
+        messages = self._messages[where]
+        if 0 <= index < len(messages):  # else deleted meanwhile
+            subscription.deliver(messages[index])

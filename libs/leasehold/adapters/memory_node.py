@@ -25,6 +25,7 @@ from leasehold.replication.effects import (
     Append,
     AppendFailed,
     AskLogEnd,
+    AskLogIdentity,
     Became,
     CallLedger,
     DeleteBelow,
@@ -36,6 +37,7 @@ from leasehold.replication.effects import (
     Listen,
     LogEnd,
     LogHeard,
+    LogIdentified,
     LogRead,
     PauseLane,
     ReadLane,
@@ -62,6 +64,8 @@ CODEC: Final = MessagePackCodec()
 
 TERM_HEADER: Final = "term"
 APPEND_TIMEOUT_NS: Final = 1_000_000_000
+LOOK_NS: Final = 1_000_000
+"""What it takes to ask which log it is: not drawn, since nothing depends on it."""
 
 
 class MemoryNode:
@@ -142,6 +146,8 @@ class MemoryNode:
             offset = self.node.position.offset
             self._ways = LogWays(self.settings.fast_log, offset, self._rules.fast_log)
         self._follows, self._reads_kafka = NOBODY, True
+        log = self._topics.log.name
+        self.node.step(LogIdentified(log, self._bus.topic_id(log)), self.now())
         self._perform(self.node.start())
         acks = self._topics.acks.name
         if self.settings.candidate:
@@ -379,6 +385,8 @@ class MemoryNode:
                     self._hops.produce_ns(),
                     self._from_network(self._log_end),
                 )
+            case AskLogIdentity():
+                self._scheduler.later(LOOK_NS, self._from_network(self._identified))
             case ReadLane(lane, offset):
                 self._subscribe(self._lane_topic(lane), offset, self._lane_read(lane))
             case PauseLane(lane):
@@ -422,7 +430,13 @@ class MemoryNode:
                 self.crash()
 
     def _log_end(self) -> None:
-        self.step(LogEnd(self._bus.end(self._topics.log.name)))
+        self._identified()
+        if self.node is not None:
+            self.step(LogEnd(self._bus.end(self._topics.log.name)))
+
+    def _identified(self) -> None:
+        log = self._topics.log.name
+        self.step(LogIdentified(log, self._bus.topic_id(log)))
 
     def _lane_topic(self, lane: Lane) -> str:
         topic = self._topics.requests if lane is Lane.REQUESTS else self._topics.backfill

@@ -37,6 +37,13 @@ class LogEnd(NamedTuple):
     offset: int
 
 
+class LogIdentified(NamedTuple):
+    """Answer to AskLogIdentity: the id that Kafka gives the log's topic, NO_ID: none."""
+
+    topic: str
+    topic_id: str
+
+
 NOWHERE: Final = -1
 """The offset of a request that stands in no topic: it was told."""
 
@@ -105,6 +112,7 @@ Event: TypeAlias = (
     LogRead
     | LogHeard
     | LogEnd
+    | LogIdentified
     | LaneRead
     | RequestsHeard
     | AckRead
@@ -127,7 +135,11 @@ class ReadLog(NamedTuple):
 
 
 class AskLogEnd(NamedTuple):
-    pass
+    """Answered by LogIdentified and then LogEnd, asked in this order; or by neither."""
+
+
+class AskLogIdentity(NamedTuple):
+    """Which topic it is that has the log's name now. Nothing waits for the answer."""
 
 
 class ReadLane(NamedTuple):
@@ -240,6 +252,7 @@ class Became(NamedTuple):
 Effect: TypeAlias = (
     ReadLog
     | AskLogEnd
+    | AskLogIdentity
     | ReadLane
     | PauseLane
     | ResumeLane

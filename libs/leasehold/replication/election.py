@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from leasehold.model.errors import LogStopped
 from leasehold.model.records import LogPosition
+from leasehold.replication.log_identity import TO_DO
 
 NS_PER_MS = 1_000_000
 
@@ -51,6 +53,7 @@ class Election:
         self._stage = Stage.FOLLOWING
         self._since_ns = now_ns
         self._end = 0
+        self._read = 0  # what had been read when the end was asked for
 
     @property
     def stage(self) -> Stage:
@@ -72,7 +75,7 @@ class Election:
             # In a log without any Claim there is nobody to wait for.
             nobody = position.epoch == 0 and self._settings.rank == 0
             if nobody or now_ns >= self.deadline_ns():
-                return self._enter(Stage.ASKED_END, now_ns, "ask")
+                return self._ask(position, now_ns)
             return None
         if now_ns >= self.deadline_ns():
             self._heard_ns = now_ns
@@ -83,9 +86,16 @@ class Election:
         return None
 
     def end_known(self, end: int, position: LogPosition, now_ns: int) -> str | None:
-        """The broker's answer to the question asked after the time-out."""
+        """The broker's answer to the question asked after the time-out. Raises LogStopped (L2):
+        a log does not end before what was read of it."""
         if self._stage is not Stage.ASKED_END:
             return None
+        if end < self._read:
+            raise LogStopped(
+                f"L2: this node has read the log up to offset {self._read}, and it ends at {end}"
+                " now: the broker lost acknowledged records, or the topic was deleted and made"
+                f" anew. {TO_DO}"
+            )
         self._end = end if self._rules.reach_the_end_first else position.offset
         self._enter(Stage.CATCHING_UP, now_ns, None)
         return self.tick(position, now_ns)
@@ -95,9 +105,13 @@ class Election:
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
 
-    def again(self, now_ns: int) -> str:
+    def again(self, position: LogPosition, now_ns: int) -> str:
         """This node gave its own epoch up (L4): bid for the next one without waiting."""
         self._heard_ns = now_ns
+        return self._ask(position, now_ns)
+
+    def _ask(self, position: LogPosition, now_ns: int) -> str:
+        self._read = position.offset
         self._enter(Stage.ASKED_END, now_ns, None)
         return "ask"
 

@@ -37,6 +37,7 @@ from leasehold.replication.effects import (
     Append,
     AppendFailed,
     AskLogEnd,
+    AskLogIdentity,
     Became,
     Effect,
     Event,
@@ -44,6 +45,7 @@ from leasehold.replication.effects import (
     LedgerReplied,
     LogEnd,
     LogHeard,
+    LogIdentified,
     LogRead,
     ReadLog,
     RequestsHeard,
@@ -63,6 +65,7 @@ from leasehold.replication.fast_log import NOBODY, FastLogSettings, Term
 from leasehold.replication.fast_requests import FastRequestSettings
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.log import Verdict, admit
+from leasehold.replication.log_identity import LogIdentity
 from leasehold.replication.master import Master, MasterSettings
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -147,6 +150,7 @@ class Node:
         self.on_catalog_changed: Callable[[], None] = lambda: None
         self._checks = Checks(store, settings.name, serving=settings.serving)
         self._election = Election(settings.election, now.mono_ns, rules.election)
+        self.identity = LogIdentity(now.mono_ns)
         self._open = False  # applied, not yet committed
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
@@ -202,7 +206,7 @@ class Node:
         try:
             return self._step(event, now)
         except LeaseholdError as error:
-            return self._stop(error)
+            return self.stop(error)
 
     def _step(self, event: Event, now: Now) -> list[Effect]:
         master = self.master
@@ -240,8 +244,11 @@ class Node:
                 return self._append_failed(reason, now)
             case LogEnd(offset):
                 return self._bid(self._election.end_known(offset, self.position, now.mono_ns))
+            case LogIdentified(topic, topic_id):
+                self.identity.told(topic, topic_id, self.position)
+                return []
 
-    def _stop(self, error: LeaseholdError) -> list[Effect]:
+    def stop(self, error: LeaseholdError) -> list[Effect]:
         """The log, the store or this program contradicts itself: serve nothing more."""
         self.stopped = error
         self.lease.give_up()
@@ -468,7 +475,7 @@ class Node:
             self.master.append_again()
             return []
         effects = self._step_down(f"an append failed: {reason}", self.position)
-        return effects + self._bid(self._election.again(now.mono_ns))
+        return effects + self._bid(self._election.again(self.position, now.mono_ns))
 
     def _bid(self, answer: str | None) -> list[Effect]:
         if answer == "ask":
@@ -487,6 +494,8 @@ class Node:
 
     def _tick(self, now: Now) -> list[Effect]:
         effects: list[Effect] = []
+        if self.identity.due(now.mono_ns):
+            effects.append(AskLogIdentity())
         self._give_way(now)
         if self.master is not None:
             if not self.master.in_flight:

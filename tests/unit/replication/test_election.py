@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from leasehold.model.errors import LogStopped
 from leasehold.model.records import LogPosition
 from leasehold.replication.election import Election, ElectionSettings, Stage
 
@@ -70,5 +73,22 @@ def test_a_bid_that_is_not_read_back_is_given_up_and_made_again_later() -> None:
 
 def test_l4_a_master_that_gave_its_epoch_up_bids_without_waiting() -> None:
     election = Election(SETTINGS, 0)
-    assert election.again(5 * MS) == "ask"
+    assert election.again(LED, 5 * MS) == "ask"
     assert election.end_known(10, LED, 6 * MS) == "claim"
+
+
+def test_l2_a_log_that_ends_before_what_was_read_is_not_bid_in() -> None:
+    election = Election(SETTINGS, 0)
+    assert election.tick(LED, 1_000 * MS) == "ask"
+    with pytest.raises(LogStopped, match="up to offset 10, and it ends at 9"):
+        election.end_known(9, LED, 1_001 * MS)
+    election = Election(SETTINGS, 0)
+    assert election.again(LED, 5 * MS) == "ask"
+    with pytest.raises(LogStopped, match="up to offset 10, and it ends at 0"):
+        election.end_known(0, LED, 1_001 * MS)
+
+
+def test_an_end_may_be_behind_what_was_read_since_it_was_asked_for() -> None:
+    election = Election(SETTINGS, 0)
+    assert election.tick(LED, 1_000 * MS) == "ask"
+    assert election.end_known(10, LED._replace(offset=12), 1_001 * MS) == "claim"

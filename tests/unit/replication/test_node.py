@@ -33,14 +33,17 @@ from leasehold.replication.effects import (
     Append,
     AppendFailed,
     AskLogEnd,
+    AskLogIdentity,
     Became,
     Effect,
     LaneRead,
     LogEnd,
+    LogIdentified,
     LogRead,
     ReadLane,
     Send,
     Stop,
+    StopLanes,
     Tick,
     Topic,
 )
@@ -585,3 +588,36 @@ def test_c4_who_is_coherent_is_not_known_while_leases_of_a_deposed_master_may_ru
 def test_a_role_change_is_told(world: World) -> None:
     became = [effect for effect in world.effects if isinstance(effect, Became)]
     assert [(b.role, b.epoch) for b in became] == [("master", 1)]
+
+
+def test_l2_a_log_made_anew_ends_master_and_follower_and_their_leases(world: World) -> None:
+    """Idle, or with a record on its way that is never read back: nothing more is decided."""
+    for node in (world.node, world.follower):
+        assert node.step(LogIdentified("demo.log", "first"), world.now()) == []
+    world.put(insert(1, a=1))
+    world.lost = True
+    world.tick()
+    assert world.node.master is not None
+    assert world.node.master.in_flight
+    for node in (world.node, world.follower):
+        before = node.position
+        stopped = node.step(LogIdentified("demo.log", "second"), world.now())
+        assert stopped[0] == StopLanes()
+        assert isinstance(stopped[1], Stop)
+        assert "'demo.log' was deleted and made anew" in stopped[1].error.message
+        assert node.master is None
+        assert not node.lease.holds(world.now().mono_ns)
+        assert node._store.position() == before
+        assert node.step(Tick(), world.now()) == []
+
+
+def test_which_log_it_is_is_asked_now_and_then(world: World) -> None:
+    def asked() -> int:
+        return sum(isinstance(effect, AskLogIdentity) for effect in world.effects)
+
+    before = asked()
+    for _ in range(5):
+        world.ms += 2_000
+        world.tick()
+        world.tick()
+    assert asked() == before + 5

@@ -1,0 +1,99 @@
+"""Asks Kafka which log it has, before a reader goes on in it and while it reads
+(`replication/log_identity.py` says what of it counts)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.kafka_admin import TopicAdmin, id_in, is_missing
+from leasehold.adapters.kafka_reader import ASK_TIMEOUT_S, TopicReader
+from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
+from leasehold.model.records import LogPosition
+from leasehold.replication.log_identity import TO_DO, LogIdentity, check_log
+
+RECORDS_PER_READ_MAX: Final = 1_000
+READ_SLICE_S: Final = 0.1
+MISSING_SAID_NS: Final = 10_000_000_000
+CODEC: Final = MessagePackCodec()
+LOG: Final = logging.getLogger("leasehold.log")
+
+
+def log_offsets(reader: TopicReader, log: str, position: LogPosition) -> tuple[int, int]:
+    """The first offset of the log and its next one; a reader at `position` may go on there, and
+    nothing of the log is assigned. Raises LogStopped, BusUnavailable."""
+    first, end = reader.offsets(log, 0)
+
+    def digests(begin: int, below: int) -> Iterator[bytes]:
+        give_up_ns = boottime_ns() + int(ASK_TIMEOUT_S * 1e9)
+        reader.start(log, 0, begin)
+        try:
+            while reader.next_offset(log, 0) < below:
+                records = reader.read(RECORDS_PER_READ_MAX, READ_SLICE_S)
+                for record in records:
+                    if record.offset < below:
+                        yield CODEC.digest(record.value or b"")
+                if records:
+                    give_up_ns = boottime_ns() + int(ASK_TIMEOUT_S * 1e9)
+                elif reader.gives_up or boottime_ns() > give_up_ns:
+                    raise BusUnavailable(f"Kafka did not deliver offset {below - 1} of {log}")
+        finally:
+            reader.stop(log, 0)
+
+    check_log(log, position, first, end, digests)
+    return first, end
+
+
+class LogLook:
+    """One question at a time, which nobody waits for. `told` runs on a thread of the admin's."""
+
+    def __init__(self, admin: TopicAdmin, log: str, told: Callable[[str], None]) -> None:
+        self._admin = admin
+        self._log = log
+        self._told = told
+        self._asked: Any = None
+        self._said_ns = -MISSING_SAID_NS
+
+    def ask(self) -> None:
+        if self._asked is None or self._asked.done():
+            self._asked = self._admin.topic_id_soon(self._log)
+            self._asked.add_done_callback(self._answered)
+
+    def _answered(self, future: Any) -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            self._told(id_in(future.result()))
+        elif is_missing(error):
+            self._say_missing()
+        # A broker that is away is told of by readers and writers.
+
+    def _say_missing(self) -> None:
+        """No reason to stop: a broker that has just started may not know of it yet."""
+        now_ns = boottime_ns()
+        if now_ns - self._said_ns >= MISSING_SAID_NS:
+            self._said_ns = now_ns
+            LOG.warning(
+                "Kafka has no topic %r now: nothing can be decided, and nobody is coherent. If it"
+                " was deleted, one that is made anew is another log. %s",
+                self._log,
+                TO_DO,
+            )
+
+
+def explained(
+    error: LogStopped, identity: LogIdentity, admin: TopicAdmin, log: str, position: LogPosition
+) -> LeaseholdError:
+    """Why a reader was stopped: `error`, or that the log's topic is another one now, which is what
+    most of them come from. Asks a broker, which has just answered."""
+    try:
+        identity.told(log, admin.topic_id(log), position)
+    except LogStopped as cause:
+        return cause
+    except LeaseholdError:
+        return error
+    return error
