@@ -166,9 +166,9 @@ class RequestWays:
         return Asking(self._run, self._tell(now_ns), by_kafka=True)
 
     def may_tell(self, requests: int, size: int, *, connected: bool) -> bool:
-        """Whether `ask` would have them told alone, with nothing that goes before them."""
+        """Whether `ask` would have them told, and not put on the topic."""
         fits = size <= self._settings.bytes_max and self._has_room(requests)
-        return connected and fits and not self.again and self._may_tell()
+        return connected and fits and self._may_tell()
 
     def _may_tell(self) -> bool:
         return self.fast and not (self._by_kafka and self._rules.one_way_at_a_time)

@@ -50,8 +50,7 @@ class Asker:
     def ask(self, *ids: bytes, size: int = 100) -> Asking:
         may = self.ways.may_tell(len(ids), size, connected=self.connected)
         asked = self.ways.ask(ids, size, self.now, connected=self.connected)
-        told_alone = asked.number != NOT_TOLD and not asked.by_kafka and not self.ways.again
-        assert may == told_alone
+        assert may == (asked.number != NOT_TOLD and not asked.by_kafka)
         return asked
 
     def answered(self, *ids: bytes, attempt: int = 1, lsn: int = 7) -> None:
