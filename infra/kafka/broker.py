@@ -101,7 +101,8 @@ class Broker:
             # A commit waits for the broker. Where others use the processors, too, one of G1's
             # threads gets none: pauses of 23 to 57 ms every few seconds. A small young generation
             # is collected in 5 ms instead of 17, and four times as often (tests/bench/DESIGN.md).
-            *("-XX:+UseSerialGC", "-Xmn16m"),
+            "-XX:+UseSerialGC",
+            "-Xmn16m",
             # Of the processor time of a commit with three replicants a broker takes 3.5 ms without
             # the optimising compiler; with it 10.5 ms for the first thousand, 2.6 ms from 2,000 on.
             *(() if self.lasting else ("-XX:TieredStopAtLevel=1",)),

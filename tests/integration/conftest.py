@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer, Replica, open_replica
+from leasehold.adapters import redis_line
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.topics import Topics
+from tests.integration.redis_server import RedisServer, redis_in
 from tests.integration.system_cluster import named, settings_of
 from tests.integration.system_load import Load
 
@@ -47,6 +50,15 @@ def redis_url(servers: LocalCluster) -> str:
     """URL of an empty Redis. Tests share it: use keys of a database of your own."""
     servers.start_redis()
     return servers.redis_url
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
+    """A Redis of the test's own, to be disturbed; lines to it are made anew without long pauses."""
+    monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
+    monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
+    with redis_in(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

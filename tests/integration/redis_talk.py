@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
 DEADLINE_S: Final = 10.0
 
 
-class Talk:
+class Talk(ABC):
     """`told`: what became of each number that was told, once that is known."""
 
     def __init__(self) -> None:
         self.number = 0
         self.told: dict[int, bool] = {}
 
+    @abstractmethod
     def turn(self) -> None:
         """Once round for both."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wait(self) -> None:
         """Until something may have come, 2 ms at most."""
-        raise NotImplementedError
 
     def until(self, met: Callable[[], bool], what: str) -> None:
         give_up = time.monotonic() + DEADLINE_S

@@ -19,19 +19,11 @@ from leasehold.adapters.redis_acks import (
     AckSpeaker,
 )
 from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
-from tests.integration.redis_server import RedisServer, listen_by_tls, redis_in, self_signed
+from tests.integration.redis_server import RedisServer, listen_by_tls, self_signed
 from tests.integration.redis_talk import DEADLINE_S, Talk
 
 TERM = (3, b"\x00\xffmaster of term 3")
 CHANNEL = CHANNELS.of("t", TERM)
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
-    monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
-    monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
-    with redis_in(tmp_path) as made:
-        yield made
 
 
 class Both(Talk):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import redis
@@ -15,18 +14,10 @@ from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.redis_log import CHANNELS, FORM, LogEar, LogSpeaker
 from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
 from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
-from tests.integration.redis_server import RedisServer, redis_in
+from tests.integration.redis_server import RedisServer
 from tests.integration.redis_talk import Talk
 
 TERM: Term = (3, b"\x00\xffmaster of term 3")
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
-    monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
-    monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
-    with redis_in(tmp_path) as made:
-        yield made
 
 
 class Both(Talk):

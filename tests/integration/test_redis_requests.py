@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import redis
 
-from leasehold.adapters import redis_line
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.master_ear import MasterEar
 from leasehold.adapters.redis_acks import ACK_BYTES_MAX, AckSpeaker
@@ -30,7 +28,7 @@ from leasehold.adapters.redis_requests import (
 )
 from leasehold.model.records import Outcome, Result, ResultBatch
 from leasehold.replication.fast_log import Term
-from tests.integration.redis_server import RedisServer, redis_in
+from tests.integration.redis_server import RedisServer
 from tests.integration.redis_talk import DEADLINE_S, Talk
 
 TERM: Term = (3, b"\x00\xffmaster of term 3")
@@ -39,14 +37,6 @@ OTHER = b"\xff" * ASKER_BYTES
 JSON = "application/json"
 Told = tuple[int, int, tuple[tuple[str, bytes], ...]]
 COMMANDS = ["+publish", "+subscribe", "+ping"]
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
-    monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
-    monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
-    with redis_in(tmp_path) as made:
-        yield made
 
 
 def result(number: int, answer: object = None) -> Result:

@@ -13,7 +13,7 @@ import random
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Final
 
 import apsw
@@ -21,7 +21,7 @@ import apsw
 WAL_PAGES_COPIED: Final = 4_000
 """Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
 WAL_PAGES_LEFT: Final = 400
-"""So many the writer copies itself, which takes it 2 ms or so."""
+"""So many the writer copies itself: some ms, of which the disk takes half."""
 WAL_PAGES_MAX: Final = 16_000
 WAL_SPREAD: Final = 0.25
 """Each store has its own numbers of pages, by as much more or less: all apply the same log, so with
@@ -62,7 +62,7 @@ class Checkpoints:
         copied = self._copier.take()
         if copied is not None:
             self._note(copied)
-        if self._there < self._due or self._copier.busy:
+        if self._there < self._due or not self._copier.idle.is_set():
             return
         if self._copied and self._there - self._copied <= WAL_PAGES_LEFT:
             self._copy()
@@ -89,18 +89,19 @@ class Checkpoints:
 
 
 class _Copier:
-    """The thread; `busy` from `begin` until it is done."""
+    """The thread; not `idle` from `begin` until it is done."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._wanted: SimpleQueue[bool] = SimpleQueue()
         self._copied: int | None = None
-        self.busy = False
+        self.idle = Event()
+        self.idle.set()
         self._thread = Thread(target=self._run, name="store-wal", daemon=True)
         self._thread.start()
 
     def begin(self) -> None:
-        self.busy = True
+        self.idle.clear()
         self._wanted.put(True)
 
     def take(self) -> int | None:
@@ -121,6 +122,6 @@ class _Copier:
                     connection.execute("PRAGMA synchronous = NORMAL")
                     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens it
                 _, self._copied = connection.wal_checkpoint()
-            self.busy = False
+            self.idle.set()
         if connection is not None:
             connection.close()

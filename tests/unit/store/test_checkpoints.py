@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,29 +25,23 @@ FRAME_BYTES = 4_096 + 24
 DEADLINE_S = 30.0
 
 
-def until(met: Callable[[], bool], what: str) -> None:
-    give_up = time.monotonic() + DEADLINE_S
-    while not met():
-        assert time.monotonic() < give_up, what
-        time.sleep(0.001)
-
-
 class ByHand:
     """A thread that copies at once, and whose end the test tells."""
 
     def __init__(self, path: Path) -> None:
         self.connection = connect(path, cache_mb=1, read_only=False)
-        self.busy = False
+        self.idle = threading.Event()
+        self.idle.set()
         self.begun = 0
         self._copied: int | None = None
 
     def begin(self) -> None:
-        self.busy = True
+        self.idle.clear()
         self.begun += 1
         _, self._copied = self.connection.wal_checkpoint()
 
     def take(self) -> int | None:
-        if self.busy:
+        if not self.idle.is_set():
             return None
         copied, self._copied = self._copied, None
         return copied
@@ -87,7 +80,7 @@ class Written:
         """And wait for the thread, if it was told to."""
         self.checkpoints.tidy()
         copier = self.checkpoints._copier
-        until(lambda: copier is None or not copier.busy, "the thread has copied")
+        assert copier is None or copier.idle.wait(DEADLINE_S), "the thread has copied"
 
     @property
     def waits(self) -> int:
@@ -167,7 +160,7 @@ def test_what_was_told_of_a_wal_before_it_began_anew_is_forgotten(
     for begun in (1, 2):
         made.write(*range(PAGES))
         made.checkpoints.tidy()
-        by_hand.busy = False
+        by_hand.idle.set()
         assert by_hand.begun == begun
 
 
@@ -178,7 +171,7 @@ def test_what_was_written_meanwhile_the_writer_copies(made: Written, by_hand: By
         made.write(1, 2)
     made.checkpoints.tidy()
     assert made.waits > PAGES, "the thread is at it"
-    by_hand.busy = False
+    by_hand.idle.set()
     made.checkpoints.tidy()
     assert (made.waits, by_hand.begun) == (0, 1)
     wal_bytes = made.wal_bytes
@@ -195,11 +188,11 @@ def test_what_the_writer_is_far_ahead_with_the_thread_copies_too(
     with made.going_on():
         made.checkpoints.tidy()
         made.write(*range(PAGES, PAGES + 2 * LEFT))
-    by_hand.busy = False
+    by_hand.idle.set()
     made.checkpoints.tidy()
-    assert (by_hand.busy, by_hand.begun) == (True, 2)
+    assert (by_hand.idle.is_set(), by_hand.begun) == (False, 2)
     assert made.waits > LEFT
-    by_hand.busy = False
+    by_hand.idle.set()
     made.checkpoints.tidy()
     assert (made.waits, by_hand.begun) == (0, 2)
 
@@ -215,7 +208,7 @@ def test_what_a_snapshot_needs_stays_and_is_not_tried_for_at_every_commit(
         for row in range(PAGES // 2):
             made.write(row)
             made.checkpoints.tidy()
-            by_hand.busy = False
+            by_hand.idle.set()
 
     go_on()
     pages = made.checkpoints._there - PAGES
@@ -293,7 +286,7 @@ def test_whatever_happens_the_wal_stays_bounded_and_no_row_is_lost(
 
     def write() -> None:
         copier = made.checkpoints._copier
-        disturbed = bool(readers) or (copier is not None and copier.busy)
+        disturbed = bool(readers) or (copier is not None and not copier.idle.is_set())
         some = [rng.randrange(400) for _ in range(rng.randint(1, 20))]
         made.write(*some)
         rows.update(some)
