@@ -58,7 +58,7 @@ class SliceCheck(TableCheck):
             return self._found(0, b""), None
         until = self._until(self._table, self._keys)
         self._stand_before(self._table, self._keys, until)
-        rows = self._one(f"SELECT count(*) FROM {self._table}")[0]
+        rows = self._rows_of(self._table)
         if elements:
             self._columns([c for c in wanted.columns if c.element_id in elements])
         else:
