@@ -4,7 +4,8 @@ What takes long, to write the pages and to have the disk take them, a thread doe
 its own: the writer goes on meanwhile. But the WAL begins anew only when all of it is copied, and a
 writer that does not pause is always ahead. So the writer copies what is left then, which is little,
 at a moment when nobody waits for it (`tidy`); and all of it, in the commit that gets there, where
-there is no such moment or the thread does not come to an end.
+there is no such moment or the thread does not come to an end. What somebody's snapshot keeps nobody
+can copy: the WAL is that much longer then.
 """
 
 from __future__ import annotations
@@ -40,17 +41,21 @@ class Checkpoints:
         self._there = 0  # in the WAL
         self._copied = 0  # of those
         self._due = self.pages  # when so many are there
+        self._must = self.pages_max  # by the commit that gets there
         self._copier: _Copier | None = None
         connection.set_wal_hook(self._committed)
 
     def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         if pages < self._there:  # it has begun anew
-            self._copied, self._due = 0, self.pages
+            self._copied, self._due, self._must = 0, self.pages, self.pages_max
             if self._copier is not None:
                 self._copier.take()  # of what was there before
         self._there = pages
-        if pages - self._copied >= self.pages_max:
+        if pages >= self._must:
             self._copy()
+            # ⚠ What a snapshot keeps is copied once that is closed: not by the very next commit,
+            # but by the thread, which looks sooner.
+            self._must = pages + self.pages_max
         return apsw.SQLITE_OK
 
     def tidy(self) -> None:
@@ -76,7 +81,9 @@ class Checkpoints:
 
     def _note(self, copied: int) -> None:
         goes_on = copied > self._copied
-        self._copied = min(copied, self._there)
+        if goes_on:  # the thread may tell of an earlier moment than the writer's last copy
+            self._copied = min(copied, self._there)
+            self._must = self._copied + self.pages_max
         if self._copied == self._there:
             # It begins anew with the next commit, unless somebody reads at that very moment.
             self._due = self._there + WAL_PAGES_LEFT // 2
