@@ -30,9 +30,9 @@ class FillSettings:
 
     rows_max: int = 10_000
     behind_max: int = 2
-    rows_beside_max: int = 4_000
+    rows_beside_max: int = 2_000
     rows_beside_min: int = 125
-    round_ms: int = 6
+    round_ms: int = 5
     round_factor: int = 2
     rest_percent: int = 150
 
