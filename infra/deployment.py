@@ -79,7 +79,7 @@ SPARK = Service(
     compiled=False,
     # A job takes what the writers leave: they wait for it, and nobody waits for a job. A container
     # with much less than 655 hardly gets a turn where writers take all there is.
-    niceness=10,
+    niceness=3,
     cpu_shares=655,
     ready_deadline_s=120.0,
 )

@@ -30,11 +30,11 @@ class FillSettings:
 
     rows_max: int = 10_000
     behind_max: int = 2
-    rows_beside_max: int = 2_000
-    rows_beside_min: int = 125
-    round_ms: int = 5
+    rows_beside_max: int = 4_000
+    rows_beside_min: int = 500
+    round_ms: int = 8
     round_factor: int = 2
-    rest_percent: int = 150
+    rest_percent: int = 100
 
 
 class _Round(NamedTuple):
