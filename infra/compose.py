@@ -14,7 +14,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from infra.deployment import CPU_SHARES, KAFKA, REDIS, SERVICES, TOPICS, Service
+from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
 from infra.kafka.settings import as_container_environment, broker_settings
 from infra.ports import SQL_PORTS
 from infra.redis.server import server_settings
@@ -178,7 +178,7 @@ def _service(service: Service) -> dict[str, Any]:
         # Without it SIGTERM is lost while Python starts, and nobody collects Spark's dead workers.
         "init": True,
     }
-    if service.cpu_shares != CPU_SHARES:
+    if service.niceness:
         described["cpu_shares"] = service.cpu_shares
     if service.keeps_store:
         described["secrets"] = [SNAPSHOT_TOKEN]

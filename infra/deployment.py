@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 KAFKA = "kafka"
 REDIS = "redis"
@@ -12,10 +11,6 @@ TOPICS = "topics"
 
 KAFKA_READY_DEADLINE_S = 60.0
 REDIS_READY_DEADLINE_S = 20.0
-
-
-CPU_SHARES: Final = 1_024
-"""What Docker gives to a container that is told nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +32,15 @@ class Service:
     compiled: bool = True
     """It runs what mypyc has made, where that is there. Spark's workers are not known to gain."""
     niceness: int = 0
-    """0 to 19: how far each of its threads stands back where processors are short, in the kernel's
-    units: one is worth about a fifth less."""
-    cpu_shares: int = CPU_SHARES
-    """Of Docker: the weight of all its threads together."""
+    """0 to 19: how far it stands back where processors are short, in the kernel's units: each is
+    worth about a fifth less."""
     environment: Mapping[str, str] = field(default_factory=dict)
     ready_deadline_s: float = 60.0
+
+    @property
+    def cpu_shares(self) -> int:
+        """Of Docker, which gives 1,024 to who is not named: the weight of that niceness."""
+        return round(1024 / 1.25**self.niceness)
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -77,10 +75,8 @@ SPARK = Service(
     "Spark driver",
     image="spark",
     compiled=False,
-    # A job takes what the writers leave: they wait for it, and nobody waits for a job. A container
-    # with much less than 655 hardly gets a turn where writers take all there is.
-    niceness=3,
-    cpu_shares=655,
+    # A job takes what the writers leave: they wait for it, and nobody waits for a job.
+    niceness=2,
     ready_deadline_s=120.0,
 )
 DASHBOARD = Service(

@@ -11,7 +11,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ class Identity:
 @dataclass(frozen=True, slots=True)
 class ProcessEntry:
     identity: Identity
-    group: int
+    session: int
     state: str
 
     @property
@@ -51,8 +51,8 @@ def entry_of(pid: int) -> ProcessEntry | None:
         return None
     # The command's name stands in parentheses and may hold anything; the rest follows the last one.
     words = stat.rpartition(")")[2].split()
-    state, group, start_ticks = words[0], int(words[2]), int(words[19])
-    return ProcessEntry(Identity(pid, start_ticks, boot_id()), group, state)
+    state, session, start_ticks = words[0], int(words[3]), int(words[19])
+    return ProcessEntry(Identity(pid, start_ticks, boot_id()), session, state)
 
 
 def is_running(identity: Identity) -> bool:
@@ -66,15 +66,13 @@ def all_entries() -> Iterator[ProcessEntry]:
             yield entry
 
 
-def has_in_environment(pid: int, wanted: Mapping[str, str]) -> bool:
-    """Whether `pid` was started with all variables that are `wanted`; False if we may not look."""
+def has_in_environment(pid: int, variable: str, value: str) -> bool:
+    """Whether `pid` was started with variable=value; False if we may not look."""
     try:
         environ = (PROC / str(pid) / "environ").read_bytes()
     except OSError:
         return False
-    return {f"{name}={value}".encode() for name, value in wanted.items()} <= set(
-        environ.split(b"\0")
-    )
+    return f"{variable}={value}".encode() in environ.split(b"\0")
 
 
 @contextlib.contextmanager

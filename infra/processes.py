@@ -1,17 +1,12 @@
 """Starts, finds and ends the processes of one run folder, by whoever started them.
 
-Every process gets a process group of its own, a log file, and a record of its identity; so another
+Every process gets a session of its own, a log file, and a record of its identity; so another
 command, after any crash, can find and end it. Two things make `stop_all` complete:
 
-- All processes inherit LEASEHOLD_RUN with this folder's token, and LEASEHOLD_RUN_NAME with the name
-  that they were started for. A process that was started but not recorded (the starter died in
-  between), or one that left the group (Spark's JVM and its Python workers leave theirs but not
-  their environment), is found by it.
+- All processes inherit LEASEHOLD_RUN with this folder's token. A process that was started but not
+  recorded (the starter died in between), or a grandchild whose parent is gone (Spark's JVM and its
+  Python workers leave their process group but not their environment), is found by it.
 - A record is matched by pid, start time and boot: a recycled pid is never signalled.
-
-⚠ Not a session each: where the kernel weighs sessions (sched_autogroup), a processor is shared out
-among those first. What a node's long work takes is then missing where the same node is to apply a
-write, and niceness counts for nothing between two services (tests/bench/DESIGN.md).
 """
 
 from __future__ import annotations
@@ -39,11 +34,20 @@ from infra.process_table import (
 )
 
 RUN_VARIABLE = "LEASEHOLD_RUN"
-NAME_VARIABLE = "LEASEHOLD_RUN_NAME"
 STOP_DEADLINE_S = 15.0
 KILL_DEADLINE_S = 5.0
 LOG_BYTES_MAX = 32 * 1024 * 1024
 TAIL_BYTES_MAX = 256 * 1024
+
+
+def _stand_back(pid: int, niceness: int) -> None:
+    """⚠ Where the kernel groups tasks by session (sched_autogroup), niceness counts among those of
+    one session only, and every service is a session: the group's own weight has to be set, too.
+    Where the kernel has none of it, or lets us not, the process runs like any other."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, niceness)
+    with suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(niceness), encoding="ascii")
 
 
 class ProcessFailure(Exception):
@@ -92,7 +96,7 @@ class Processes:
         cwd: Path,
         niceness: int = 0,
     ) -> Record:
-        """Start `command` in its own process group; raises ProcessFailure if that is impossible.
+        """Start `command` in a session of its own; raises ProcessFailure if that is impossible.
 
         `niceness`: 0 to 19, of the process and all that it will start."""
         assert self.find(name) is None, f"{name} is already running"
@@ -109,9 +113,9 @@ class Processes:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env={**environ, **self._inherited(name)},
+                    env={**environ, RUN_VARIABLE: self._token()},
                     cwd=cwd,
-                    process_group=0,
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise ProcessFailure(
@@ -119,7 +123,7 @@ class Processes:
                 ) from error
         self._children[child.pid] = child
         if niceness:
-            os.setpriority(os.PRIO_PROCESS, child.pid, niceness)
+            _stand_back(child.pid, niceness)
         entry = entry_of(child.pid)
         assert entry is not None, "an uncollected child always has an entry"
         record = Record(name, entry.identity, tuple(command), str(log), offset)
@@ -136,7 +140,7 @@ class Processes:
         return {r.name: r for r in records if r is not None and is_running(r.identity)}
 
     def stop(self, name: str, deadline_s: float = STOP_DEADLINE_S) -> bool:
-        """SIGTERM, wait, SIGKILL for what is left of it. Whether any of it was running."""
+        """SIGTERM, wait, SIGKILL for what is left of its session. Whether it was running."""
         record = self._read(self.folder / f"{name}.json")
         if record is None:
             return False
@@ -145,13 +149,12 @@ class Processes:
             send_signal(record.identity, signal.SIGTERM)
             send_signal(record.identity, signal.SIGCONT)  # a paused process can't end by itself
             wait_until_ended(record.identity, deadline_s)
-        left = self._members(record)
-        self._kill_all(left)
+        self._kill_all(self._members(record))
         self._forget(record)
-        return was_running or bool(left)
+        return was_running
 
     def signal(self, name: str, number: signal.Signals) -> None:
-        """Send `number` to `name`; what can't be handled goes to all that it started.
+        """Send `number` to `name`; what can't be handled goes to its whole session.
 
         Raises ProcessFailure if it isn't running.
         """
@@ -200,21 +203,19 @@ class Processes:
         return None if child is None else child.poll()
 
     def _members(self, record: Record) -> list[Identity]:
-        """All that live of what it was started as and has started.
+        """All living processes of its session.
 
-        While the leader lives, its process group is ours. Once it is gone the number may have been
-        given away, so then only what is inherited counts.
+        While the leader lives, its session is ours. Once it is gone the number may have been given
+        away, so then only the inherited token counts.
         """
         leader_lives = is_running(record.identity)
-        inherited = self._inherited(record.name)
+        token = self._token()
         return [
             entry.identity
             for entry in all_entries()
-            if not entry.ended
-            and (
-                (leader_lives and entry.group == record.identity.pid)
-                or has_in_environment(entry.identity.pid, inherited)
-            )
+            if entry.session == record.identity.pid
+            and not entry.ended
+            and (leader_lives or has_in_environment(entry.identity.pid, RUN_VARIABLE, token))
         ]
 
     def _strays(self) -> list[Identity]:
@@ -224,7 +225,7 @@ class Processes:
             for entry in all_entries()
             if entry.identity.pid != os.getpid()
             and not entry.ended
-            and has_in_environment(entry.identity.pid, {RUN_VARIABLE: token})
+            and has_in_environment(entry.identity.pid, RUN_VARIABLE, token)
         ]
 
     def _kill_all(self, identities: Sequence[Identity]) -> None:
@@ -243,9 +244,6 @@ class Processes:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(KILL_DEADLINE_S)
         (self.folder / f"{record.name}.json").unlink(missing_ok=True)
-
-    def _inherited(self, name: str) -> dict[str, str]:
-        return {RUN_VARIABLE: self._token(), NAME_VARIABLE: name}
 
     def _token(self) -> str:
         """This folder's token, made once; links are atomic, so two makers agree."""

@@ -92,7 +92,7 @@ def test_no_container_fills_the_disk_with_what_it_says() -> None:
 
 def test_spark_takes_what_the_others_leave() -> None:
     services = committed()["services"]
-    assert services["spark"]["cpu_shares"] == 655
+    assert services["spark"]["cpu_shares"] == 655  # niceness 2, by the kernel's own table
     assert not any("cpu_shares" in services[each.name] for each in SERVICES if each.name != "spark")
 
 
