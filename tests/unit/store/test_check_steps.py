@@ -74,3 +74,22 @@ def test_missing_entries_of_equal_keys_are_found_in_proportion_to_the_rows(
     twice, _ = counted(tmp_path / "twice.db", 1_000, sliced=sliced)
     assert once > 100, "steps are counted"
     assert twice < 2.5 * once, (once, twice)
+
+
+def test_rows_are_counted_in_steps_that_can_be_interrupted(tmp_path: Path) -> None:
+    """⚠ SQLite counts a table in one step unless there is a condition."""
+    rows, steps = 500, 0
+    store = filled(tmp_path / "a.db", rows)
+
+    def step() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    with store.open_snapshot() as snapshot:
+        check = TableCheck(snapshot.connection, (TABLE,), 1, frozenset(), 1)
+        snapshot.connection.set_progress_handler(step, STEPS_AT_ONCE)
+        assert check._rows_of("t1") == rows
+        snapshot.connection.set_progress_handler(None, 0)
+    store.close()
+    assert steps * STEPS_AT_ONCE >= rows
