@@ -14,7 +14,7 @@ class ChangefeedSettings:
     linger_ms: int = setting(
         "LEASEHOLD_CHANGEFEED_LINGER_MS",
         "longest that images wait for more to share their transaction",
-        default=20,
+        default=100,
         parse=integer(0, 10_000, "milliseconds"),
     )
     messages_max: int = setting(

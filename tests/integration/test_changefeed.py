@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -31,14 +32,16 @@ from leasehold.model.records import (
     Decisions,
     Disposition,
     JobEvent,
+    JobWrite,
     LogPosition,
     RowImage,
     VersionEvent,
 )
 from leasehold.model.topics import Topics
+from leasehold.schema.job import Phase
 from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.changefeed.publisher import Publisher
-from tests.unit.changefeed.made_log import MadeLog
+from tests.unit.changefeed.made_log import MadeLog, job
 
 ROOT = Path(__file__).resolve().parents[2]
 CODEC = MessagePackCodec()
@@ -260,6 +263,43 @@ def test_a_stopped_changefeed_has_published_and_stored_what_it_read(
         wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
     names = {topics.rows(1).name: 1, topics.rows(2).name: 2}
     assert by_key(images(published(settings, *names), names)) == by_key(log.rows)
+
+
+def test_what_nobody_waits_for_shares_the_transaction_of_what_somebody_does(
+    settings: KafkaSettings, topics: Topics
+) -> None:
+    log = MadeLog(8)
+    log.claim()
+    log.create_table(1)
+    without_rows = len(log.records)
+    for _ in range(30):
+        log.write_rows(1, commits=1, keys=40)
+    filling = job(3, 1, 2)
+    step = next(number for number, each in enumerate(filling.steps) if each.fills)
+    begun = job(3, 1, 2, step=step, phase=Phase.BACKFILLING)
+    log.decide((log.commit(catalog=(JobWrite(3, begun.to_wire()),)),))
+    stop = Event()
+    patient = ChangefeedSettings(linger_ms=3_600_000)
+    with Publisher(settings, topics, patient, stop.is_set) as publisher:
+        publisher.open()
+        running = Thread(target=publisher.run)
+        running.start()
+        try:
+            append(settings, topics, log)
+            give_up = time.monotonic() + DEADLINE_S
+            while not has_stored(settings, topics, log):
+                assert time.monotonic() < give_up, "the job's event waited with the others"
+        finally:
+            stop.set()
+            running.join()
+    (name,) = names = {topics.rows(1).name: 1}
+    assert by_key(images(published(settings, name), names)) == by_key(log.rows)
+    positions = [
+        CODEC.decode_as(LogPosition, record.value).offset
+        for record in published(settings, topics.changefeed.name)
+        if record.value is not None
+    ]
+    assert all(at <= without_rows or at == len(log.records) for at in positions), positions
 
 
 def test_a_newer_changefeed_fences_the_older_one(settings: KafkaSettings, topics: Topics) -> None:

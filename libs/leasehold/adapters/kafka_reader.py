@@ -29,6 +29,8 @@ fetch only, so this bounds how long that takes; with data to send a broker answe
 TO_THE_END_MS: Final = 5
 """`fetch_wait_ms` of who reads as far as an end and no further: he asks once or twice in vain."""
 QUEUED_KBYTES_MAX: Final = 32 * 1024
+QUEUED_RECORDS_MIN: Final = 100_000
+"""How many are fetched ahead: librdkafka's own."""
 RECORDS_MAX: Final = 10_000
 ASK_TIMEOUT_S: Final = 5.0
 ASK_AGAIN_S: Final = 0.02
@@ -96,12 +98,15 @@ class TopicReader:
         tell_ends: bool = False,
         queued_kbytes_max: int = QUEUED_KBYTES_MAX,
         fetch_wait_ms: int = FETCH_WAIT_MS,
+        gather_ms: int = 0,
         give_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`.
         `queued_kbytes_max`: how far is read ahead. `fetch_wait_ms`: how long a broker holds a fetch
-        that finds nothing; an end is not told before that. `give_up`: asked twice a second while a
-        broker is waited for; then BusUnavailable."""
+        that finds nothing; an end is not told before that. `gather_ms`: while a record that was
+        fetched waits to be read, more are asked for that often only; with 0 each record is fetched
+        as soon as it is there, which is a request each where they come one by one. `give_up`: asked
+        twice a second while a broker is waited for; then BusUnavailable."""
         self._bootstrap = settings.bootstrap
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
@@ -121,7 +126,8 @@ class TopicReader:
                 "enable.partition.eof": tell_ends,
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "fetch.min.bytes": 1,
-                "fetch.queue.backoff.ms": 1,
+                "queued.min.messages": 1 if gather_ms else QUEUED_RECORDS_MIN,
+                "fetch.queue.backoff.ms": gather_ms or 1,
                 "fetch.error.backoff.ms": 50,
                 "queued.max.messages.kbytes": queued_kbytes_max,
             },
