@@ -27,6 +27,7 @@ from leasehold.adapters.environment import (
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_reader import TopicReader
 from leasehold.adapters.readiness import announce_ready
+from leasehold.adapters.short_turns import take_short_turns
 from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job, Phase
@@ -181,6 +182,7 @@ def await_topics(kafka: KafkaSettings, topics: Topics, stop: threading.Event) ->
 def main() -> int:
     """0 after SIGTERM or SIGINT, also while it waits for Kafka; 1: access to Kafka is denied;
     2: settings. The last line says why."""
+    take_short_turns()  # the JVM and its workers inherit it
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -14,6 +14,7 @@ import apsw
 
 from leasehold.adapters.giving_way import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.adapters.repairs import Repairs
+from leasehold.adapters.short_turns import take_short_turns
 from leasehold.adapters.sqlite_check import FINDINGS_MAX, TableCheck, TableFindings
 from leasehold.adapters.sqlite_slice import SliceCheck
 from leasehold.adapters.sqlite_snapshot import Readers, SqliteSnapshot
@@ -99,6 +100,7 @@ class Checker:
             self._thread.join(timeout=0.05)
 
     def _work(self) -> None:
+        take_short_turns()
         while (check := self._waiting.get()) is not None:
             connection = check.snapshot.connection
             try:

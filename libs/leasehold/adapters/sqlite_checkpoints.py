@@ -19,6 +19,8 @@ from typing import Final
 
 import apsw
 
+from leasehold.adapters.short_turns import take_short_turns
+
 WAL_PAGES_COPIED: Final = 4_000
 """Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
 WAL_PAGES_LEFT: Final = 400
@@ -121,6 +123,7 @@ class _Copier:
         self._thread.join()
 
     def _run(self) -> None:
+        take_short_turns()
         connection: apsw.Connection | None = None
         while self._wanted.get():
             with suppress(apsw.Error):
