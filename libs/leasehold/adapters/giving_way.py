@@ -4,11 +4,15 @@ A check is a second of pure computing, on every node at the same log position. W
 machine, that is more threads than processors, and a write is a chain of a dozen threads in as many
 processes that each want a processor for a moment: each of them waits for a turn. So while users
 write the work stops every `WORK_NS` and pauses for as long as `pause_ns` says, by how long it was
-itself kept from a processor: with processors to spare it does not pause at all.
+itself kept from a processor and by how many want one now: with processors to spare it does not
+pause at all. The first alone is not enough: the kernel may leave one processor to a thread that
+never waits, and all others to the second one for a tenth of a second.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from threading import Event
 from time import monotonic_ns, thread_time_ns
 from typing import Final
@@ -16,6 +20,9 @@ from typing import Final
 WORK_NS: Final = 2_000_000
 """Processor time between two pauses: about what a writer's next thread waits for its turn."""
 WAITS_REPAID: Final = 4
+WANTED_REPAID: Final = 2
+"""Pauses, in parts of the work before them, for each task that takes the last idle processor, or
+waits for one."""
 PAUSES_MAX: Final = 9
 """Longest pause, in parts of the work before it: at least a tenth of the time is work, or a machine
 that is always busy would never see the end of it."""
@@ -26,9 +33,25 @@ STEPS_BETWEEN_LOOKS: Final = 20_000
 """Of SQLite's virtual machine: half a millisecond or so. Each look takes the interpreter lock."""
 
 
-def pause_ns(worked_ns: int, took_ns: int) -> int:
-    """After so much processor time, for which it took so long by the clock."""
-    return min(PAUSES_MAX * worked_ns, WAITS_REPAID * max(0, took_ns - worked_ns))
+LOAD: Final = Path("/proc/loadavg")
+PROCESSORS: Final = os.cpu_count() or 1
+
+
+def processors_wanted(path: Path = LOAD, there: int = PROCESSORS) -> int:
+    """Tasks too many for one processor of the machine to be idle; 0 where that is not told. Linux
+    counts those that run or want to, of all containers."""
+    try:
+        running = path.read_bytes().split()[3].partition(b"/")[0]
+        return max(0, int(running) - there + 1)
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def pause_ns(worked_ns: int, took_ns: int, wanted: int = 0) -> int:
+    """After so much processor time, for which it took so long by the clock, while so many tasks
+    are too many."""
+    waits_ns = WAITS_REPAID * max(0, took_ns - worked_ns)
+    return min(PAUSES_MAX * worked_ns, waits_ns + WANTED_REPAID * wanted * worked_ns)
 
 
 class GivesWay:
@@ -48,7 +71,8 @@ class GivesWay:
         if worked_ns >= WORK_NS:
             if self._beside.is_set():
                 left_ns = PAUSED_IN_ALL_MAX_NS - self.paused_ns
-                pause = min(left_ns, pause_ns(worked_ns, monotonic_ns() - self._since_ns))
+                took_ns = monotonic_ns() - self._since_ns
+                pause = min(left_ns, pause_ns(worked_ns, took_ns, processors_wanted()))
                 self.paused_ns += pause
                 self._closing.wait(pause / 1e9)
             self._since_ns = monotonic_ns()

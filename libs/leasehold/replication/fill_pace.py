@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
 SMOOTHED_OVER: Final = 16
 
 
@@ -26,13 +27,16 @@ class FillSettings:
     node is more than `behind_max` records behind: enough for it to apply one while the next is on
     its way. Beside users between `rows_beside_min` and `rows_beside_max`: less costs hardly less
     than the record does, more gains hardly more. A round of `round_ms` is never too long. The rest
-    behind it is `rest_percent` of what it took, or of what it may take where it took longer."""
+    behind it is `rest_percent` of what it took, or of what it may take where it took longer. A
+    round that may take long, because users' own do, brings at least `rate_beside_min` rows/s of the
+    time that it and its rest may take: a job does not starve where users take all there is."""
 
     rows_max: int = 10_000
     behind_max: int = 2
-    rows_beside_max: int = 4_000
-    rows_beside_min: int = 500
-    round_ms: int = 8
+    rows_beside_max: int = 2_000
+    rows_beside_min: int = 250
+    rate_beside_min: int = 15_000
+    round_ms: int = 5
     round_factor: int = 2
     rest_percent: int = 100
 
@@ -122,10 +126,18 @@ class FillPace:
         settings = self._settings
         return max(settings.round_ms * NS_PER_MS, settings.round_factor * self._without_ns)
 
+    def _least(self, limit_ns: int) -> int:
+        """Rows of a round that may take so long. ⚠ Not of what rounds do take: where a row costs
+        more than the rate allows for, that would make them as large as can be."""
+        settings = self._settings
+        turn_ns = limit_ns * (100 + settings.rest_percent) // 100
+        rows = max(settings.rows_beside_min, settings.rate_beside_min * turn_ns // NS_PER_S)
+        return min(settings.rows_beside_max, rows)
+
     def _learn(self, rows: int, took_ns: int, limit_ns: int) -> None:
         settings = self._settings
         if took_ns > limit_ns:
             fit = max(self._beside // 2, rows * limit_ns // took_ns)
-            self._beside = max(settings.rows_beside_min, min(self._beside, fit))
+            self._beside = max(self._least(limit_ns), min(self._beside, fit))
         elif 2 * rows > self._beside:  # a small one was not what made it short
             self._beside = min(settings.rows_beside_max, self._beside * 5 // 4)

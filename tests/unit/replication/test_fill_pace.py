@@ -11,6 +11,7 @@ SETTINGS = FillSettings(
     behind_max=2,
     rows_beside_max=4_000,
     rows_beside_min=500,
+    rate_beside_min=10_000,
     round_ms=20,
     round_factor=2,
     rest_percent=50,
@@ -108,6 +109,17 @@ def test_where_users_wait_longer_anyway_rounds_may_take_longer() -> None:
     assert 60 <= 2 + rounds.go(0.05) * 0.05 <= 105, "twice as long, not 20 ms"
     without(rounds, 5)
     assert 12 <= 2 + rounds.go(0.02) * 0.02 <= 26
+
+
+def test_a_round_that_may_take_long_brings_enough_rows() -> None:
+    rounds = Rounds()
+    without(rounds, 100)
+    # 200 ms and a rest of 100, at 10,000 rows/s.
+    assert rounds.go(1.0) == 3_000, "though each takes three seconds"
+    without(rounds, 1_000)
+    assert rounds.go(1.0) == 4_000, "never more than the maximum"
+    without(rounds, 5)
+    assert rounds.go(1.0) == 500, "20 ms and 10: 300 are less than the minimum"
 
 
 def test_a_round_that_had_rows_beside_it_tells_nothing_of_those_without() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from threading import Event
 
 import pytest
 
 from leasehold.adapters import giving_way
 from leasehold.adapters.giving_way import (
+    LOAD,
     PAUSED_IN_ALL_MAX_NS,
     PAUSES_MAX,
     WAITS_REPAID,
+    WANTED_REPAID,
     WORK_NS,
     GivesWay,
     pause_ns,
+    processors_wanted,
 )
 
 MS = 1_000_000
@@ -36,7 +40,8 @@ class Thread:
     """A thread's clocks, and what it does while somebody waits, or nobody."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.worked_ns = self.clock_ns = 0
+        self.worked_ns = self.clock_ns = self.wanted = 0
+        monkeypatch.setattr(giving_way, "processors_wanted", lambda: self.wanted)
         monkeypatch.setattr(giving_way, "thread_time_ns", lambda: self.worked_ns)
         monkeypatch.setattr(giving_way, "monotonic_ns", lambda: self.clock_ns)
         self.beside, self.closing = Event(), Closing()
@@ -61,6 +66,48 @@ def test_it_pauses_for_longer_than_it_waited_and_a_tenth_of_the_time_is_work() -
     assert pause_ns(2 * MS, 3 * MS) == WAITS_REPAID * MS
     assert pause_ns(2 * MS, 500 * MS) == 2 * MS * PAUSES_MAX
     assert pause_ns(2 * MS, 1 * MS) == 0, "clocks of different grain"
+
+
+def test_it_pauses_for_each_who_wants_a_processor() -> None:
+    assert pause_ns(2 * MS, 2 * MS, wanted=1) == 2 * MS * WANTED_REPAID
+    assert pause_ns(2 * MS, 3 * MS, wanted=2) == 4 * MS * WANTED_REPAID + WAITS_REPAID * MS
+    assert pause_ns(2 * MS, 2 * MS, wanted=100) == 2 * MS * PAUSES_MAX
+
+
+@pytest.mark.parametrize(
+    ("text", "there", "wanted"),
+    [
+        ("0.84 2.10 2.89 3/180 20893\n", 2, 2),
+        ("0.84 2.10 2.89 2/180 20893\n", 2, 1),
+        ("0.84 2.10 2.89 1/180 20893\n", 2, 0),
+        ("0.84 2.10 2.89 1/180 20893\n", 64, 0),
+        ("0.84 2.10 2.89 1/180 20893\n", 1, 1),
+        ("", 1, 0),
+        ("0.84 2.10 2.89 many/180", 1, 0),
+    ],
+)
+def test_one_processor_is_to_stay_idle(tmp_path: Path, text: str, there: int, wanted: int) -> None:
+    load = tmp_path / "loadavg"
+    load.write_text(text)
+    assert processors_wanted(load, there) == wanted
+
+
+def test_where_the_kernel_tells_nothing_nobody_wants_any(tmp_path: Path) -> None:
+    assert processors_wanted(tmp_path / "none", 1) == 0
+
+
+@pytest.mark.skipif(not LOAD.exists(), reason="this kernel does not tell")
+def test_here_this_thread_is_one_of_those_that_run() -> None:
+    assert processors_wanted(there=1) >= 1
+
+
+def test_beside_users_it_pauses_for_others_though_it_never_waited(thread: Thread) -> None:
+    thread.wanted = 2
+    assert thread.works(WORK_NS) == 0, "nobody is beside it"
+    thread.beside.set()
+    assert thread.works(WORK_NS) == 2 * WANTED_REPAID * WORK_NS
+    thread.wanted = 0
+    assert thread.works(WORK_NS) == 0
 
 
 def test_while_nobody_waits_it_works_on(thread: Thread) -> None:
