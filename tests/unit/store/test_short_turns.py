@@ -38,22 +38,22 @@ def in_a_thread(work: Callable[[], int]) -> int:
     return only
 
 
-@pytest.mark.skipif(not turn_ns(), reason="this kernel knows no turns of a thread's own")
 def test_a_thread_takes_short_turns_and_so_do_those_it_starts() -> None:
     before = turn_ns()
-    assert before > SHORT_NS
+    assert before == 0 or before > SHORT_NS
+    short = min(before, SHORT_NS)  # 0: Linux before 6.12, where nothing is to change
 
     def both() -> int:
         take_short_turns()
-        assert turn_ns() == SHORT_NS
+        assert turn_ns() == short
         asked = "from tests.unit.store.test_short_turns import turn_ns; print(turn_ns())"
         told = subprocess.run(
             [sys.executable, "-c", asked], capture_output=True, text=True, check=True
         )
-        assert int(told.stdout) == SHORT_NS
+        assert int(told.stdout) == short
         return in_a_thread(turn_ns)
 
-    assert in_a_thread(both) == SHORT_NS
+    assert in_a_thread(both) == short
     assert turn_ns() == before, "the others' are as they were"
 
 
