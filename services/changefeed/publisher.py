@@ -56,7 +56,7 @@ GATHER_MS: Final = 20
 """How often the log is read where its records come one by one: a fetch for each of 200 a second is
 a fifth of what the broker does then."""
 GATHERED_MAX: Final = 100
-"""Messages of one reading from which on the next follows at once."""
+"""Publications of one reading from which on the next follows at once."""
 RESEND_MAX: Final = 100
 REPORT_KEY: Final = b"changefeed"
 REPORT_EVERY_NS: Final = 5_000_000_000
@@ -91,6 +91,7 @@ class Publisher(Closing):
         self._stop = stop
         self._codec = MessagePackCodec()
         self._admin = TopicAdmin(kafka, CLIENT_ID)
+        # Half: what came by then has been fetched when it is read.
         self._reader = TopicReader(kafka, CLIENT_ID, gather_ms=GATHER_MS // 2)
         self._writer = TransactionWriter(
             kafka,
@@ -185,19 +186,19 @@ class Publisher(Closing):
             left_s = (self._due_ns - boottime_ns()) / 1e9
             self._pause.wait(max(0.0, min(left_s, GATHER_MS / 1e3)))
         wait_s = 0.0 if self._messages else IDLE_WAIT_S
-        before = len(self._messages)
+        taken = 0
         for record in self._reader.read(READ_RECORDS_MAX, wait_s):
             assert record.value is not None, "the log holds no tombstones"
             digest = self._codec.digest(record.value)
             step = self._feed.step(self._codec.decode_log(record.value), record.offset, digest)
+            taken += len(step.publications)
             if step.publications:
                 self._await(step.urgent, boottime_ns())
             for publication in step.publications:
                 self._prepare(publication)
             if len(self._messages) >= self._settings.messages_max:
                 self._publish()
-                before = 0
-        self._gathers = 0 < len(self._messages) < before + GATHERED_MAX
+        self._gathers = bool(self._messages) and taken < GATHERED_MAX
 
     def _await(self, urgent: bool, now_ns: int) -> None:
         """Something is to be published; called before it is among the messages."""
