@@ -1,11 +1,17 @@
 """When a store's WAL is copied into its file, and by whom.
 
 What takes long, to write the pages and to have the disk take them, a thread does by a connection of
-its own: the writer goes on meanwhile. But the WAL begins anew only when all of it is copied, and a
-writer that does not pause is always ahead. So the writer copies what is left then, which is little,
-at a moment when nobody waits for it (`tidy`); and all of it, in the commit that gets there, where
-there is no such moment or the thread does not come to an end. What somebody's snapshot keeps nobody
-can copy: the WAL is that much longer then.
+its own: the writer goes on meanwhile. But the WAL begins anew only when all of it is copied, and
+SQLite has the disk take what was copied only when that is all there is. So the thread does not stop
+at the end that it saw: what was written meanwhile is less each time, and once nothing was, the next
+commit begins the WAL anew. Where the writer does not pause the thread does not get there. Then the
+writer copies what is left, which is little, at a moment when nobody waits for it (`tidy`); and all
+of it, in the commit that gets there, where there is no such moment. What somebody's snapshot keeps
+nobody can copy: the WAL is that much longer then, and is tried for again when the snapshot ends.
+
+A file that was cut by a hundred megabytes kept its writer waiting for 60 ms, on a file system that
+tells its device at once what is free (`discard`). So one that a snapshot made long is cut a little
+each time the WAL begins anew.
 """
 
 from __future__ import annotations
@@ -20,12 +26,18 @@ from typing import Final
 import apsw
 
 from leasehold.adapters.short_turns import take_short_turns
+from leasehold.adapters.sqlite_layout import WAL_BYTES_KEPT_MAX
 
 WAL_PAGES_COPIED: Final = 4_000
 """Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
 WAL_PAGES_LEFT: Final = 400
 """So many the writer copies itself: some ms, of which the disk takes half."""
 WAL_PAGES_MAX: Final = 16_000
+PASSES_MAX: Final = 8
+"""Of the thread, each time it is told to copy. One costs a wait of some ms for the disk."""
+WAL_BYTES_CUT: Final = 4 << 20
+"""Most at a time, down to `WAL_BYTES_KEPT_MAX`."""
+_FRAME_BYTES: Final = 4_096 + 24
 WAL_SPREAD: Final = 0.25
 """Each store has its own numbers of pages, by as much more or less: all apply the same log, so with
 one number all would copy at the same record, on one machine with the same processors and disk."""
@@ -44,12 +56,15 @@ class Checkpoints:
         self._copied = 0  # of those
         self._due = self.pages  # when so many are there
         self._must = self.pages_max  # by the commit that gets there
+        self._kept = 0  # bytes that the file is not cut below
+        self._begun_anew = True
         self._copier: _Copier | None = None
         connection.set_wal_hook(self._committed)
 
     def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         if pages < self._there:  # it has begun anew
             self._copied, self._due, self._must = 0, self.pages, self.pages_max
+            self._begun_anew = True
             if self._copier is not None:
                 self._copier.take()  # of what was there before
         self._there = pages
@@ -62,6 +77,8 @@ class Checkpoints:
 
     def tidy(self) -> None:
         """Between transactions, when nobody waits."""
+        if self._begun_anew or self._there * _FRAME_BYTES > self._kept + WAL_BYTES_CUT:
+            self._keep()
         if self._there < self._due:
             return
         if self._copier is None:
@@ -75,6 +92,18 @@ class Checkpoints:
             self._copy()
         else:
             self._copier.begin()
+
+    def released(self) -> None:
+        """A snapshot that was held for long has ended."""
+        self._due = min(self._due, self.pages)
+
+    def _keep(self) -> None:
+        """A commit that begins the WAL anew cuts its file to the limit that holds then."""
+        long = max(self._kept, self._there * _FRAME_BYTES)
+        self._kept = max(WAL_BYTES_KEPT_MAX, long - WAL_BYTES_CUT * self._begun_anew)
+        self._begun_anew = False
+        with suppress(apsw.Error):
+            self._connection.execute(f"PRAGMA journal_size_limit = {self._kept}")
 
     def _copy(self) -> None:
         with suppress(apsw.Error):
@@ -131,7 +160,18 @@ class _Copier:
                     connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
                     connection.execute("PRAGMA synchronous = NORMAL")
                     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens it
-                _, self._copied = connection.wal_checkpoint()
+                self._copied = _copied_to_the_end(connection)
             self.idle.set()
         if connection is not None:
             connection.close()
+
+
+def _copied_to_the_end(connection: apsw.Connection) -> int:
+    """Pages of the WAL that are copied. The end moves on while they are."""
+    seen = before = -1
+    for _ in range(PASSES_MAX):
+        there, copied = connection.wal_checkpoint()
+        if there <= seen or copied == before:  # nothing was written since, or a snapshot keeps it
+            break
+        seen, before = there, copied
+    return copied

@@ -468,4 +468,7 @@ class SqliteStore:
         return changed, len(wrong) == entries_max
 
     def checked(self) -> Sequence[CheckReport]:
-        return self._checker.finished()
+        reports = self._checker.finished()
+        if reports:
+            self._checkpoints.released()
+        return reports

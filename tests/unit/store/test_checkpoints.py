@@ -8,8 +8,10 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import apsw
@@ -278,6 +280,110 @@ def test_a_wal_that_could_not_begin_anew_is_not_forgotten(made: Written) -> None
         made.write(row)
         made.tidy()
     assert made.checkpoints._there < PAGES
+
+
+class BesideAWriter:
+    """A connection that copies while the writer goes on: meanwhile so many pages more come, each
+    of the first times."""
+
+    def __init__(self, made: Written, *pages: int) -> None:
+        self._made = made
+        self._pages = list(pages)
+        self._connection = connect(made.path, cache_mb=1, read_only=False)
+        self.passes = 0
+
+    def wal_checkpoint(self) -> tuple[int, int]:
+        self.passes += 1
+        with self._made.going_on():
+            if self._pages:
+                self._made.write(*range(self._pages.pop(0)))
+            return self._connection.wal_checkpoint()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_the_thread_goes_on_to_an_end_that_moves_on(made: Written) -> None:
+    made.write(*range(PAGES))
+    with closing(BesideAWriter(made, 9, 4, 1)) as connection:
+        copied = sqlite_checkpoints._copied_to_the_end(connection)  # type: ignore[arg-type]
+    assert copied == made.checkpoints._there
+    assert connection.passes == 4, "the last one finds that nothing was written since"
+
+
+def test_the_thread_gives_up_behind_a_writer_that_does_not_pause(made: Written) -> None:
+    made.write(*range(PAGES))
+    with closing(BesideAWriter(made, *[5] * 100)) as connection:
+        copied = sqlite_checkpoints._copied_to_the_end(connection)  # type: ignore[arg-type]
+    assert connection.passes == sqlite_checkpoints.PASSES_MAX
+    assert copied < made.checkpoints._there
+
+
+def test_the_thread_does_not_go_on_where_a_snapshot_keeps_the_rest(made: Written) -> None:
+    made.write(1)
+    with closing(made.reader()):
+        made.write(*range(PAGES))
+        with closing(BesideAWriter(made, 1, 1, 1)) as connection:
+            copied = sqlite_checkpoints._copied_to_the_end(connection)  # type: ignore[arg-type]
+    assert connection.passes == 2
+    assert copied < PAGES
+
+
+def test_what_a_snapshot_kept_is_tried_for_when_it_has_ended(
+    made: Written, by_hand: ByHand
+) -> None:
+    made.write(1)
+    with closing(made.reader()):
+        made.write(*range(PAGES))
+        for _ in range(2):
+            made.checkpoints.tidy()
+            by_hand.idle.set()
+    tried = by_hand.begun
+    made.checkpoints.tidy()
+    assert (by_hand.begun, made.waits) == (tried, made.waits)
+    made.checkpoints.released()
+    made.checkpoints.tidy()
+    by_hand.idle.set()
+    made.checkpoints.tidy()
+    assert (by_hand.begun, made.waits) == (tried + 1, 0)
+
+
+def test_a_check_that_has_ended_has_its_snapshot_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "a.db")
+    calls: list[int] = []
+    monkeypatch.setattr(store._checkpoints, "released", lambda: calls.append(1))
+    store.check(b"c", [7], [])
+    until = monotonic() + DEADLINE_S
+    while not store.checked():
+        assert not calls
+        assert monotonic() < until
+    assert calls == [1]
+    store.close()
+
+
+def test_a_file_that_a_snapshot_made_long_is_cut_a_little_at_a_time(
+    made: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, cut = 100 * FRAME_BYTES, 20 * FRAME_BYTES
+    monkeypatch.setattr(sqlite_checkpoints, "WAL_BYTES_KEPT_MAX", kept)
+    monkeypatch.setattr(sqlite_checkpoints, "WAL_BYTES_CUT", cut)
+    made.write(1)
+    with closing(made.reader()):
+        for row in range(100):
+            made.write(row, row + 100, row + 200)
+            made.tidy()
+    longest = made.wal_bytes
+    assert longest > 300 * FRAME_BYTES
+    sizes = [longest]
+    for row in range(2 * longest // cut * PAGES):
+        made.write(row % 300)
+        made.tidy()
+        sizes.append(made.wal_bytes)
+    cuts = [before - after for before, after in pairwise(sizes)]
+    assert 0 < max(cuts) <= cut
+    assert sizes[-1] <= kept + 2 * FRAME_BYTES
 
 
 def test_failures_are_left_to_commits_and_tried_again(
