@@ -440,6 +440,7 @@ class Node:
             self._store.rows_about,
             self._secret,
             late.is_empty,
+            self._users_write,
         )
         unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
         self.master = Master(
@@ -515,6 +516,9 @@ class Node:
             effects.append(self._report(report))
         effects += self._acknowledge(now)
         return effects
+
+    def _users_write(self) -> bool:
+        return self._beside_users
 
     def _give_way(self, now: Now) -> None:
         """Checks of the store go as fast as they can while no user waits for what they hold up."""

@@ -72,10 +72,11 @@ class SchemaChanges:
         rows_about: Callable[[int], int] = lambda table_id: -1,
         secret: bytes = b"",
         is_empty: Callable[[int], bool] = lambda table_id: False,
+        users: Callable[[], bool] = lambda: False,
     ) -> None:
         """`rows_about`: how many rows a table has, for estimates; -1 = not known. `secret`: see
-        `Node`; what goes into a job is made from it, never the secret itself. `is_empty`: see
-        `Coordinator`."""
+        `Node`; what goes into a job is made from it, never the secret itself. `is_empty` and
+        `users`: see `Coordinator`."""
         self._rows_about = rows_about
         self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
@@ -83,7 +84,7 @@ class SchemaChanges:
         self._coherent: frozenset[str] | None = None
         self._writes: deque[wanted.Write] = deque()
         self.coordinator = Coordinator(
-            catalog, epoch, node, settings.coordinator, rules, is_empty, rows_about
+            catalog, epoch, node, settings.coordinator, rules, is_empty, rows_about, users
         )
 
     # ------------------------------------------------------------ requests

@@ -109,16 +109,17 @@ class Coordinator:
         rules: JobRules = RULES,
         is_empty: Callable[[int], bool] = lambda table_id: False,
         rows_about: Callable[[int], int] = lambda table_id: -1,
+        users: Callable[[], bool] = lambda: False,
     ) -> None:
         """`catalog` is the node's own and changes under it; `node` is the master itself.
         `is_empty`: whether a table has no row in the master's store now; `rows_about`: how many
-        rows it has, -1 = not known."""
+        rows it has, -1 = not known; `users`: whether some write now."""
         self._catalog = catalog
         self._epoch = epoch
         self._settings = settings or CoordinatorSettings()
         self._rules = rules
         self._memories: dict[int, JobMemory] = {}
-        self._walk = VerificationWalk(catalog, self._settings.walk, rules, rows_about)
+        self._walk = VerificationWalk(catalog, self._settings.walk, rules, rows_about, users)
         work = WorkSettings(self._settings.verification_ms, self._settings.verifications_max)
         self._step_work = StepWork(node, self._walk, work, rules, is_empty)
         self._calls: dict[int, Sent] = {}  # by token

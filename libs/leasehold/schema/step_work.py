@@ -123,9 +123,9 @@ class StepWork:
     ) -> Job | None:
         step = self._walk.step(job, nodes)
         if step.look is not None:
-            memory.retry_ns = asked.at_ns + self._walk.pause_ns(job, step.keys)
+            memory.retry_ns = asked.at_ns + self._walk.pause_ns(job, step)
             if memory.retry_ns > now.mono_ns:
-                memory.waiting = "its next slice: a rate is set"
+                memory.waiting = "its next slice: a rate is set, or users write"
                 return None
             memory.walked = step.nodes
             return looked_at(job, step.look, step.keys)

@@ -18,6 +18,7 @@ from leasehold.schema.job import Job
 from leasehold.schema.job_rules import JobRules
 from leasehold.schema.verification import job_of, next_slice, parts_of, slice_rows
 
+NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 
 
@@ -25,11 +26,15 @@ NS_PER_S = 1_000_000_000
 class WalkSettings:
     """A table of more than `whole_max` rows is looked at in slices of at most `rows_max` rows or
     entries, made smaller where one takes a node longer than `slice_ms`. One pass holds a snapshot
-    for about 5 µs a row; slices take four to five times as long in all."""
+    for about 2 µs a row; slices take two to three times as long in all. Beside users, to whom a
+    node's look gives way, one pass would hold it ten times as long: then the limit is
+    `whole_beside_max`, and `rest_ms` after a slice comes the next, in which the WAL begins anew."""
 
     whole_max: int = 1_000_000
-    rows_max: int = 20_000
-    slice_ms: int = 150
+    whole_beside_max: int = 100_000
+    rows_max: int = 100_000
+    slice_ms: int = 500
+    rest_ms: int = 100
 
 
 @dataclass(slots=True)
@@ -45,10 +50,12 @@ class Walked:
 
 class Step(NamedTuple):
     """After a slice that is clean: `look` is next, None = that was the last one, of which the
-    nodes `absent` have not looked at every slice. `keys`: rows and entries of this slice."""
+    nodes `absent` have not looked at every slice. `keys`: rows and entries of this slice, which
+    took the slowest node `took_ms`."""
 
     look: CheckSlice | None
     keys: int
+    took_ms: int
     nodes: frozenset[str]
     absent: frozenset[str]
 
@@ -60,12 +67,15 @@ class VerificationWalk:
         settings: WalkSettings,
         rules: JobRules,
         rows_about: Callable[[int], int],
+        users: Callable[[], bool],
     ) -> None:
-        """`rows_about`: how many rows a table has now, -1 = not known."""
+        """`rows_about`: how many rows a table has now, -1 = not known. `users`: whether some write
+        meanwhile."""
         self._catalog = catalog
         self._settings = settings
         self._rules = rules
         self._rows_about = rows_about
+        self._users = users
         self._reports: dict[tuple[int, int], dict[str, CheckReport]] = {}  # (job, run) → by node
         self._walked: dict[tuple[int, int], Walked] = {}
 
@@ -95,7 +105,10 @@ class VerificationWalk:
 
     def first(self, job: Job) -> CheckSlice | None:
         """Where a verification begins; None: the table is looked at in one pass."""
-        whole_max = self._limited(job, self._settings.whole_max)
+        whole_max = self._settings.whole_max
+        if self._users():
+            whole_max = min(whole_max, self._settings.whole_beside_max)
+        whole_max = self._limited(job, whole_max)
         # A row and its twin may lie in slices of different positions.
         if ALL_ROWS in job.current.verifies or 0 <= self._rows_about(job.table_id) <= whole_max:
             return None
@@ -138,10 +151,11 @@ class VerificationWalk:
         rate = job.settings.get("rows_per_second", 0)
         return min(rows, rate) if rate else rows
 
-    def pause_ns(self, job: Job, keys: int) -> int:
-        """How long after a slice of so many keys was asked for the next one may be."""
+    def pause_ns(self, job: Job, step: Step) -> int:
+        """How long after a slice was asked for the next one, which is `step`, may be."""
         rate = job.settings.get("rows_per_second", 0)
-        return keys * NS_PER_S // rate if rate else 0
+        rest_ms = step.took_ms + self._settings.rest_ms if self._users() else 0
+        return max(rest_ms * NS_PER_MS, step.keys * NS_PER_S // rate if rate else 0)
 
     def _parts(self, job: Job) -> tuple[int, ...]:
         parts = parts_of(job, self._catalog.newest(job.table_id))
@@ -164,4 +178,4 @@ class VerificationWalk:
         look = next_slice(self._parts(job), job.look, until, rows_max)
         keys = reports[0].rows + sum(reports[0].entries.values())
         absent = nodes - whole if self._rules.every_slice_by_all else frozenset()
-        return Step(look, keys, whole, absent)
+        return Step(look, keys, took_ms, whole, absent)

@@ -94,6 +94,7 @@ class World:
         self.node_errors: dict[str, int] = {}  # node → how often it will fail to check
         self.published: list[tuple[int, Publish]] = []
         self.rows = 1  # in every table, as the master's store has them
+        self.users = False  # write meanwhile
         self.spark = True
         self.settings = CoordinatorSettings(
             verification_ms=1_000,
@@ -128,6 +129,7 @@ class World:
             self.rules,
             lambda _: not self.rows,
             self.rows_about,
+            lambda: self.users,
         )
         self.give(CoherentNodes(self.coherent))
         self.give(Tick())

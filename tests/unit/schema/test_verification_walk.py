@@ -16,18 +16,26 @@ from leasehold.schema.coordinator_effects import CoherentNodes
 from leasehold.schema.job import Phase, Status
 from leasehold.schema.job_rules import JobRules
 from leasehold.schema.verification import SLICE_ROWS_MIN, slice_rows
+from leasehold.schema.verification_walk import WalkSettings
 from tests.models.summary import AddLine, ModelLine
 from tests.unit.schema.job_harm import Harm
 from tests.unit.schema.job_story import TABLE, UNIQUE, reach
-from tests.unit.schema.walk_world import WalkWorld
+from tests.unit.schema.walk_world import WALK, WalkWorld
 
 STEP = 1  # of the job: the index is write-only, filled and verified
 
 
-def verifying(rows: int = 5, nodes: tuple[str, ...] = ("m", "r1")) -> WalkWorld:
+def verifying(
+    rows: int = 5,
+    nodes: tuple[str, ...] = ("m", "r1"),
+    walk: WalkSettings = WALK,
+    *,
+    users: bool = False,
+) -> WalkWorld:
     """At the first slice of the first verification; nobody has reported yet. Key and value of a
     row are the same, and nothing is damaged."""
-    world = WalkWorld(0, nodes=nodes)
+    world = WalkWorld(0, nodes=nodes, walk=walk)
+    world.users = users
     world.damaged = True
     world.ddl(TABLE)
     world.until_ready()
@@ -187,6 +195,32 @@ def test_what_was_set_and_set_back_leaves_an_older_write_harmless() -> None:
     world.control("set", rows_per_second=0)
     world.settle()
     assert world.job().status is Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("users", [False, True])
+def test_beside_users_a_smaller_table_is_looked_at_in_slices_too(users: bool) -> None:
+    walk = WalkSettings(whole_max=10, whole_beside_max=2, rows_max=2)
+    world = verifying(walk=walk, users=users)
+    assert (world.job().look is not None) == users
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+
+
+@pytest.mark.parametrize(("users", "rests"), [(False, 0), (True, len(WAY) - 1)])
+def test_beside_users_there_is_a_rest_behind_each_slice(users: bool, rests: int) -> None:
+    """In which no snapshot keeps the WAL."""
+    took_ms, rest_ms = 1_500, 500
+    world = verifying(walk=replace(WALK, rest_ms=rest_ms, slice_ms=took_ms), users=users)
+    world.took_ms = took_ms
+    world.reports.clear()
+    world._verify(world.job(), len(world.log))
+    began_ns = world.now_ns
+    while world.calm():
+        pass
+    assert ("users write" in world.coordinator.waiting_for(1)) == users
+    if users:
+        assert slices(world) == WAY
+    assert (world.now_ns - began_ns) // ((took_ms + rest_ms) * 1_000_000) == rests
 
 
 @pytest.mark.parametrize(

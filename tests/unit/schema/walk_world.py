@@ -23,6 +23,7 @@ from tests.unit.schema.job_world import World
 from tests.unit.schema.made_job import report_of
 
 KEYS, VALUES = 6, 4
+WALK = WalkSettings(whole_max=2, rows_max=2)
 Entry = tuple[int, int]  # value, key
 
 
@@ -67,11 +68,18 @@ class Copy:
 class WalkWorld(World):
     """Rows are written under the newest version or, up to its fence, the one before."""
 
-    def __init__(self, seed: int, rules: JobRules = RULES, nodes: tuple[str, ...] = ("m", "r1")):
+    def __init__(
+        self,
+        seed: int,
+        rules: JobRules = RULES,
+        nodes: tuple[str, ...] = ("m", "r1"),
+        walk: WalkSettings = WALK,
+    ) -> None:
         self.copies = {node: Copy() for node in nodes}
         self.damaged = False
+        self.took_ms = 0  # a slice, each node
         self.harmless_so_far = True  # nothing was ever wrong on any node since the work began
-        super().__init__(seed, 0, rules, nodes, WalkSettings(whole_max=2, rows_max=2))
+        super().__init__(seed, 0, rules, nodes, walk)
         self.wanted = self.coherent
 
     def rows_about(self, table_id: int) -> int:
@@ -174,7 +182,7 @@ class WalkWorld(World):
             entries={index.element_id: len(entries)},
             checksum=repr(entries).encode(),
             until=until,
-            took_ms=0,
+            took_ms=self.took_ms,
         )
 
     # ------------------------------------------------------------ harm
