@@ -141,6 +141,40 @@ def test_no_more_than_a_window_is_held() -> None:
     assert keys_of(list(chunker.rest())) == [1]
 
 
+@pytest.mark.parametrize("feed", [1, 3, 50])
+@pytest.mark.parametrize(
+    ("columns", "letters"), [((), 0), ((2,), 400), ((2, 3), 400)], ids=["keys", "one", "two"]
+)
+def test_nor_more_bytes_than_a_window_has(
+    columns: tuple[int, ...], letters: int, feed: int
+) -> None:
+    # Places of 400 letters, or of a key's few bytes: windows of 10 and of about 28 rows.
+    records = [record((k,), 1, {2: "x" * letters, 3: k}) for k in range(50)]
+    chunker = Chunker(TEMPLATE, columns, 100, window_bytes_max=7_400 + 160 * len(columns[1:]) * 10)
+    sizes = []
+    for start in range(0, 50, feed):
+        part = records[start : start + feed]
+        sizes += [len(c.keys) for c in chunker.take([k for k, _ in part], [v for _, v in part])]
+    sizes += [len(c.keys) for c in chunker.rest()]
+    assert sum(sizes) == 50
+    if columns:
+        assert 8 <= max(sizes) <= 12, sizes
+    else:
+        assert 25 <= max(sizes) <= 32, sizes
+
+
+def test_what_was_handed_out_no_longer_counts() -> None:
+    gone = row_key(()), CODEC.encode(RowsTruncated(1, 5, 1))
+    chunker = Chunker(TEMPLATE, (), 100, window_bytes_max=10_000)
+    _, image = record((1,), 1)
+    for _ in range(3):
+        assert not list(chunker.take([row_key((k,)) for k in range(30)], [image] * 30))
+        assert not list(chunker.take([gone[0]], [gone[1]]))
+    for _ in range(3):
+        assert not list(chunker.take([row_key((k,)) for k in range(30)], [image] * 30))
+        assert len(list(chunker.rest())) == 1
+
+
 def test_chunks_keep_to_the_bytes_bound() -> None:
     records = [record((i, "x" * (i % 90)), 2**62 + i) for i in range(500)]
     found = chunks_of(records, 5_000, bytes_max=1_000)
