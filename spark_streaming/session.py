@@ -53,7 +53,7 @@ class SparkSettings:
     offsets_per_batch: int = setting(
         "LEASEHOLD_BACKFILL_OFFSETS",
         "most offsets that one micro-batch of a backfill reads",
-        default=500_000,
+        default=1_000_000,
         parse=integer(100, 10_000_000),
     )
     few_offsets: int = setting(
