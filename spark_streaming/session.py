@@ -52,7 +52,7 @@ class SparkSettings:
     )
     offsets_per_batch: int = setting(
         "LEASEHOLD_BACKFILL_OFFSETS",
-        "most offsets that one micro-batch of a backfill reads",
+        "most offsets that one micro-batch of a backfill or a validation reads",
         default=1_000_000,
         parse=integer(100, 10_000_000),
     )
