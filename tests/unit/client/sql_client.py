@@ -99,3 +99,17 @@ class SqlClient:
         except LeaseholdError as error:
             return error.sqlstate
         return "00000"
+
+
+@contextmanager
+def client_of_tables(database: DevDatabase, *texts: str, dropped_by: str) -> Iterator[SqlClient]:
+    """A client of tables that `texts` make. What was done to them must be the same on every node;
+    what is open then is rolled back, and `dropped_by` takes them away."""
+    made = SqlClient(database)
+    for text in texts:
+        made.ask(text)
+    yield made
+    assert not database.check().differences
+    made.session.fail()
+    made.ask(f"rollback; {dropped_by}")
+    made.session.close()

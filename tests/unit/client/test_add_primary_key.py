@@ -8,20 +8,19 @@ from functools import partial
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, client_of_tables
 from tests.unit.client.writers import writing
 
 
 @pytest.fixture
 def one(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    made.ask("create table h (a int, b text); create index h_b on h (b)")
-    made.ask("insert into h select g, 'x' from generate_series(1, 40) g")
-    yield made
-    assert not database.check().differences
-    made.session.fail()
-    made.ask("rollback; drop table if exists h")
-    made.session.close()
+    with client_of_tables(
+        database,
+        "create table h (a int, b text); create index h_b on h (b)",
+        "insert into h select g, 'x' from generate_series(1, 40) g",
+        dropped_by="drop table if exists h",
+    ) as made:
+        yield made
 
 
 def keyed(database: DevDatabase) -> tuple[str, ...]:

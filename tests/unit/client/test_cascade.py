@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, client_of_tables
 from tests.unit.client.writers import writing
 
 ROWS = 20
@@ -18,19 +18,18 @@ DEPENDENT = "drop cascades to constraint c_u_fkey on table c"
 
 @pytest.fixture
 def one(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    made.ask("create table p (id int primary key, u int unique, v text)")
-    made.ask("create table c (id int primary key, u int references p (u) on delete cascade)")
-    made.ask("create table d (id int primary key, c int references c)")
-    made.ask(f"insert into p select g, g, 'x' from generate_series(1, {ROWS}) g")
-    made.ask(f"insert into c select g, g from generate_series(1, {ROWS}) g")
-    made.ask("insert into d values (1, 1)")
-    made.reports.clear()
-    yield made
-    assert not database.check().differences
-    made.session.fail()
-    made.ask("rollback; drop table if exists d, c, p cascade")
-    made.session.close()
+    with client_of_tables(
+        database,
+        "create table p (id int primary key, u int unique, v text)",
+        "create table c (id int primary key, u int references p (u) on delete cascade)",
+        "create table d (id int primary key, c int references c)",
+        f"insert into p select g, g, 'x' from generate_series(1, {ROWS}) g",
+        f"insert into c select g, g from generate_series(1, {ROWS}) g",
+        "insert into d values (1, 1)",
+        dropped_by="drop table if exists d, c, p cascade",
+    ) as made:
+        made.reports.clear()
+        yield made
 
 
 def told(one: SqlClient) -> list[str]:

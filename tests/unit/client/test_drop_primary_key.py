@@ -10,7 +10,7 @@ import pytest
 
 from leasehold.client.dev import DevDatabase
 from leasehold.schema.descriptor import Descriptor
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, client_of_tables
 from tests.unit.client.writers import writing
 
 ROWS = 40
@@ -18,14 +18,13 @@ ROWS = 40
 
 @pytest.fixture
 def one(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    made.ask("create table t (id int primary key, b text); create index t_b on t (b)")
-    made.ask(f"insert into t select g, 'x' from generate_series(1, {ROWS}) g")
-    yield made
-    assert not database.check().differences
-    made.session.fail()
-    made.ask("rollback; drop table if exists c; drop table if exists t")
-    made.session.close()
+    with client_of_tables(
+        database,
+        "create table t (id int primary key, b text); create index t_b on t (b)",
+        f"insert into t select g, 'x' from generate_series(1, {ROWS}) g",
+        dropped_by="drop table if exists c; drop table if exists t",
+    ) as made:
+        yield made
 
 
 def table_t(database: DevDatabase) -> Descriptor:

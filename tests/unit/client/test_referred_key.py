@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, client_of_tables
 from tests.unit.client.writers import writing
 
 ROWS = 20
@@ -18,17 +18,16 @@ CHANGE = "alter table t drop constraint t_pkey, add primary key (k), add unique 
 
 @pytest.fixture
 def one(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    made.ask("create table t (id int primary key, k int not null, up int references t)")
     acts = "on delete cascade on update cascade"
-    made.ask(f"create table c (id int primary key, t int references t {acts})")
-    made.ask(f"insert into t select g, 100 + g, 1 from generate_series(1, {ROWS}) g")
-    made.ask(f"insert into c select g, g from generate_series(1, {ROWS}) g")
-    yield made
-    assert not database.check().differences
-    made.session.fail()
-    made.ask("rollback; drop table c, t")
-    made.session.close()
+    with client_of_tables(
+        database,
+        "create table t (id int primary key, k int not null, up int references t)",
+        f"create table c (id int primary key, t int references t {acts})",
+        f"insert into t select g, 100 + g, 1 from generate_series(1, {ROWS}) g",
+        f"insert into c select g, g from generate_series(1, {ROWS}) g",
+        dropped_by="drop table c, t",
+    ) as made:
+        yield made
 
 
 def refers(one: SqlClient, table: str) -> list[tuple[object, ...]]:

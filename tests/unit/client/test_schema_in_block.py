@@ -12,7 +12,7 @@ from leasehold.model.errors import OutcomeUnknown, StoreUnwritable
 from leasehold.pgwire.session import Notice
 from leasehold.schema.job import Phase
 from leasehold.sql.ddl import STATEMENTS_MAX
-from tests.unit.client.sql_client import SqlClient, database_with
+from tests.unit.client.sql_client import SqlClient, client_of_tables, database_with
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,12 @@ class Other(SqlClient):
 
 @pytest.fixture
 def one(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    made.ask("create table old (id int primary key, a int); insert into old values (1, 10)")
-    yield made
-    assert not database.check().differences
-    made.session.fail()
-    made.ask("rollback; drop table if exists child, n; drop table if exists m, old")
-    made.session.close()
+    with client_of_tables(
+        database,
+        "create table old (id int primary key, a int); insert into old values (1, 10)",
+        dropped_by="drop table if exists child, n; drop table if exists m, old",
+    ) as made:
+        yield made
 
 
 @pytest.fixture

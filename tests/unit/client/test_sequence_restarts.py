@@ -11,21 +11,20 @@ from collections.abc import Iterator
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, client_of_tables
 
 ROW = "insert into t (v) values ('x') returning id"
 
 
 @pytest.fixture
 def one(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    made.ask("create table t (id serial primary key, v text); create sequence s")
-    made.ask("insert into t (v) values ('a'), ('b')")
-    yield made
-    assert not database.check().differences
-    made.session.fail()
-    made.ask("rollback; drop table if exists t; drop sequence if exists s")
-    made.session.close()
+    with client_of_tables(
+        database,
+        "create table t (id serial primary key, v text); create sequence s",
+        "insert into t (v) values ('a'), ('b')",
+        dropped_by="drop table if exists t; drop sequence if exists s",
+    ) as made:
+        yield made
 
 
 def test_the_last_restart_counts(one: SqlClient) -> None:

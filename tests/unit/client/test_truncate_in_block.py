@@ -7,20 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from leasehold.client.dev import DevDatabase
-from tests.unit.client.sql_client import SqlClient
+from tests.unit.client.sql_client import SqlClient, client_of_tables
 
 
 @pytest.fixture
 def one(database: DevDatabase) -> Iterator[SqlClient]:
-    made = SqlClient(database)
-    made.ask("create table t (id int primary key, a int); create table h (a int)")
-    made.ask("insert into t values (1, 10), (2, 20), (3, 30)")
-    made.ask("insert into h values (1), (1)")
-    yield made
-    assert not database.check().differences
-    made.session.fail()
-    made.ask("rollback; drop table if exists c, t, h")
-    made.session.close()
+    with client_of_tables(
+        database,
+        "create table t (id int primary key, a int); create table h (a int)",
+        "insert into t values (1, 10), (2, 20), (3, 30)",
+        "insert into h values (1), (1)",
+        dropped_by="drop table if exists c, t, h",
+    ) as made:
+        yield made
 
 
 ALL = "select id, a from t order by id"
