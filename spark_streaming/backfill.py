@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,12 +14,12 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
-from spark_streaming.chunks import Chunker, sorted_columns
+from spark_streaming.chunks import WINDOW_ROWS_MAX, Chunker, sorted_columns
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import ProgressBoard, query_name
-from spark_streaming.range_reader import Range, Records, ranges_of, records_of
+from spark_streaming.range_reader import Range, Records, ranges_of, records_of, windows_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import RunThread, topics_there
@@ -121,16 +122,24 @@ class Backfill(RunThread):
     def _send_batch(self, lane: Lane, batch_id: int) -> None:
         """One micro-batch. Spark notes it as done only when the broker has all its chunks."""
         before = totals = self._folder.totals_before(batch_id)
-        ranges = ranges_of(self._folder.checkpoint, batch_id)
-        convert = converter(self._kafka, self._template, self._columns, self.gate.rows_per_chunk)
-        parts = self._session.sparkContext.parallelize(ranges, max(1, len(ranges)))
-        for rows, body in parts.mapPartitions(convert).collect():
-            self.gate.wait_turn(rows)
-            lane.send(body)
-            totals = Totals(totals.rows + rows, totals.chunks + 1)
-            self._board.count(self.run, totals)
+        left = deque(windows_of(ranges_of(self._folder.checkpoint, batch_id), WINDOW_ROWS_MAX))
+        while left:
+            windows = [left.popleft() for _ in range(self._tasks(len(left)))]
+            for rows, body in self._chunks_of(windows):
+                self.gate.wait_turn(rows)
+                lane.send(body)
+                totals = Totals(totals.rows + rows, totals.chunks + 1)
+                self._board.count(self.run, totals)
+            # Also behind the last one: what Spark does between two micro-batches is work, too.
+            self.gate.wait_decided(totals.rows)
         lane.flush()
         self._folder.count(batch_id, before, totals)
+
+    def _chunks_of(self, windows: Sequence[Range]) -> list[tuple[int, bytes]]:
+        """(rows, chunk), read by a task for each of them."""
+        convert = converter(self._kafka, self._template, self._columns, self.gate.rows_per_chunk)
+        parts = self._session.sparkContext.parallelize(windows, len(windows))
+        return parts.mapPartitions(convert).collect()
 
 
 def converter(

@@ -114,7 +114,7 @@ class Driver:
         )
         for run, thread in self._running.items():
             if run.job_id in jobs and run not in decision.stop:
-                thread.gate.follow(jobs[run.job_id].settings)
+                self._tell(thread, jobs[run.job_id])
         for run in decision.stop:
             self._running[run].stop()
         for run in decision.start:
@@ -146,7 +146,12 @@ class Driver:
             self._settings.offsets_per_batch,
             self._settings.few_offsets,
         )
+        self._tell(thread, job)
         thread.start()
+
+    def _tell(self, thread: RunThread, job: Job) -> None:
+        beside = self._reader.users.beside
+        thread.gate.follow(job.settings, job.rows_read, beside_users=beside)
 
     def _forget(self, job_id: int) -> None:
         if job_id not in self._forgotten:

@@ -1,13 +1,18 @@
-"""The gate between a run's chunks and the lane: how fast they pass, and whether they still may."""
+"""The gate between a run's chunks and the lane: how fast they pass, whether they still may, and
+whether there should be more of them already."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Mapping
+from typing import Final
 
 from spark_streaming.chunks import CHUNK_ROWS_DEFAULT, rows_per_chunk
 from spark_streaming.pacing import Bucket, filled, taken, wait_ns
+
+NEWS_S: Final = 10.0
+"""Longest without a word of rows that were decided: a changefeed that is away holds nothing up."""
 
 
 class RunStopped(Exception):
@@ -15,7 +20,7 @@ class RunStopped(Exception):
 
 
 class Gate:
-    """Shared by the thread that follows the jobs topic (`set`, `close`) and the one that sends.
+    """Shared by the thread that follows the jobs topic (`follow`, `close`) and the one that sends.
 
     A change of rate or a stop takes effect at the next chunk, waking a sender that waits.
     """
@@ -23,6 +28,8 @@ class Gate:
     def __init__(self, settings: Mapping[str, int]) -> None:
         self._changed = threading.Condition()
         self._closed = False
+        self._beside_users = False
+        self._decided = 0
         self._settings: dict[str, int] = {}
         self._rows_per_second = 0
         self._chunk_rows = CHUNK_ROWS_DEFAULT
@@ -41,11 +48,14 @@ class Gate:
             self._chunk_rows = settings.get("chunk_rows", 0) or CHUNK_ROWS_DEFAULT
             self._changed.notify_all()
 
-    def follow(self, settings: Mapping[str, int]) -> None:
-        """`set`, if they are others than the last ones."""
+    def follow(self, settings: Mapping[str, int], decided: int, *, beside_users: bool) -> None:
+        """What the job's newest event tells. `decided`: rows of this run that the log has."""
         with self._changed:
             if settings != self._settings:
                 self.set(settings)
+            if (decided, beside_users) != (self._decided, self._beside_users):
+                self._decided, self._beside_users = decided, beside_users
+                self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:
@@ -60,6 +70,21 @@ class Gate:
     def is_closed(self) -> bool:
         with self._changed:
             return self._closed
+
+    @property
+    def beside_users(self) -> bool:
+        with self._changed:
+            return self._beside_users
+
+    def wait_decided(self, rows: int) -> None:
+        """Beside users, return when the log has that many rows of this run: until then it has
+        enough to do. Raises RunStopped once the gate is closed."""
+        with self._changed:
+            while not self._closed:
+                enough = self._decided >= rows or not self._beside_users
+                if enough or not self._changed.wait(NEWS_S):
+                    return
+            raise RunStopped
 
     @property
     def rows_per_second(self) -> int:

@@ -14,6 +14,7 @@ from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import JobEvent
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job, job_from_wire
+from spark_streaming.log_users import LogUsers
 
 log: Final = logging.getLogger(__name__)
 
@@ -22,11 +23,12 @@ MESSAGES_MAX: Final = 500
 
 
 class JobsReader:
-    """`jobs`: job id → Job. `caught_up` once the topic's end was met: before that a job may look
-    as it did long ago."""
+    """`jobs`: job id → Job; `users`: what their events tell of others. `caught_up` once the topic's
+    end was met: before that a job may look as it did long ago."""
 
     def __init__(self, kafka: KafkaSettings, topics: Topics) -> None:
         self.jobs: dict[int, Job] = {}
+        self.users = LogUsers()
         self.caught_up = False
         self._codec = MessagePackCodec()
         self._consumer = Consumer(
@@ -70,6 +72,7 @@ class JobsReader:
                 return self.jobs.pop(int(key.removeprefix(JOB_PREFIX)), None) is not None
             event = self._codec.decode_as(JobEvent, value)
             self.jobs[event.job_id] = job_from_wire(event.body)
+            self.users = self.users.after(event.lsn, event.commit_us)
         except (MalformedRequest, ValueError, TypeError, LookupError) as error:
             log.error("a job event under key %r can't be read and is left out: %s", key, error)
             return False

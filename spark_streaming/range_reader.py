@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -54,6 +55,18 @@ def ranges_of(checkpoint: str, batch_id: int) -> list[Range]:
         for (topic, partition), until in sorted(ends.items())
         if until > begins.get((topic, partition), 0)
     ]
+
+
+def windows_of(ranges: Sequence[Range], offsets_max: int) -> list[Range]:
+    """The same offsets in the same order, in parts of at most so many; those of a range are of
+    nearly one size."""
+    assert offsets_max >= 1, offsets_max
+    found = []
+    for topic, partition, first, until in ranges:
+        parts = -(-(until - first) // offsets_max)
+        ends = [first + (until - first) * n // parts for n in range(parts + 1)]
+        found += [Range(topic, partition, *ends) for ends in pairwise(ends)]
+    return found
 
 
 def _ends(checkpoint: str, batch_id: int) -> dict[tuple[str, int], int]:

@@ -95,6 +95,12 @@ class RunThread(ABC):
         slow = self.gate.rows_per_second > 0
         return 0 if slow or Path(self._folder.checkpoint).exists() else self._few_offsets
 
+    def _tasks(self, most: int) -> int:
+        """How many of so many tasks may run side by side now. Beside users one: each computes for
+        seconds, and two of them are all that there is of a small machine."""
+        there = 1 if self.gate.beside_users else self._session.sparkContext.defaultParallelism
+        return max(1, min(most, there))
+
     def _work(self) -> None:
         pause_ms = RETRY_LEAST_MS
         while not self.gate.is_closed():

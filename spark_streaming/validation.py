@@ -158,7 +158,7 @@ class Validation(RunThread):
 
         def keep(_: DataFrame, batch_id: int) -> None:
             ranges = ranges_of(self._folder.checkpoint, batch_id)
-            parts = self._session.sparkContext.parallelize(ranges, max(1, len(ranges)))
+            parts = self._session.sparkContext.parallelize(ranges, self._tasks(len(ranges)))
             frame = self._session.createDataFrame(parts, RANGES)
             self._keep(frame.mapInArrow(tell, FACTS), counted, batch_id)
 

@@ -150,8 +150,8 @@ class Pipeline:
             self.produce(topic.name, row_key(key), CODEC.encode(image), partition)
         self.flush()
 
-    def publish_job(self, job: Job) -> None:
-        event = JobEvent(job.job_id, 1, 1, job.to_wire())
+    def publish_job(self, job: Job, lsn: int = 1, commit_us: int = 1) -> None:
+        event = JobEvent(job.job_id, lsn, commit_us, job.to_wire())
         self.produce(self.topics.jobs.name, f"job/{job.job_id}".encode(), CODEC.encode(event))
         self.flush()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from queue import Empty, SimpleQueue
 
 import pytest
 from hypothesis import given
@@ -61,7 +62,7 @@ def test_a_waiting_sender_is_woken_by_a_new_rate() -> None:
 
     sender = threading.Thread(target=send, daemon=True)
     sender.start()
-    gate.follow({"rows_per_second": 0, "chunk_rows": 10})
+    gate.follow({"rows_per_second": 0, "chunk_rows": 10}, 0, beside_users=False)
     assert passed.wait(DEADLINE_S)
     assert gate.rows_per_chunk == 10
 
@@ -84,6 +85,82 @@ def test_a_waiting_sender_is_stopped() -> None:
     with pytest.raises(RunStopped):
         gate.wait_turn(1)
     assert gate.is_closed()
+
+
+@pytest.fixture
+def news_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gives up waiting for news in the time of a test."""
+    monkeypatch.setattr("spark_streaming.gate.NEWS_S", 10 * DEADLINE_S)
+
+
+class Waiter:
+    """A thread that waits at a gate until so many rows are decided; `ended`: how that ended."""
+
+    def __init__(self, gate: Gate, rows: int) -> None:
+        self.ended: SimpleQueue[str] = SimpleQueue()
+        self._gate, self._rows = gate, rows
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        try:
+            self._gate.wait_decided(self._rows)
+            self.ended.put("passed")
+        except RunStopped:
+            self.ended.put("stopped")
+
+
+def beside_users(gate: Gate, decided: int, *, beside: bool = True) -> None:
+    gate.follow({}, decided, beside_users=beside)
+
+
+def test_alone_nobody_waits_for_rows_to_be_decided() -> None:
+    gate = Gate({})
+    gate.wait_decided(1_000)
+    assert not gate.beside_users
+
+
+@pytest.mark.usefixtures("news_awaited")
+def test_beside_users_the_next_rows_wait_for_those_before() -> None:
+    """Goal: with some of them decided it waits on, with all of them it goes on."""
+    gate = Gate({})
+    beside_users(gate, 0)
+    assert gate.beside_users
+    waiter = Waiter(gate, 1_000)
+    for decided in (1, 500, 999):
+        beside_users(gate, decided)
+    with pytest.raises(Empty):
+        waiter.ended.get(timeout=0.05)
+    beside_users(gate, 1_000)
+    assert waiter.ended.get(timeout=DEADLINE_S) == "passed"
+    gate.wait_decided(1_000)
+
+
+@pytest.mark.usefixtures("news_awaited")
+def test_who_waits_for_decided_rows_goes_on_when_users_have_gone() -> None:
+    gate = Gate({})
+    beside_users(gate, 0)
+    waiter = Waiter(gate, 1_000)
+    beside_users(gate, 0, beside=False)
+    assert waiter.ended.get(timeout=DEADLINE_S) == "passed"
+
+
+@pytest.mark.usefixtures("news_awaited")
+def test_who_waits_for_decided_rows_is_stopped() -> None:
+    gate = Gate({})
+    beside_users(gate, 0)
+    waiter = Waiter(gate, 1_000)
+    gate.close()
+    assert waiter.ended.get(timeout=DEADLINE_S) == "stopped"
+    with pytest.raises(RunStopped):
+        gate.wait_decided(0)
+
+
+def test_without_news_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: a changefeed that is away, which alone tells of decided rows, holds no fill up."""
+    monkeypatch.setattr("spark_streaming.gate.NEWS_S", 0.01)
+    gate = Gate({})
+    beside_users(gate, 3)
+    assert Waiter(gate, 1_000).ended.get(timeout=DEADLINE_S) == "passed"
 
 
 def test_rate_window() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from spark_streaming.range_reader import CheckpointUnreadable, Range, ranges_of
+from spark_streaming.range_reader import CheckpointUnreadable, Range, ranges_of, windows_of
 
 SETTINGS = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 
@@ -31,6 +34,28 @@ def test_a_batch_begins_where_the_one_before_ends(tmp_path: Path) -> None:
         Range("db.rows.1", 1, 40, 90),
         Range("db.rows.1", 2, 0, 7),
     ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 10_000)), max_size=4),
+    st.integers(1, 12_000),
+)
+def test_windows_are_the_same_offsets_in_small_parts(
+    sizes: list[tuple[int, int]], most: int
+) -> None:
+    """Goal: nothing is left out, read twice or in another order; no window is larger than asked
+    for, and there are no more of them than that takes, none of them a rest of a few offsets."""
+    ranges = [Range("t", n, first, first + size) for n, (first, size) in enumerate(sizes)]
+    windows = windows_of(ranges, most)
+    for wanted in ranges:
+        own = [w for w in windows if w.partition == wanted.partition]
+        assert (own[0].first, own[-1].until) == (wanted.first, wanted.until)
+        assert all(one.until == other.first for one, other in pairwise(own))
+        lengths = [w.until - w.first for w in own]
+        assert max(lengths) <= most
+        assert min(lengths) >= max(lengths) - 1
+        assert (len(own) - 1) * most < wanted.until - wanted.first
+    assert [w.partition for w in windows] == sorted(w.partition for w in windows)
 
 
 def test_an_empty_batch_has_no_ranges(tmp_path: Path) -> None:
