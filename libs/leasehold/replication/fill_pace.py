@@ -4,9 +4,14 @@ Alone a backfill takes large parts, and the next while the nodes still apply the
 the rate counts. Beside users each of their answers waits for what stands before it on every
 coherent node (C1), so that two parts on their way are two waits, and one is as long as the part is
 large. So then there is one at a time, from its append until all have it: a *round*. Rounds without
-rows, before the backfill, tell how long users wait anyway, on these machines under this load. The
-parts get as large as makes a round take at most `round_factor` times that, whatever a row costs.
-Behind each of them is a rest: who writes in it waits for no rows at all.
+rows tell how long users wait anyway, on these machines under this load. The parts get as large as
+makes a round take at most `round_factor` times that, whatever a row costs. Behind each of them is a
+rest: who writes in it waits for no rows at all.
+
+Before the backfill every round is one without rows. While it runs there are *looks*: now and then,
+and first of all in a master that has just come, no rows are taken until some rounds without any
+have been measured. Rounds in a rest would not do: those that last longer than the rest, into the
+next part, would have to be left out, and only short ones count.
 """
 
 from __future__ import annotations
@@ -29,7 +34,9 @@ class FillSettings:
     than the record does, more gains hardly more. A round of `round_ms` is never too long. The rest
     behind it is `rest_percent` of what it took, or of what it may take where it took longer. A
     round that may take long, because users' own do, brings at least `rate_beside_min` rows/s of the
-    time that it and its rest may take: a job does not starve where users take all there is."""
+    time that it and its rest may take: a job does not starve where users take all there is. A look
+    is due `look_every_ms` after the last `look_rounds` rounds without rows, and takes as many of
+    them (0: none is ever made), but `look_ms` at most, where users write seldom."""
 
     rows_max: int = 10_000
     behind_max: int = 2
@@ -39,6 +46,9 @@ class FillSettings:
     round_ms: int = 5
     round_factor: int = 2
     rest_percent: int = 100
+    look_every_ms: int = 10_000
+    look_rounds: int = 8
+    look_ms: int = 500
 
 
 class _Round(NamedTuple):
@@ -65,16 +75,21 @@ class FillPace:
         self._rest_until_ns = 0
         self._without: _Round | None = None
         self._without_ns = 0  # what such a round takes, smoothed
+        self._measured = 0  # so many of them in all
+        self._looks = False
+        self._look_left = settings.look_rounds
+        self._look_due_ns = 0
 
     @property
     def rest_until_ns(self) -> int:
-        """When the rest behind the last round ends, or has ended."""
+        """When the rest behind the last round, or a look, ends at the latest, or has ended."""
         return self._rest_until_ns
 
     def rows(self, behind: int, now_ns: int, *, users: bool) -> int:
         """Most rows for the next record, 0: none yet. `behind`: how many records the slowest
         coherent node is behind."""
         if users:
+            self._look(now_ns)
             rests = self._round is not None or now_ns < self._rest_until_ns
             return 0 if rests else self._beside
         return self._settings.rows_max if behind <= self._settings.behind_max else 0
@@ -83,8 +98,8 @@ class FillPace:
         """A record with that many rows is on its way. `waiting`: there are more of them."""
         if rows:
             self._round = _Round(rows if users else 0, now_ns, -1)
-        # One that follows rows waits for them too.
-        if rows or waiting or self._round is not None:
+        # One that follows rows waits for them too, and one that they follow may.
+        if rows or (waiting and not self._looks) or self._round is not None:
             self._without = None
         elif users and self._without is None:
             self._without = _Round(0, now_ns, -1)
@@ -111,8 +126,7 @@ class FillPace:
         if self._without is not None and self._without.has_ended(applied):
             took_ns = now_ns - self._without.appended_ns
             self._without = None
-            before_ns = self._without_ns or took_ns
-            self._without_ns = before_ns + (took_ns - before_ns) // SMOOTHED_OVER
+            self._learn_without(took_ns, now_ns)
         if self._round is not None and self._round.has_ended(applied):
             ended, self._round = self._round, None
             if ended.rows:
@@ -120,6 +134,31 @@ class FillPace:
                 rest_ns = min(took_ns, limit_ns) * self._settings.rest_percent // 100
                 self._rest_until_ns = now_ns + rest_ns
                 self._learn(ended.rows, took_ns, limit_ns)
+
+    def _look(self, now_ns: int) -> None:
+        """Begin a look that is due, and end one that takes too long."""
+        settings = self._settings
+        if self._round is not None or now_ns < self._rest_until_ns:
+            return
+        if self._looks:
+            self._looked(now_ns)
+        elif settings.look_rounds and now_ns >= self._look_due_ns:
+            self._looks = True
+            self._rest_until_ns = now_ns + settings.look_ms * NS_PER_MS
+
+    def _looked(self, now_ns: int) -> None:
+        self._look_left = self._settings.look_rounds
+        self._look_due_ns = now_ns + self._settings.look_every_ms * NS_PER_MS
+        if self._looks:
+            self._looks, self._rest_until_ns = False, now_ns
+
+    def _learn_without(self, took_ns: int, now_ns: int) -> None:
+        self._measured += 1
+        over = min(self._measured, SMOOTHED_OVER)
+        self._without_ns += (took_ns - self._without_ns) // over
+        self._look_left -= 1
+        if self._look_left <= 0:
+            self._looked(now_ns)
 
     def _limit_ns(self) -> int:
         """What a round may take."""

@@ -43,6 +43,7 @@ SETTINGS = FillSettings(
     rows_beside_max=3 * IMAGE_COST,
     rows_beside_min=3 * IMAGE_COST,
     rest_percent=1_000,  # a round takes but a few milliseconds here
+    look_rounds=0,
 )
 REST_MS_MAX = SETTINGS.round_ms * 10
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leasehold.replication.fill_pace import NS_PER_MS, FillPace, FillSettings
 
@@ -15,6 +15,7 @@ SETTINGS = FillSettings(
     round_ms=20,
     round_factor=2,
     rest_percent=50,
+    look_rounds=0,
 )
 
 
@@ -165,3 +166,57 @@ def test_behind_a_part_the_users_have_a_rest_of_half_of_what_it_took() -> None:
     rounds.send()
     rounds.hear(5_000)
     assert rounds.pace.rest_until_ns == rounds.now_ns + 10 * NS_PER_MS, "half of 20 ms at most"
+
+
+LOOKING = replace(SETTINGS, look_rounds=4, look_every_ms=10_000, look_ms=500)
+
+
+def test_a_master_that_comes_amid_a_backfill_looks_first_how_long_users_wait() -> None:
+    """Goal: after a takeover the rows wait already. What users wait for without them is measured
+    before any is taken, or a busy machine's rounds would all seem too long, and parts be the
+    smallest for as long as the backfill lasts."""
+    rounds = Rounds(FillPace(LOOKING))
+    for _ in range(4):
+        assert rounds.send() == 0
+        rounds.hear(100)
+    assert rounds.pace.rest_until_ns == rounds.now_ns, "a look that has seen enough is over"
+    assert rounds.go(1.0, times=3) == 3_000, "200 ms and a rest of 100, at 10,000 rows/s"
+
+
+def test_what_was_measured_before_the_backfill_is_no_look_again() -> None:
+    rounds = Rounds(FillPace(LOOKING))
+    for _ in range(4):
+        rounds.send(rows=0, waiting=False)
+        rounds.hear(100)
+    assert rounds.may_take() == 500
+
+
+def test_a_look_ends_where_users_write_seldom() -> None:
+    rounds = Rounds(FillPace(LOOKING))
+    assert rounds.send() == 0
+    rounds.hear(100)
+    rounds.now_ns = rounds.pace.rest_until_ns - 1
+    assert rounds.may_take() == 0
+    assert rounds.may_take(users=False) == 10_000, "for users, of whom there is none"
+    rounds.now_ns += 1
+    assert rounds.now_ns == 500 * NS_PER_MS
+    assert rounds.may_take() == 500
+
+
+def test_looks_follow_a_load_that_changes() -> None:
+    """Goal: every ten seconds the rounds are measured anew, whatever waits; between two looks, no
+    round tells anything of those without rows."""
+    rounds = Rounds(FillPace(LOOKING))
+    without(rounds, 40)
+    assert 60 <= 2 + rounds.go(0.05) * 0.05 <= 105
+    looks, looked = 0, False
+    for _ in range(4_000):
+        rows = rounds.send()
+        rounds.hear(2 + rows * 0.02 if rows else 5)
+        if rows:
+            rounds.rest()
+        looks += rows == 0 and not looked
+        looked = rows == 0
+    assert 12 <= 2 + rounds.go(0.02) * 0.02 <= 26, "5 ms without rows now: 20 ms"
+    seconds = rounds.now_ns / 1_000 / NS_PER_MS
+    assert seconds / 12 <= looks <= seconds / 10 + 1
