@@ -21,7 +21,10 @@ from leasehold.client.subscriber import Subscriber, VersionNews
 from leasehold.model.errors import OutcomeUnknown
 from leasehold.schema.job import Job, Phase, Status
 
-JOB_TIMEOUT_S: Final = 120.0
+STILL_S: Final = 120.0
+"""Longest without anything new of a job. How long a whole one takes is the machine's affair: with
+writers that take all there is, minutes on a slow one."""
+JOB_TIMEOUT_S: Final = 1_800.0
 EVERY_S: Final = 0.2
 
 
@@ -47,7 +50,8 @@ def follow(
 ) -> Change:
     """Submit DDL, draw its job's progress, call `when` with every look at the job, until it ends.
 
-    Raises RuntimeError when the job does not end in time, or not with the status `end`.
+    Raises RuntimeError when the job stands still or does not end in time, or not with the status
+    `end`.
     """
     begin_ns = boottime_ns()
     pending = producer.submit({"sql": sql})
@@ -69,9 +73,10 @@ def follow(
     with Progress(*columns, console=console, transient=False) as progress:
         task = progress.add_task("", total=1.0, job=number, words="accepted")
         said = ""
+        patience = Patience(begin_ns)
         for view in watch.views(EVERY_S):
-            if boottime_ns() - begin_ns > JOB_TIMEOUT_S * 1e9:
-                raise RuntimeError(f"{sql}: job {number} did not end in {JOB_TIMEOUT_S:g} s")
+            if (trouble := patience.lost(boottime_ns())) is not None:
+                raise RuntimeError(f"{sql}: job {number} {trouble}")
             looks = [j for j in report(view, unix_us())["jobs"] if j["job"] == number]
             if not looks:
                 continue
@@ -84,11 +89,32 @@ def follow(
                 console.print(f"  job {number}: {words}")
             when(look)
             job = view.jobs[number].job
+            patience.told((job.status, job.marks, job.looked, look["rows"]), boottime_ns())
             if job.status.ended:
                 break
     if job.status is not end:
         raise RuntimeError(f"{sql}: job {number} {job.status.value}: {job.error}")
     return Change(sql, job, begin_ns, boottime_ns(), steps_of(job), rows_per_second(job))
+
+
+class Patience:
+    """With a job, as long as there is something new of it. Times in ns of one clock."""
+
+    def __init__(self, begin_ns: int) -> None:
+        self._begin_ns = self._moved_ns = begin_ns
+        self._told: object = None
+
+    def told(self, what: object, now_ns: int) -> None:
+        if what != self._told:
+            self._told, self._moved_ns = what, now_ns
+
+    def lost(self, now_ns: int) -> str | None:
+        """Why, once it is."""
+        if now_ns - self._moved_ns > STILL_S * 1e9:
+            return f"has stood still for {STILL_S:g} s"
+        if now_ns - self._begin_ns > JOB_TIMEOUT_S * 1e9:
+            return f"did not end in {JOB_TIMEOUT_S:g} s"
+        return None
 
 
 def steps_of(job: Job) -> tuple[tuple[str, float, float], ...]:
