@@ -34,9 +34,9 @@ class Gate:
         self._rows_per_second = 0
         self._chunk_rows = CHUNK_ROWS_DEFAULT
         self._bucket = Bucket(0.0, time.monotonic_ns())
-        self.set(settings)
+        self._set(settings)
 
-    def set(self, settings: Mapping[str, int]) -> None:
+    def _set(self, settings: Mapping[str, int]) -> None:
         """A job's settings: rows_per_second (0 = no limit), chunk_rows."""
         with self._changed:
             self._settings = dict(settings)
@@ -52,7 +52,7 @@ class Gate:
         """What the job's newest event tells. `decided`: rows of this run that the log has."""
         with self._changed:
             if settings != self._settings:
-                self.set(settings)
+                self._set(settings)
             if (decided, beside_users) != (self._decided, self._beside_users):
                 self._decided, self._beside_users = decided, beside_users
                 self._changed.notify_all()
