@@ -7,13 +7,15 @@ a master is followed by another at any time, which begins in the lane where the 
 again what the log says that somebody waits for on `results` (L7), and knows nothing of who was to
 be told, or was to be given a remembered answer.
 
-Time stands still while anything is under way, and is over in one step (`patience`) when nothing is.
+Time stands still while anything is under way, and is over in one step (`patience`) when nothing is;
+only what is held back may have been so for too long at any time, which counts as a loss.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +23,7 @@ from leasehold.model.records import Outcome
 from leasehold.replication.fast_log import Term
 from leasehold.replication.fast_requests import (
     NOT_TOLD,
+    Asking,
     FastRequestRules,
     FastRequestSettings,
     HeardRequests,
@@ -28,7 +31,10 @@ from leasehold.replication.fast_requests import (
 )
 from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
 
-SETTINGS: Final = FastRequestSettings(row_min=1, apart_ms=10**6, pause_ms=0, pause_ms_max=0)
+HOLD_MS: Final = 1
+SETTINGS: Final = FastRequestSettings(
+    row_min=1, apart_ms=10**6, hold_ms=HOLD_MS, pause_ms=0, pause_ms_max=0
+)
 ASKER: Final = b"asker"
 PATIENCE_NS: Final = 30_000 * NS_PER_MS
 """So long that all who wait are tired of it."""
@@ -36,7 +42,7 @@ PATIENCE_NS: Final = 30_000 * NS_PER_MS
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`requests` in groups of one; `losses` of what is told and of answers; `terms` of masters;
+    """`requests` asked one by one; `losses` of what is told and of answers; `terms` of masters;
     `again`: how often something that was told is heard once more."""
 
     requests: int = 3
@@ -52,7 +58,7 @@ class Telling(NamedTuple):
     term: int
     run: int
     number: int
-    request: int
+    requests: tuple[int, ...]
 
 
 class Decision(NamedTuple):
@@ -64,6 +70,7 @@ class Decision(NamedTuple):
 
 class World(NamedTuple):
     ways: Any  # Frozen
+    held: tuple[int, ...]  # back by them
     heard: Any  # Frozen, of the master
     sent: int
     term: int
@@ -93,7 +100,12 @@ class Frozen:
         object.__setattr__(self, "contents", tuple(map(_plain, vars(self.of).values())))
 
     def opened(self) -> Any:
-        return copy.deepcopy(self.of)
+        """A copy that shares nothing that changes; several times as fast as `copy.deepcopy`."""
+        made = copy.copy(self.of)
+        for name, value in vars(made).items():
+            if isinstance(value, dict | list | set | deque | FaultPause):
+                setattr(made, name, copy.copy(value))
+        return made
 
 
 def _plain(value: Any) -> Any:
@@ -108,6 +120,10 @@ def _plain(value: Any) -> Any:
 
 def _id(request: int) -> bytes:
     return bytes([request])
+
+
+def _ticks(now: int) -> Callable[[RequestWays], None]:
+    return lambda ways: ways.tick(now)
 
 
 def _term(number: int) -> Term:
@@ -126,7 +142,8 @@ class Model:
         heard = Frozen(HeardRequests(self.rules))
         nothing: frozenset[Any] = frozenset()
         world = World(
-            Frozen(ways), heard, 0, 1, nothing, nothing, (), 0, (), (), (), (), nothing, (), 0, 0, 2
+            *(Frozen(ways), (), heard, 0, 1, nothing, nothing, (), 0),
+            *((), (), (), (), nothing, (), 0, 0, 2),
         )
         return [("the asker knows its master", world)]
 
@@ -151,13 +168,17 @@ class Model:
         idle = all(label.startswith(("asks", "another")) for label, _ in found)
         if idle and (world.ways.of.asks or world.ways.of.awaits_kafka):
             now = world.now + PATIENCE_NS
-            after = self._asker(world._replace(now=now), lambda w: w.tick(now))
+            after = self._asker(world._replace(now=now), _ticks(now))
             if after._replace(now=world.now) != world:
                 yield "patience is over", after
 
     def _steps(self, world: World) -> Iterator[tuple[str, World]]:
         if world.sent < self.bounds.requests:
             yield f"asks {world.sent}", self._asks(world)
+        if world.held and world.losses < self.bounds.losses:
+            now = world.now + HOLD_MS * NS_PER_MS
+            after = world._replace(now=now, losses=world.losses + 1)
+            yield f"{world.held} is held no longer", self._asker(after, _ticks(now))
         for telling in world.told:
             yield f"hears {telling}", self._hears(world, telling, keeps=False)
             if world.again < self.bounds.again:
@@ -197,14 +218,8 @@ class Model:
     def _asks(self, world: World) -> World:
         request, ways = world.sent, world.ways.opened()
         asking = ways.ask((_id(request),), 1, world.now, connected=True)
-        again = self._again(ways)
-        if asking.number != NOT_TOLD:
-            telling = Telling(ways.term[0], asking.run, asking.number, request)
-            world = world._replace(
-                told=world.told | {telling}, published=world.published | {telling}
-            )
-        by_kafka = (*again, request) if asking.by_kafka else again
-        return world._replace(ways=Frozen(ways), sent=request + 1, topic=(*world.topic, *by_kafka))
+        after = world._replace(sent=request + 1, held=(*world.held, request))
+        return self._after(after, ways, None if asking.held else asking)
 
     def _hears(self, world: World, telling: Telling, *, keeps: bool) -> World:
         if not keeps:
@@ -214,7 +229,10 @@ class Model:
         heard = world.heard.opened()
         accepted = heard.accepts(ASKER, telling.run, telling.number)
         world = world._replace(heard=Frozen(heard))
-        return self._decides(world, telling.request, told=True) if accepted else world
+        if accepted:
+            for request in telling.requests:
+                world = self._decides(world, request, told=True)
+        return world
 
     def _redis_says(self, world: World, telling: Telling) -> Iterator[tuple[str, World]]:
         after = world._replace(published=world.published - {telling})
@@ -273,17 +291,29 @@ class Model:
         news = ways.answered(_id(request), outcome, world.now, told=told)
         if not told:
             ways.follow(_term(term), world.now)
-        again = self._again(ways)
         handed_on = (*world.handed_on, request) if news else world.handed_on
-        return world._replace(ways=Frozen(ways), topic=(*world.topic, *again), handed_on=handed_on)
+        return self._goes_on(world._replace(handed_on=handed_on), ways)
 
-    def _asker(self, world: World, does: Any) -> World:
+    def _asker(self, world: World, does: Callable[[RequestWays], None]) -> World:
         ways = world.ways.opened()
         does(ways)
-        again = self._again(ways)
-        return world._replace(ways=Frozen(ways), topic=(*world.topic, *again))
+        return self._goes_on(world, ways)
 
-    def _again(self, ways: RequestWays) -> tuple[int, ...]:
+    def _goes_on(self, world: World, ways: RequestWays) -> World:
+        return self._after(world, ways, ways.release(world.now, connected=True))
+
+    def _after(self, world: World, ways: RequestWays, asking: Asking | None) -> World:
+        """What is to be asked again is, and then what was held back goes."""
         again = tuple(request_id[0] for request_id in ways.again)
         ways.again.clear()
-        return again
+        world = world._replace(ways=Frozen(ways), topic=(*world.topic, *again))
+        if asking is None:
+            return world
+        group = world.held
+        if asking.number != NOT_TOLD:
+            telling = Telling(ways.term[0], asking.run, asking.number, group)
+            world = world._replace(
+                told=world.told | {telling}, published=world.published | {telling}
+            )
+        by_kafka = group if asking.by_kafka else ()
+        return world._replace(held=(), topic=(*world.topic, *by_kafka))

@@ -11,7 +11,7 @@ from tests.models.model_requests import Bounds, Model, World
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 
-STATES_MAX = 400_000
+STATES_MAX = 600_000
 ONE_MASTER = Bounds(requests=3, losses=1, terms=1, again=1)
 TAKEOVER = Bounds(requests=2, losses=2, terms=2, again=1)
 THREE = Bounds(requests=3, losses=1, terms=2, again=0)

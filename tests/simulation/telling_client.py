@@ -13,7 +13,12 @@ from leasehold.adapters.request_bytes import MESSAGE_PACK
 from leasehold.model.records import Result, ResultBatch
 from leasehold.replication.effects import RequestsHeard
 from leasehold.replication.fast_log import NOBODY, Term
-from leasehold.replication.fast_requests import NOT_TOLD, FastRequestSettings, RequestWays
+from leasehold.replication.fast_requests import (
+    NOT_TOLD,
+    Asking,
+    FastRequestSettings,
+    RequestWays,
+)
 from tests.simulation.client import MS, Asked, Client
 
 if TYPE_CHECKING:
@@ -37,9 +42,11 @@ class TellingClient(Client):
         self._ways = RequestWays(settings, sim.plan.rules.fast_requests)
         self._chance = random.Random(f"{sim.seed}/{name} tells")
         self._key = self._chance.randbytes(16)
+        self._held: list[Asked] = []
         self._looks = False
         self.told_requests = 0
         """How many were told alone."""
+        self.held_requests = 0
         sim.cluster.ears.listen_for_answers(self._key, self._told)
 
     # ------------------------------------------------------------ requests
@@ -47,15 +54,34 @@ class TellingClient(Client):
     def _go(self, asked: Asked) -> None:
         ears, ways = self._sim.cluster.ears, self._ways
         asking = ways.ask((asked.id,), len(asked.body), self._now(), connected=not ears.away)
+        self._held.append(asked)
         self._ask_again()
-        if asking.number != NOT_TOLD:
-            requests = ((MESSAGE_PACK, asked.body),)
-            self._tell(ways.term, RequestsHeard(self._key, asking.run, asking.number, requests))
-        if asking.by_kafka:
-            self._put(asked.body)
+        if asking.held:
+            self.held_requests += 1
         else:
-            self.told_requests += 1
+            self._let_go(asking)
         self._look_later()
+
+    def _let_go(self, asking: Asking) -> None:
+        """What was held back, which the new one is part of."""
+        group, self._held = self._held, []
+        if asking.number != NOT_TOLD:
+            requests = tuple((MESSAGE_PACK, asked.body) for asked in group)
+            said = RequestsHeard(self._key, asking.run, asking.number, requests)
+            self._tell(self._ways.term, said)
+        for asked in group:
+            if asking.by_kafka:
+                self._put(asked.body)
+            else:
+                self.told_requests += 1
+
+    def _go_on(self) -> None:
+        self._ask_again()
+        ears = self._sim.cluster.ears
+        asking = self._ways.release(self._now(), connected=not ears.away)
+        if asking is not None:
+            self._let_go(asking)
+            self._look_later()
 
     def _tell(self, term: Term, said: RequestsHeard) -> None:
         outcome = self._outcome()
@@ -75,7 +101,7 @@ class TellingClient(Client):
 
         def answer(*, heard: bool) -> None:
             self._ways.heard(said.run, said.number, self._now(), heard=heard)
-            self._ask_again()
+            self._go_on()
 
         self._soon(arrive)
 
@@ -92,7 +118,7 @@ class TellingClient(Client):
     def _look(self) -> None:
         self._looks = False
         self._ways.tick(self._now())
-        self._ask_again()
+        self._go_on()
         if self._ways.asks:
             self._look_later()
 
@@ -104,12 +130,13 @@ class TellingClient(Client):
         epoch, _, incarnation = message.headers.get(TERM_HEADER, "").partition(":")
         term = (int(epoch), bytes.fromhex(incarnation)) if epoch else NOBODY
         self._ways.follow(term, self._now())
-        self._ask_again()
+        self._go_on()
 
     def _told(self, batch: ResultBatch) -> None:
         def hear() -> None:
             for result in batch.results:
                 self._take(result, told=True)
+            self._go_on()
 
         outcome = self._outcome()
         if outcome != "lost":

@@ -27,6 +27,7 @@ LISTEN_SLICE_S: Final = 0.01
 looks whether they are late."""
 BOTH_SLICE_S: Final = 0.002
 BODIES_MAX: Final = 20_000
+ON_THE_TOPIC: Final = Asking(0, NOT_TOLD, by_kafka=True)
 LOG: Final = logging.getLogger("leasehold.requests")
 
 
@@ -54,6 +55,7 @@ class RequestRoads:
         self._ear = AnswerEar(redis, database, asker)
         self._lock = threading.Lock()  # of the ways, the speaker, and what follows
         self._bodies: dict[bytes, Sent] = {}  # told, and not answered; bounded by the ways
+        self._held: list[Sent] = []  # back by the ways, which bound it
         self._failures: list[tuple[bytes, str]] = []
         self._gathered: list[Sent] = []  # of the thread that gathers
 
@@ -105,8 +107,11 @@ class RequestRoads:
 
     def _asked(self, group: Sequence[Sent]) -> Asking:
         with self._lock:
+            older = self._held
             asked = self._ask(group)
             self._ask_again()
+            if asked.by_kafka:
+                self._put(older, asked)
             return asked
 
     @property
@@ -117,24 +122,47 @@ class RequestRoads:
         """With the lock held."""
         ids = [sent.key for sent in group]
         asked = self._ways.ask(ids, _size(group), boottime_ns(), connected=self._connected)
+        self._held = [*self._held, *group]
+        if not asked.held:
+            self._let_go(asked)
+        return asked
+
+    def _let_go(self, asked: Asking) -> list[Sent]:
+        """With the lock held: what was held back is told, if it is to be; all of it."""
+        group, self._held = self._held, []
         if asked.number != NOT_TOLD:
             self._bodies.update((sent.key, sent) for sent in group)
             told = [(sent.content_type, sent.body) for sent in group]
             if not self._speaker.tell(self._ways.term, asked.run, asked.number, told):
                 self._ways.lost(boottime_ns())
-        return asked
+        return group
+
+    def _go_on(self) -> None:
+        """With the lock held, whenever anything has happened: what is to be asked again, and then
+        what was held back."""
+        self._ask_again()
+        asked = self._ways.release(boottime_ns(), connected=self._connected)
+        if asked is not None:
+            group = self._let_go(asked)
+            self._ask_again()
+            if asked.by_kafka:
+                self._put(group, asked)
 
     def _ask_again(self) -> None:
         """With the lock held, so that nothing overtakes them."""
-        again = self._ways.again
-        while again:
-            sent = self._bodies.get(again.pop(0))
-            if sent is None:
-                continue
+        again, self._ways.again = self._ways.again, []
+        self._put([self._bodies[key] for key in again if key in self._bodies])
+
+    def _put(self, group: Iterable[Sent], asked: Asking = ON_THE_TOPIC) -> None:
+        """With the lock held: on the topic; as `send` where it does not go."""
+        for sent in group:
             try:
                 self._kafka.send(*sent)
             except LeaseholdError as error:
-                self._failures.append((sent.key, error.message))
+                if asked.number != NOT_TOLD:
+                    self._ways.failed(sent.key)
+                else:
+                    self._failures.append((sent.key, error.message))
 
     # ------------------------------------------------------------ answers
 
@@ -181,7 +209,7 @@ class RequestRoads:
                 ]
             if by_kafka:
                 ways.follow(self._kafka.term, now_ns)
-            self._ask_again()
+            self._go_on()
             if self._bodies:
                 self._forget(result.request_id for result in (*told, *by_kafka))
         return found
@@ -204,7 +232,7 @@ class RequestRoads:
             if ways.listens and not (self._speaker.up and self._ear.up):
                 ways.lost(now_ns)
             ways.tick(now_ns)
-            self._ask_again()
+            self._go_on()
             if len(self._bodies) > BODIES_MAX:
                 self._forget(list(self._bodies))
 
@@ -221,6 +249,9 @@ class RequestRoads:
             self._failures.append((key, why))
 
     def close(self, timeout_s: float) -> None:
+        with self._lock:
+            held, self._held = self._held, []
+            self._put(held)
         self._kafka.close(timeout_s)
         self._speaker.close()
         self._ear.close()

@@ -21,8 +21,11 @@ anything else is: requests of one asker are decided in the order in which they w
 - ⚠ This master: its channel is that of its term, which an asker knows from answers on its own
   cluster's `results`. The master of another cluster that shares this Redis has another one.
 
-Before it is taken a request goes both ways, and the answer has to come by the fast one, too, no
-more than `late_ms` after Kafka's.
+Before it is taken some request goes both ways, and the answer has to come by the fast one, too, no
+more than `late_ms` after Kafka's. Nothing else of this asker may be on Kafka then. Who asks more
+often than Kafka answers would never get there, and least where Kafka is slow: so what is asked
+meanwhile is held back (`hold_ms` at most) until Kafka has answered what it carries, and then until
+the trial is over, and goes together. Nothing is held while Kafka carries more than `hold_behind`.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ class FastRequestSettings:
     """The fast way is worth it for `row_min` requests (or groups of them) in a row, each at most
     `apart_ms` after the one before. Redis has `answer_ms` to say who listens. After a fault the way
     is left alone for `pause_ms`, doubled up to `pause_ms_max` for each that comes before it was
-    taken for `pause_ms_max`."""
+    taken for `pause_ms_max`. `hold_ms` counts from the first that is held back."""
 
     on: bool = True
     row_min: int = 4
@@ -58,6 +61,8 @@ class FastRequestSettings:
     answer_ms: int = 100
     patience_ms: int = 500
     under_way_max: int = 256
+    hold_ms: int = 100
+    hold_behind: int = 64
     bytes_max: int = 48 * 1024
     pause_ms: int = 100
     pause_ms_max: int = 5_000
@@ -76,11 +81,13 @@ RULES: Final = FastRequestRules()
 
 
 class Asking(NamedTuple):
-    """How some requests go now. `number`: tell them under it, in `run`; NOT_TOLD: don't."""
+    """How some requests go now, and before them all that were held back. `number`: tell them under
+    it, in `run`; NOT_TOLD: don't. `held`: they don't go yet, see `RequestWays.release`."""
 
     run: int
     number: int
     by_kafka: bool
+    held: bool = False
 
 
 class RequestWays:
@@ -98,6 +105,9 @@ class RequestWays:
         it empties this."""
         self._told: dict[bytes, int] = {}  # by telling alone, and when; no answer yet
         self._by_kafka: dict[bytes, int] = {}  # through Kafka (too), and when; no answer yet
+        self._held: list[bytes] = []  # neither way yet
+        self._held_size = 0
+        self._held_ns = 0  # when the first of them was asked
         self._trial: set[bytes] = set()  # both ways, to see whether the fast one works
         self._trial_ns = 0
         self._late_ns = 0  # when the trial was answered by Kafka
@@ -123,8 +133,8 @@ class RequestWays:
 
     @property
     def listens(self) -> bool:
-        """Whether answers may be told."""
-        return self.fast or bool(self._told) or bool(self._trial)
+        """Whether answers may be told, or something is held back."""
+        return self.fast or bool(self._told) or bool(self._trial) or bool(self._held)
 
     @property
     def asks(self) -> bool:
@@ -143,20 +153,60 @@ class RequestWays:
     def ask(self, ids: Sequence[bytes], size: int, now_ns: int, *, connected: bool) -> Asking:
         """For requests that go together now, of `size` bytes; `connected`: they could be told.
         `again` goes before them."""
-        settings = self._settings
-        close = now_ns - self._last_ns <= settings.apart_ms * NS_PER_MS
+        close = now_ns - self._last_ns <= self._settings.apart_ms * NS_PER_MS
         self._row = self._row + 1 if close else 1
         self._last_ns = now_ns
-        small = size <= settings.bytes_max
-        if self.fast and not (connected and small and self._has_room(len(ids))):
-            self._leave(now_ns, fault=not connected)
+        fits = connected and self._fits(len(ids), size)
+        if (self.fast or self._held) and not fits:
+            self._leave(now_ns, fault=not connected or bool(self._held))
+        if not self._may_tell() and fits and self._holds(now_ns):
+            self._held_ns = self._held_ns if self._held else now_ns
+            self._held += ids
+            self._held_size += size
+            return Asking(self._run, NOT_TOLD, by_kafka=False, held=True)
+        return self._go(ids, now_ns, fits=fits)
+
+    def release(self, now_ns: int, *, connected: bool) -> Asking | None:
+        """How all that is held back goes now, after `again`; None: nothing does yet. To be asked
+        for whenever anything has happened."""
+        if not self._held or (connected and not self._may_tell() and self._holds(now_ns)):
+            return None
+        return self._go((), now_ns, fits=connected)
+
+    def may_tell(self, requests: int, size: int, *, connected: bool) -> bool:
+        """Whether `ask` would have them told, and not put on the topic."""
+        return connected and self._fits(requests, size) and self._may_tell()
+
+    def _may_tell(self) -> bool:
+        return self.fast and not self._kafka_carries
+
+    @property
+    def _kafka_carries(self) -> bool:
+        """Something that what is told would overtake."""
+        return bool(self._by_kafka) and self._rules.one_way_at_a_time
+
+    def _fits(self, requests: int, size: int) -> bool:
+        """Behind what is held back, too."""
+        settings = self._settings
+        under_way = len(self._told) + len(self._held) + requests
+        return under_way <= settings.under_way_max and self._held_size + size <= settings.bytes_max
+
+    def _holds(self, now_ns: int) -> bool:
+        """Whether what can't be told now soon can be, so far as is known."""
+        if self._trial or not self._kafka_carries:
+            return bool(self._trial)
+        few = len(self._by_kafka) <= self._settings.hold_behind
+        return self.fast or (self._ready(now_ns) and few)
+
+    def _go(self, ids: Sequence[bytes], now_ns: int, *, fits: bool) -> Asking:
+        """All that are held back, and these. `fits`: they could be told together."""
+        ids = [*self._held, *ids]
+        self._held, self._held_size = [], 0
         if self._may_tell():
-            for request_id in ids:
-                self._told[request_id] = now_ns
+            self._told.update(dict.fromkeys(ids, now_ns))
             return Asking(self._run, self._tell(now_ns), by_kafka=False)
-        begins = connected and small and self._ready(now_ns) and not self._by_kafka
-        for request_id in ids:
-            self._by_kafka[request_id] = now_ns
+        begins = fits and self._ready(now_ns) and not self._kafka_carries
+        self._by_kafka.update(dict.fromkeys(ids, now_ns))
         if not begins:
             return Asking(self._run, NOT_TOLD, by_kafka=True)
         self._run += 1
@@ -164,17 +214,6 @@ class RequestWays:
         self._trial, self._trial_ns, self._late_ns = set(ids), now_ns, 0
         self._asked_twice(ids, now_ns)
         return Asking(self._run, self._tell(now_ns), by_kafka=True)
-
-    def may_tell(self, requests: int, size: int, *, connected: bool) -> bool:
-        """Whether `ask` would have them told, and not put on the topic."""
-        fits = size <= self._settings.bytes_max and self._has_room(requests)
-        return connected and fits and self._may_tell()
-
-    def _may_tell(self) -> bool:
-        return self.fast and not (self._by_kafka and self._rules.one_way_at_a_time)
-
-    def _has_room(self, more: int) -> bool:
-        return len(self._told) + more <= self._settings.under_way_max
 
     def _ready(self, now_ns: int) -> bool:
         return (
@@ -304,6 +343,8 @@ class RequestWays:
             self._leave(now_ns, fault=True)
         tired = now_ns - self._trial_ns >= settings.patience_ms * NS_PER_MS
         if self._trial and (tired or self._is_late(now_ns)):
+            self._leave(now_ns, fault=True)
+        if self._held and now_ns - self._held_ns >= settings.hold_ms * NS_PER_MS:
             self._leave(now_ns, fault=True)
         if self.fast and not self._told and now_ns - self._last_ns > settings.apart_ms * NS_PER_MS:
             self._leave(now_ns, fault=False)

@@ -72,6 +72,7 @@ class Redis:
         self.world = world
         self.up = False
         self.away = False
+        self.breaks = False
         self.told: list[list[bytes]] = []
         self.unheard: list[tuple[tuple[int, int], bool]] = []
         self.given: list[Result] = []
@@ -82,7 +83,7 @@ class Redis:
         return self.up
 
     def tell(self, term: Term, run: int, number: int, requests: Sequence[Request]) -> bool:
-        if self.away:
+        if self.away or self.breaks:
             self.up = False
             return False
         assert term == TERM
@@ -302,6 +303,100 @@ def test_an_old_answer_again_leaves_the_body_of_what_is_asked_now(world: World) 
     assert world.kafka.sent == [b"a"]
 
 
+# ---------------------------------------------------------------- what is held back
+
+
+@pytest.fixture
+def busy(slow: World) -> World:
+    """Kafka carries a request of an asker that could tell the next ones, which are held back."""
+    slow.redis.up = False
+    slow.send(b"under way")
+    slow.redis.up = True
+    slow.send(b"a", b"b")
+    slow.gather(b"c")
+    assert slow.kafka.sent == [b"under way"]
+    assert slow.redis.told == []
+    return slow
+
+
+def test_what_is_held_back_goes_both_ways_when_kafka_has_answered(busy: World) -> None:
+    busy.by_kafka(b"under way")
+    assert busy.redis.told == [[b"a", b"b", b"c"]]
+    assert busy.kafka.sent == [b"under way", b"a", b"b", b"c"]
+    busy.send(b"d")
+    busy.told(b"a", b"b", b"c")
+    assert busy.redis.told == [[b"a", b"b", b"c"], [b"d"]]
+    busy.by_kafka(b"a", b"b", b"c")
+    busy.told(b"d")
+    assert busy.handed_on == [b"under way", b"a", b"b", b"c", b"d"]
+    assert busy.kafka.sent == [b"under way", b"a", b"b", b"c"]
+    assert busy.bodies == set()
+
+
+def test_what_was_held_too_long_goes_through_kafka_in_order(busy: World) -> None:
+    busy.take(timeout_s=0.01)
+    assert busy.kafka.sent == [b"under way"]
+    for _ in range(SETTINGS.hold_ms):
+        busy.take(timeout_s=0.01)
+    assert busy.kafka.sent == [b"under way", b"a", b"b", b"c"]
+    busy.send(b"d")
+    assert busy.kafka.sent[4:] == [b"d"]
+    assert busy.redis.told == []
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_what_was_held_goes_before_what_comes_then(busy: World, together: bool) -> None:
+    busy.lose_redis()
+    if together:
+        busy.gather(b"d", b"e")
+    else:
+        busy.send(b"d", b"e")
+    assert busy.kafka.sent == [b"under way", b"a", b"b", b"c", b"d", b"e"]
+    assert not busy.roads.failures()
+
+
+def test_while_it_is_held_it_is_looked_after_often(busy: World) -> None:
+    before_ns = busy.ns
+    busy.take(timeout_s=5.0)
+    assert busy.ns - before_ns <= LISTEN_SLICE_S * 1e9
+
+
+def test_what_was_held_and_does_not_go_is_a_failure(busy: World) -> None:
+    busy.kafka.trouble = BusUnavailable("no room")
+    busy.lose_redis()
+    busy.take()
+    assert busy.roads.failures() == [(b"a", "no room"), (b"b", "no room"), (b"c", "no room")]
+
+
+def test_l5_what_was_held_and_told_is_never_said_to_be_nowhere(busy: World) -> None:
+    busy.kafka.trouble = BusUnavailable("no room")
+    busy.by_kafka(b"under way")
+    assert busy.redis.told == [[b"a", b"b", b"c"]]
+    assert busy.roads.failures() == []
+    busy.told(b"a", b"b", b"c")
+    assert busy.handed_on == [b"under way", b"a", b"b", b"c"]
+
+
+def test_a_redis_that_goes_as_it_is_told_what_was_held_is_no_loss(busy: World) -> None:
+    busy.redis.breaks = True
+    busy.by_kafka(b"under way")
+    assert busy.kafka.sent == [b"under way", b"a", b"b", b"c"]
+
+
+def test_a_redis_that_goes_as_it_is_told_what_waited_for_a_trial_is_no_loss(busy: World) -> None:
+    busy.by_kafka(b"under way")
+    busy.told(b"a")
+    busy.send(b"d")
+    busy.redis.breaks = True
+    busy.told(b"b", b"c")
+    assert busy.kafka.sent == [b"under way", b"a", b"b", b"c", b"d"]
+
+
+def test_what_is_held_when_it_is_closed_still_goes(busy: World) -> None:
+    busy.roads.close(1.0)
+    assert busy.kafka.sent == [b"under way", b"a", b"b", b"c"]
+
+
 # ---------------------------------------------------------------- what fails
 
 
@@ -375,6 +470,8 @@ def test_while_kafka_owes_an_answer_nothing_is_told(world: World) -> None:
     world.ns += 200 * MS
     world.send(b"b", b"c", b"d", b"e", b"f", b"g")
     assert world.redis.told == []
+    world.ns += FORGOTTEN_NS
+    world.take()
     world.ns += FORGOTTEN_NS
     world.take()
     for key in (b"h", b"i", b"j", b"k"):

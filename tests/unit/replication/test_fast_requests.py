@@ -29,9 +29,13 @@ SETTINGS = FastRequestSettings(
     patience_ms=500,
     under_way_max=8,
     bytes_max=1_000,
+    hold_ms=30,
+    hold_behind=3,
     pause_ms=100,
     pause_ms_max=400,
 )
+HELD = (NOT_TOLD, False, True)
+BY_KAFKA = (NOT_TOLD, True, False)
 
 
 class Asker:
@@ -66,8 +70,11 @@ class Asker:
 
     def by_kafka(self, *ids: bytes) -> None:
         for one in ids:
-            assert self.ask(one)[1:] == (NOT_TOLD, True)
+            assert self.ask(one)[1:] == BY_KAFKA
             self.answered(one)
+
+    def released(self) -> Asking | None:
+        return self.ways.release(self.now, connected=self.connected)
 
     def heard(self, asking: Asking, *, heard: bool = True) -> None:
         self.ways.heard(asking.run, asking.number, self.now, heard=heard)
@@ -96,12 +103,12 @@ def asker() -> Asker:
 def test_a_row_then_one_goes_both_ways_then_they_are_told() -> None:
     asker = Asker()
     asker.by_kafka(b"a", b"b", b"c", b"d")
-    assert asker.ask(b"e") == (1, 0, True)
+    assert asker.ask(b"e") == Asking(1, 0, by_kafka=True)
     asker.told(b"e")
     asker.answered(b"e")
     assert asker.handed_on == [b"a", b"b", b"c", b"d", b"e"], "each answer once"
-    assert asker.ask(b"f") == (1, 1, False)
-    assert asker.ask(b"g", b"h") == (1, 2, False)
+    assert asker.ask(b"f") == Asking(1, 1, by_kafka=False)
+    assert asker.ask(b"g", b"h") == Asking(1, 2, by_kafka=False)
     asker.told(b"g", b"f", b"h")
     assert asker.handed_on[5:] == [b"g", b"f", b"h"]
     assert asker.tick() == []
@@ -131,7 +138,7 @@ def test_an_answer_that_is_told_late_does_not_open_the_fast_way() -> None:
     asker.told(b"e")
     assert not asker.ways.fast
     assert not asker.ways.listens
-    assert asker.ask(b"f") == (1, NOT_TOLD, True), "not tried again at once"
+    assert asker.ask(b"f")[1:] == BY_KAFKA, "not tried again at once"
 
 
 def test_nobody_is_told_who_is_not_known_to_listen() -> None:
@@ -155,25 +162,132 @@ def test_off_is_off() -> None:
     asker.by_kafka(*(bytes([number]) for number in range(20)))
 
 
-def test_a_trial_waits_until_kafka_carries_nothing() -> None:
-    asker = Asker()
-    asker.by_kafka(b"a", b"b", b"c", b"d")
-    asker.ways.ask((b"big",), 2_000, asker.now, connected=True)
-    assert asker.ask(b"e").number == NOT_TOLD, "it would overtake"
-    asker.answered(b"big", b"e")
-    assert asker.ask(b"f").number == 0
+# ---------------------------------------------------------------- what is held back
 
 
-def test_what_follows_a_trial_waits_for_its_end_with_kafka(asker: Asker) -> None:
+@pytest.fixture
+def busy() -> Asker:
+    """Asks more often than Kafka answers, and could tell its requests."""
+    made = Asker()
+    made.by_kafka(b"a", b"b", b"c")
+    made.ask(b"under way")
+    return made
+
+
+def test_a_trial_waits_until_kafka_carries_nothing_and_what_comes_then_goes_with_it(
+    busy: Asker,
+) -> None:
+    assert busy.ask(b"d", size=900)[1:] == HELD, "it would overtake, or go on for ever"
+    assert busy.ask(b"e")[1:] == HELD
+    assert busy.ways.listens
+    assert not busy.ways.may_tell(1, 1, connected=True)
+    assert busy.released() is None
+    busy.answered(b"under way")
+    assert busy.released() == Asking(1, 0, by_kafka=True)
+    assert busy.released() is None, "nothing is held any more"
+    busy.told(b"d")
+    busy.told(b"e")
+    assert busy.ask(b"f", size=1_000) == Asking(1, 1, by_kafka=False)
+
+
+def test_what_is_held_goes_before_what_comes_when_nothing_is_in_its_way(busy: Asker) -> None:
+    assert busy.ask(b"d")[1:] == HELD
+    busy.answered(b"under way")
+    assert busy.ask(b"e") == Asking(1, 0, by_kafka=True)
+    assert busy.released() is None
+    busy.told(b"d", b"e")
+    assert busy.handed_on[-2:] == [b"d", b"e"]
+    assert not busy.ways.awaits_kafka, "d was part of it, too"
+
+
+def test_what_follows_a_trial_is_held_until_its_end(busy: Asker) -> None:
+    busy.answered(b"under way")
+    busy.ask(b"trial")
+    assert busy.ask(b"d")[1:] == HELD
+    busy.answered(b"trial")
+    assert busy.ask(b"e")[1:] == HELD, "the told answer may come in time"
+    busy.told(b"trial")
+    assert busy.released() == Asking(1, 1, by_kafka=False)
+
+
+def test_what_follows_a_trial_that_fails_goes_through_kafka(busy: Asker) -> None:
+    busy.answered(b"under way")
+    trial = busy.ask(b"trial")
+    assert busy.ask(b"d")[1:] == HELD
+    busy.heard(trial, heard=False)
+    assert busy.released() == Asking(1, NOT_TOLD, by_kafka=True)
+    assert busy.ways.awaits_kafka
+
+
+def test_nothing_is_held_for_long(busy: Asker) -> None:
+    assert busy.ask(b"d")[1:] == HELD
+    busy.tick(20)
+    assert busy.ask(b"e")[1:] == HELD
+    busy.tick(9)
+    assert busy.released() is None
+    busy.tick(1)
+    assert busy.released() == Asking(0, NOT_TOLD, by_kafka=True)
+    for _ in range(9):
+        busy.tick(10)
+        assert busy.ask(b"f")[1:] == BY_KAFKA, "nor again at once"
+    busy.answered(b"under way", b"d", b"e", b"f")
+    busy.tick(10)
+    assert busy.ask(b"g").number == 0
+
+
+@pytest.mark.parametrize("what", ["too many", "too large", "no connection"])
+def test_what_can_no_longer_be_told_together_goes_through_kafka(busy: Asker, what: str) -> None:
+    assert busy.ask(b"d", b"e", size=600)[1:] == HELD
+    busy.connected = what != "no connection"
+    more = [b"%d" % number for number in range(7 if what == "too many" else 1)]
+    assert busy.ask(*more, size=401 if what == "too large" else 1)[1:] == BY_KAFKA
+    assert busy.released() is None
+    busy.connected = True
+    busy.answered(b"under way", b"d", b"e", *more)
+    for _ in range(2 * SETTINGS.row_min):
+        assert busy.ask(b"f")[1:] == BY_KAFKA, "not held again at once, nor tried"
+    busy.answered(b"f")
+    assert not busy.ways.awaits_kafka, "those that were held were part of it"
+
+
+def test_a_connection_that_is_lost_lets_go(busy: Asker) -> None:
+    busy.ask(b"d")
+    busy.connected = False
+    assert busy.released() == Asking(0, NOT_TOLD, by_kafka=True)
+
+
+def test_another_master_lets_go(busy: Asker) -> None:
+    busy.ask(b"d")
+    busy.ways.follow((4, b"other"), busy.now)
+    assert busy.released() == Asking(0, NOT_TOLD, by_kafka=True)
+
+
+def test_nothing_is_held_behind_many() -> None:
     asker = Asker()
-    asker.by_kafka(b"a", b"b", b"c", b"d")
-    asker.ask(b"e")
-    assert asker.ask(b"f").number == NOT_TOLD
-    asker.told(b"e")
-    assert asker.ways.fast
-    assert asker.ask(b"g") == (1, NOT_TOLD, True), "f is on Kafka, and has no answer"
-    asker.answered(b"e", b"f", b"g")
-    assert asker.ask(b"h") == (1, 1, False)
+    for number in range(12):
+        asker.ms += 1
+        asker.ask(b"%d" % number)
+        if number == 2:
+            asker.answered(b"0")  # a master that listens is known now, and five are asked
+    assert asker.ask(b"x")[1:] == BY_KAFKA
+    asker.answered(*(b"%d" % number for number in range(1, 10)))
+    assert asker.ask(b"y")[1:] == HELD, "three are few"
+    assert asker.released() is None
+
+
+def test_what_follows_a_trial_of_several_waits_for_all_of_them(busy: Asker) -> None:
+    busy.ask(b"d")
+    busy.ask(b"e")
+    busy.answered(b"under way")
+    assert busy.released() == Asking(1, 0, by_kafka=True)
+    busy.told(b"d")
+    assert busy.ways.fast
+    assert busy.ask(b"f")[1:] == HELD, "e may not be decided yet"
+    busy.told(b"e")
+    assert busy.released() == Asking(1, 1, by_kafka=False)
+
+
+# ---------------------------------------------------------------- when it is left
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -182,7 +296,7 @@ def test_what_does_not_fit_goes_through_kafka_behind_what_was_told(
 ) -> None:
     assert not asker.ask(b"f", b"g").by_kafka
     asked = asker.ask(b"h", size=1_001) if large else asker.ask(*(b"h%d" % n for n in range(7)))
-    assert asked == (1, NOT_TOLD, True)
+    assert asked == Asking(1, NOT_TOLD, by_kafka=True)
     assert asker.tick() == [b"f", b"g"]
     assert not asker.ways.fast
 
@@ -225,7 +339,7 @@ def test_a_word_of_a_run_that_is_over_changes_nothing(asker: Asker) -> None:
     asker.ms += 100
     asker.by_kafka(b"1", b"2", b"3")
     trial = asker.ask(b"5")
-    assert trial == (2, 0, True)
+    assert trial == Asking(2, 0, by_kafka=True)
     asker.told(b"5")
     asker.heard(old, heard=False)
     assert asker.ways.fast
