@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from mypyc.build import mypycify
+from pybind11.setup_helpers import ParallelCompile
 from setuptools import setup  # type: ignore[import-untyped]  # it has no types of its own
 
 OPTIMIZATION: Final = "1"
@@ -43,12 +44,13 @@ def main(folder: Path, modules: list[str]) -> None:
     for extension in made:
         # A newer compiler's new warnings are no reason to have no build.
         extension.extra_compile_args = [*extension.extra_compile_args, "-Wno-error"]
-    setup(
-        name="leasehold-compiled",
-        packages=[],
-        ext_modules=made,
-        script_args=["build_ext", "--inplace"],
-    )
+    with ParallelCompile():  # of the files of one extension; setuptools itself knows only several
+        setup(
+            name="leasehold-compiled",
+            packages=[],
+            ext_modules=made,
+            script_args=["build_ext", "--inplace"],
+        )
     shutil.rmtree("build")  # the C sources
     names = [f"leasehold.{module.removesuffix('.py').replace('/', '.')}" for module in modules]
     environ = {**os.environ, "PYTHONPATH": str(folder)}
