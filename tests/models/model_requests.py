@@ -89,15 +89,21 @@ class World(NamedTuple):
     now: int
 
 
-@dataclass(frozen=True)
 class Frozen:
     """An object as part of a state: equal where its contents are."""
 
-    of: Any = field(compare=False)
-    contents: tuple[Any, ...] = field(init=False)
+    __slots__ = ("_contents", "_hash", "of")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "contents", tuple(map(_plain, vars(self.of).values())))
+    def __init__(self, of: Any) -> None:
+        self.of = of
+        self._contents = tuple(map(_plain, vars(of).values()))
+        self._hash = hash(self._contents)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frozen) and self._contents == other._contents
 
     def opened(self) -> Any:
         """A copy that shares nothing that changes; several times as fast as `copy.deepcopy`."""
@@ -122,18 +128,60 @@ def _id(request: int) -> bytes:
     return bytes([request])
 
 
-def _ticks(now: int) -> Callable[[RequestWays], None]:
-    return lambda ways: ways.tick(now)
+class Moved(NamedTuple):
+    """What has become of an asker's ways, and what is to be done then, in this order."""
+
+    ways: Frozen
+    news: bool
+    again: tuple[int, ...]
+    asking: Asking | None
+    term: int
 
 
 def _term(number: int) -> Term:
     return number, b"master"
 
 
+Act = Callable[..., tuple[bool, Asking | None]]
+"""Of an asker, at a time: whether an answer was news, and what was held back goes how."""
+
+
+def _ask(ways: RequestWays, now: int, request: int) -> tuple[bool, Asking | None]:
+    asking = ways.ask((_id(request),), 1, now, connected=True)
+    return False, None if asking.held else asking
+
+
+def _hear(
+    ways: RequestWays, now: int, run: int, number: int, heard: bool
+) -> tuple[bool, Asking | None]:
+    ways.heard(run, number, now, heard=heard)
+    return False, ways.release(now, connected=True)
+
+
+def _lose(ways: RequestWays, now: int) -> tuple[bool, Asking | None]:
+    ways.lost(now)
+    return False, ways.release(now, connected=True)
+
+
+def _tick(ways: RequestWays, now: int) -> tuple[bool, Asking | None]:
+    ways.tick(now)
+    return False, ways.release(now, connected=True)
+
+
+def _answer(
+    ways: RequestWays, now: int, request: int, told: bool, term: int
+) -> tuple[bool, Asking | None]:
+    news = ways.answered(_id(request), Outcome(1, request + 1, 1, 0, True), now, told=told)
+    if not told:
+        ways.follow(_term(term), now)
+    return news, ways.release(now, connected=True)
+
+
 @dataclass
 class Model:
     rules: FastRequestRules = field(default_factory=FastRequestRules)
     bounds: Bounds = field(default_factory=Bounds)
+    _moves: dict[tuple[Any, ...], Moved] = field(default_factory=dict)
 
     def starts(self) -> list[tuple[str, World]]:
         """The asker knows the master of term 1 from an answer before."""
@@ -168,7 +216,7 @@ class Model:
         idle = all(label.startswith(("asks", "another")) for label, _ in found)
         if idle and (world.ways.of.asks or world.ways.of.awaits_kafka):
             now = world.now + PATIENCE_NS
-            after = self._asker(world._replace(now=now), _ticks(now))
+            after = self._asker(world._replace(now=now), _tick)
             if after._replace(now=world.now) != world:
                 yield "patience is over", after
 
@@ -178,7 +226,7 @@ class Model:
         if world.held and world.losses < self.bounds.losses:
             now = world.now + HOLD_MS * NS_PER_MS
             after = world._replace(now=now, losses=world.losses + 1)
-            yield f"{world.held} is held no longer", self._asker(after, _ticks(now))
+            yield f"{world.held} is held no longer", self._asker(after, _tick)
         for telling in world.told:
             yield f"hears {telling}", self._hears(world, telling, keeps=False)
             if world.again < self.bounds.again:
@@ -216,10 +264,9 @@ class Model:
             yield "another master", self._follows(world)
 
     def _asks(self, world: World) -> World:
-        request, ways = world.sent, world.ways.opened()
-        asking = ways.ask((_id(request),), 1, world.now, connected=True)
+        request = world.sent
         after = world._replace(sent=request + 1, held=(*world.held, request))
-        return self._after(after, ways, None if asking.held else asking)
+        return self._asker(after, _ask, request)
 
     def _hears(self, world: World, telling: Telling, *, keeps: bool) -> World:
         if not keeps:
@@ -240,9 +287,7 @@ class Model:
         words = "somebody" if listens else "nobody"
         yield (
             f"Redis says that {words} listened to {telling}",
-            self._asker(
-                after, lambda w: w.heard(telling.run, telling.number, world.now, heard=listens)
-            ),
+            self._asker(after, _hear, telling.run, telling.number, listens),
         )
         if not listens:
             return
@@ -250,7 +295,7 @@ class Model:
             gone = after._replace(losses=world.losses + 1, told=world.told - {telling})
             yield (
                 f"the connection is lost behind {telling}",
-                self._asker(gone, lambda w: w.lost(world.now)),
+                self._asker(gone, _lose),
             )
 
     def _decides(self, world: World, request: int, *, told: bool) -> World:
@@ -286,32 +331,32 @@ class Model:
     # ------------------------------------------------------------ the asker
 
     def _answered(self, world: World, request: int, *, told: bool, term: int) -> World:
-        ways = world.ways.opened()
-        outcome = Outcome(1, request + 1, 1, 0, True)
-        news = ways.answered(_id(request), outcome, world.now, told=told)
-        if not told:
-            ways.follow(_term(term), world.now)
-        handed_on = (*world.handed_on, request) if news else world.handed_on
-        return self._goes_on(world._replace(handed_on=handed_on), ways)
+        moved = self._moved(world, _answer, request, told, term)
+        handed_on = (*world.handed_on, request) if moved.news else world.handed_on
+        return self._after(world._replace(handed_on=handed_on), moved)
 
-    def _asker(self, world: World, does: Callable[[RequestWays], None]) -> World:
-        ways = world.ways.opened()
-        does(ways)
-        return self._goes_on(world, ways)
+    def _asker(self, world: World, act: Act, *arguments: int) -> World:
+        return self._after(world, self._moved(world, act, *arguments))
 
-    def _goes_on(self, world: World, ways: RequestWays) -> World:
-        return self._after(world, ways, ways.release(world.now, connected=True))
+    def _moved(self, world: World, act: Act, *arguments: int) -> Moved:
+        """Remembered: an asker is in few states, each of them in very many of the world's."""
+        key = (world.ways, world.now, act, arguments)
+        if key not in self._moves:
+            ways = world.ways.opened()
+            news, asking = act(ways, world.now, *arguments)
+            again = tuple(request_id[0] for request_id in ways.again)
+            ways.again.clear()
+            self._moves[key] = Moved(Frozen(ways), news, again, asking, ways.term[0])
+        return self._moves[key]
 
-    def _after(self, world: World, ways: RequestWays, asking: Asking | None) -> World:
+    def _after(self, world: World, moved: Moved) -> World:
         """What is to be asked again is, and then what was held back goes."""
-        again = tuple(request_id[0] for request_id in ways.again)
-        ways.again.clear()
-        world = world._replace(ways=Frozen(ways), topic=(*world.topic, *again))
+        asking, group = moved.asking, world.held
+        world = world._replace(ways=moved.ways, topic=(*world.topic, *moved.again))
         if asking is None:
             return world
-        group = world.held
         if asking.number != NOT_TOLD:
-            telling = Telling(ways.term[0], asking.run, asking.number, group)
+            telling = Telling(moved.term, asking.run, asking.number, group)
             world = world._replace(
                 told=world.told | {telling}, published=world.published | {telling}
             )
