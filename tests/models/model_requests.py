@@ -33,7 +33,7 @@ from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
 
 HOLD_MS: Final = 1
 SETTINGS: Final = FastRequestSettings(
-    row_min=1, apart_ms=10**6, hold_ms=HOLD_MS, pause_ms=0, pause_ms_max=0
+    row_min=1, apart_ms=10**6, hold_after_ms=0, hold_ms=HOLD_MS, pause_ms=0, pause_ms_max=0
 )
 ASKER: Final = b"asker"
 PATIENCE_NS: Final = 30_000 * NS_PER_MS

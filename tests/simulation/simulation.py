@@ -77,6 +77,7 @@ ASKED: Final = FastRequestSettings(
     late_ms=30,
     answer_ms=20,
     patience_ms=300,
+    hold_after_ms=50,
     pause_ms=20,
     pause_ms_max=500,
 )

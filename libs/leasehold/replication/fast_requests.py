@@ -25,7 +25,8 @@ Before it is taken some request goes both ways, and the answer has to come by th
 more than `late_ms` after Kafka's. Nothing else of this asker may be on Kafka then. Who asks more
 often than Kafka answers would never get there, and least where Kafka is slow: so what is asked
 meanwhile is held back (`hold_ms` at most) until Kafka has answered what it carries, and then until
-the trial is over, and goes together. Nothing is held while Kafka carries more than `hold_behind`.
+the trial is over, and goes together. Nothing is held while Kafka carries more than `hold_behind`,
+nor of a burst.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class FastRequestSettings:
     """The fast way is worth it for `row_min` requests (or groups of them) in a row, each at most
     `apart_ms` after the one before. Redis has `answer_ms` to say who listens. After a fault the way
     is left alone for `pause_ms`, doubled up to `pause_ms_max` for each that comes before it was
-    taken for `pause_ms_max`. `hold_ms` counts from the first that is held back."""
+    taken for `pause_ms_max`. Nothing is held back before a row has lasted `hold_after_ms`: who asks
+    many at once and then nothing would wait for two rounds of Kafka's instead of one. `hold_ms`
+    counts from the first that is held back."""
 
     on: bool = True
     row_min: int = 4
@@ -61,6 +64,7 @@ class FastRequestSettings:
     answer_ms: int = 100
     patience_ms: int = 500
     under_way_max: int = 256
+    hold_after_ms: int = 200
     hold_ms: int = 100
     hold_behind: int = 64
     bytes_max: int = 48 * 1024
@@ -120,6 +124,7 @@ class RequestWays:
         self._run = 0
         self._number = 0
         self._row = 0
+        self._row_ns = 0  # when its first was asked
         self._last_ns = 0
         self._since_ns = 0
         self._pause = FaultPause(settings.pause_ms, settings.pause_ms_max)
@@ -155,6 +160,8 @@ class RequestWays:
         `again` goes before them."""
         close = now_ns - self._last_ns <= self._settings.apart_ms * NS_PER_MS
         self._row = self._row + 1 if close else 1
+        if self._row == 1:
+            self._row_ns = now_ns
         self._last_ns = now_ns
         fits = connected and self._fits(len(ids), size)
         if (self.fast or self._held) and not fits:
@@ -196,7 +203,8 @@ class RequestWays:
         if self._trial or not self._kafka_carries:
             return bool(self._trial)
         few = len(self._by_kafka) <= self._settings.hold_behind
-        return self.fast or (self._ready(now_ns) and few)
+        steady = self._last_ns - self._row_ns >= self._settings.hold_after_ms * NS_PER_MS
+        return self.fast or (self._ready(now_ns) and few and steady)
 
     def _go(self, ids: Sequence[bytes], now_ns: int, *, fits: bool) -> Asking:
         """All that are held back, and these. `fits`: they could be told together."""

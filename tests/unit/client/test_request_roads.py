@@ -309,9 +309,15 @@ def test_an_old_answer_again_leaves_the_body_of_what_is_asked_now(world: World) 
 @pytest.fixture
 def busy(slow: World) -> World:
     """Kafka carries a request of an asker that could tell the next ones, which are held back."""
-    slow.redis.up = False
+    slow.lose_redis()
+    for _ in range(5):
+        slow.ns += 40 * MS
+        slow.send(b"before")
+        slow.by_kafka(b"before")
+    slow.kafka.sent.clear()
+    slow.handed_on.clear()
     slow.send(b"under way")
-    slow.redis.up = True
+    slow.redis.away, slow.redis.up = False, True
     slow.send(b"a", b"b")
     slow.gather(b"c")
     assert slow.kafka.sent == [b"under way"]

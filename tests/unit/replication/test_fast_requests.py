@@ -29,6 +29,7 @@ SETTINGS = FastRequestSettings(
     patience_ms=500,
     under_way_max=8,
     bytes_max=1_000,
+    hold_after_ms=60,
     hold_ms=30,
     hold_behind=3,
     pause_ms=100,
@@ -169,7 +170,10 @@ def test_off_is_off() -> None:
 def busy() -> Asker:
     """Asks more often than Kafka answers, and could tell its requests."""
     made = Asker()
-    made.by_kafka(b"a", b"b", b"c")
+    made.by_kafka(b"a", b"b")
+    made.ms += 50
+    made.by_kafka(b"c")
+    made.ms += 10
     made.ask(b"under way")
     return made
 
@@ -245,6 +249,7 @@ def test_what_can_no_longer_be_told_together_goes_through_kafka(busy: Asker, wha
     busy.connected = True
     busy.answered(b"under way", b"d", b"e", *more)
     for _ in range(2 * SETTINGS.row_min):
+        busy.ms += 10
         assert busy.ask(b"f")[1:] == BY_KAFKA, "not held again at once, nor tried"
     busy.answered(b"f")
     assert not busy.ways.awaits_kafka, "those that were held were part of it"
@@ -262,10 +267,22 @@ def test_another_master_lets_go(busy: Asker) -> None:
     assert busy.released() == Asking(0, NOT_TOLD, by_kafka=True)
 
 
+def test_nothing_of_a_burst_is_held() -> None:
+    """Its asker would wait for Kafka twice."""
+    asker = Asker()
+    asker.by_kafka(b"a")
+    for number in range(60):
+        asker.ms += 1
+        assert asker.ask(b"%d" % number)[1:] == BY_KAFKA
+        asker.answered(b"%d" % (number - 2))
+    asker.ms += 1
+    assert asker.ask(b"x")[1:] == HELD, "it is none any more"
+
+
 def test_nothing_is_held_behind_many() -> None:
     asker = Asker()
     for number in range(12):
-        asker.ms += 1
+        asker.ms += 8
         asker.ask(b"%d" % number)
         if number == 2:
             asker.answered(b"0")  # a master that listens is known now, and five are asked
