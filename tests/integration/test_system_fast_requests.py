@@ -215,7 +215,7 @@ def test_l5_updates_of_sql_clients_are_told(
         found = told_by_key(settings)
         return all(found[key] >= count / 2 for key in OF_CLIENTS)
 
-    until(told, "updates of each client that were told")
+    until(told, "updates of each client that were told", TOLD_AGAIN_S)
     assert [counter(replica, key) for key in OF_CLIENTS] == [rounds * count] * len(OF_CLIENTS)
 
 
