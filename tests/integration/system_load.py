@@ -19,9 +19,9 @@ from tests.integration.system_cluster import SOON_S
 
 IN_FLIGHT_MAX: Final = 8
 ASK_AGAIN_S: Final = 15.0
-PACE_S: Final = 0.01
 ALONE: Final = 100
 """A row that no load changes, only the tests themselves."""
+PACE_S: Final = 0.01
 """Between two requests of one writer: what is tested needs writes at any moment, not a machine
 that has no time for anything else."""
 

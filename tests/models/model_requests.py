@@ -142,39 +142,23 @@ def _term(number: int) -> Term:
     return number, b"master"
 
 
-Act = Callable[..., tuple[bool, Asking | None]]
-"""Of an asker, at a time: whether an answer was news, and what was held back goes how."""
+Act = Callable[..., Asking | bool | None]
+"""Of an asker, at a time. An answer says whether it is news, a request how all go now."""
 
 
-def _ask(ways: RequestWays, now: int, request: int) -> tuple[bool, Asking | None]:
-    asking = ways.ask((_id(request),), 1, now, connected=True)
-    return False, None if asking.held else asking
+def _ask(ways: RequestWays, now: int, request: int) -> Asking:
+    return ways.ask((_id(request),), 1, now, connected=True)
 
 
-def _hear(
-    ways: RequestWays, now: int, run: int, number: int, heard: bool
-) -> tuple[bool, Asking | None]:
+def _hear(ways: RequestWays, now: int, run: int, number: int, heard: bool) -> None:
     ways.heard(run, number, now, heard=heard)
-    return False, ways.release(now, connected=True)
 
 
-def _lose(ways: RequestWays, now: int) -> tuple[bool, Asking | None]:
-    ways.lost(now)
-    return False, ways.release(now, connected=True)
-
-
-def _tick(ways: RequestWays, now: int) -> tuple[bool, Asking | None]:
-    ways.tick(now)
-    return False, ways.release(now, connected=True)
-
-
-def _answer(
-    ways: RequestWays, now: int, request: int, told: bool, term: int
-) -> tuple[bool, Asking | None]:
+def _answer(ways: RequestWays, now: int, request: int, told: bool, term: int) -> bool:
     news = ways.answered(_id(request), Outcome(1, request + 1, 1, 0, True), now, told=told)
     if not told:
         ways.follow(_term(term), now)
-    return news, ways.release(now, connected=True)
+    return news
 
 
 @dataclass
@@ -216,7 +200,7 @@ class Model:
         idle = all(label.startswith(("asks", "another")) for label, _ in found)
         if idle and (world.ways.of.asks or world.ways.of.awaits_kafka):
             now = world.now + PATIENCE_NS
-            after = self._asker(world._replace(now=now), _tick)
+            after = self._asker(world._replace(now=now), RequestWays.tick)
             if after._replace(now=world.now) != world:
                 yield "patience is over", after
 
@@ -226,7 +210,7 @@ class Model:
         if world.held and world.losses < self.bounds.losses:
             now = world.now + HOLD_MS * NS_PER_MS
             after = world._replace(now=now, losses=world.losses + 1)
-            yield f"{world.held} is held no longer", self._asker(after, _tick)
+            yield f"{world.held} is held no longer", self._asker(after, RequestWays.tick)
         for telling in world.told:
             yield f"hears {telling}", self._hears(world, telling, keeps=False)
             if world.again < self.bounds.again:
@@ -295,7 +279,7 @@ class Model:
             gone = after._replace(losses=world.losses + 1, told=world.told - {telling})
             yield (
                 f"the connection is lost behind {telling}",
-                self._asker(gone, _lose),
+                self._asker(gone, RequestWays.lost),
             )
 
     def _decides(self, world: World, request: int, *, told: bool) -> World:
@@ -343,17 +327,18 @@ class Model:
         key = (world.ways, world.now, act, arguments)
         if key not in self._moves:
             ways = world.ways.opened()
-            news, asking = act(ways, world.now, *arguments)
+            said = act(ways, world.now, *arguments)
+            asking = said if isinstance(said, Asking) else ways.release(world.now, connected=True)
             again = tuple(request_id[0] for request_id in ways.again)
             ways.again.clear()
-            self._moves[key] = Moved(Frozen(ways), news, again, asking, ways.term[0])
+            self._moves[key] = Moved(Frozen(ways), said is True, again, asking, ways.term[0])
         return self._moves[key]
 
     def _after(self, world: World, moved: Moved) -> World:
         """What is to be asked again is, and then what was held back goes."""
         asking, group = moved.asking, world.held
         world = world._replace(ways=moved.ways, topic=(*world.topic, *moved.again))
-        if asking is None:
+        if asking is None or asking.held:
             return world
         if asking.number != NOT_TOLD:
             telling = Telling(moved.term, asking.run, asking.number, group)

@@ -27,7 +27,6 @@ LISTEN_SLICE_S: Final = 0.01
 looks whether they are late."""
 BOTH_SLICE_S: Final = 0.002
 BODIES_MAX: Final = 20_000
-ON_THE_TOPIC: Final = Asking(0, NOT_TOLD, by_kafka=True)
 LOG: Final = logging.getLogger("leasehold.requests")
 
 
@@ -109,9 +108,7 @@ class RequestRoads:
         with self._lock:
             older = self._held
             asked = self._ask(group)
-            self._ask_again()
-            if asked.by_kafka:
-                self._put(older, asked)
+            self._put_behind(asked, older)
             return asked
 
     @property
@@ -127,39 +124,46 @@ class RequestRoads:
             self._let_go(asked)
         return asked
 
-    def _let_go(self, asked: Asking) -> list[Sent]:
-        """With the lock held: what was held back is told, if it is to be; all of it."""
+    def _let_go(self, asked: Asking) -> None:
+        """With the lock held: nothing is held back any more, and is told, if it is to be."""
         group, self._held = self._held, []
         if asked.number != NOT_TOLD:
             self._bodies.update((sent.key, sent) for sent in group)
             told = [(sent.content_type, sent.body) for sent in group]
             if not self._speaker.tell(self._ways.term, asked.run, asked.number, told):
                 self._ways.lost(boottime_ns())
-        return group
+
+    def _put_behind(self, asked: Asking, older: Iterable[Sent]) -> None:
+        """With the lock held: what was held back, behind what is to be asked again."""
+        self._ask_again()
+        if asked.by_kafka:
+            self._put(older, told=asked.number != NOT_TOLD)
 
     def _go_on(self) -> None:
         """With the lock held, whenever anything has happened: what is to be asked again, and then
         what was held back."""
         self._ask_again()
+        older = self._held
+        if not older:
+            return
         asked = self._ways.release(boottime_ns(), connected=self._connected)
         if asked is not None:
-            group = self._let_go(asked)
-            self._ask_again()
-            if asked.by_kafka:
-                self._put(group, asked)
+            self._let_go(asked)
+            self._put_behind(asked, older)
 
     def _ask_again(self) -> None:
         """With the lock held, so that nothing overtakes them."""
         again, self._ways.again = self._ways.again, []
         self._put([self._bodies[key] for key in again if key in self._bodies])
 
-    def _put(self, group: Iterable[Sent], asked: Asking = ON_THE_TOPIC) -> None:
-        """With the lock held: on the topic; as `send` where it does not go."""
+    def _put(self, group: Iterable[Sent], *, told: bool = False) -> None:
+        """With the lock held: on the topic. `told`, too: one that does not go is no failure then,
+        as with `send`."""
         for sent in group:
             try:
                 self._kafka.send(*sent)
             except LeaseholdError as error:
-                if asked.number != NOT_TOLD:
+                if told:
                     self._ways.failed(sent.key)
                 else:
                     self._failures.append((sent.key, error.message))
