@@ -10,6 +10,7 @@ from tests.bench import commit, levels, lock, rate, read, renewal, sessions, ste
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure
 from tests.bench.index import (
+    BESIDE,
     LoadedRows,
     loaded_stand,
     measure_index,
@@ -18,7 +19,6 @@ from tests.bench.index import (
 )
 
 LATENCIES: Final = ("p50", "p99", "stall")
-BESIDE: Final = ("unique", "default", "type")
 SESSION_SPANS: Final = ("before", "during", "blocked")
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "commit": ("commit_p50_1r", "commit_p99_1r", "commit_p50", "commit_p99"),
@@ -43,14 +43,9 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "drop_column_e2e",
     ),
     "stall": (
-        "write_p50_before",
-        "write_p99_before",
-        "write_stall_before",
-        "write_p50_during",
-        "write_p99_during",
-        "write_stall_during",
-        *(f"{each}_rows_rate_beside" for each in BESIDE),
-        *(f"write_{each}_{when}" for when in BESIDE for each in LATENCIES),
+        *(f"{when}_rows_rate_beside" for when in BESIDE if when != "during"),
+        *(f"write_{each}_before" for each in LATENCIES),
+        *(f"write_{each}_{when}" for when in BESIDE for each in (*LATENCIES, "p99_ratio")),
     ),
     "sessions": (
         *(f"session_{each}_{when}" for when in SESSION_SPANS for each in LATENCIES),

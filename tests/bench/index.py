@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from infra.demo.changes import rows_per_second
 from leasehold.adapters.clock import boottime_ns
@@ -12,7 +13,7 @@ from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.child import Child
 from tests.bench.cpu import cpu_seconds, per_unit
-from tests.bench.figure import Figure, latencies
+from tests.bench.figure import Figure, latencies, percentile
 from tests.bench.jobs_reader import Ended
 from tests.bench.pacing import Write, due_between
 from tests.bench.stand import Stand, replicants, say, stand
@@ -21,8 +22,22 @@ from tests.bench.topic_bytes import grown, topic_bytes
 JOB_TIMEOUT_S: Final = 900.0
 MARKER_TIMEOUT_S: Final = 600.0
 WRITES_PER_S: Final = 200
-WARM_UP_S: Final = 3.0
-BEFORE_S: Final = 10.0
+SETTLE_S: Final = 3.0
+QUIET_S: Final = 10.0
+BESIDE: Final = {
+    "during": f"CREATE INDEX beside_words ON {bulk_loader.TABLE} (words)",
+    "unique": f"CREATE UNIQUE INDEX beside_id ON {bulk_loader.TABLE} (words, id)",
+    "default": f"ALTER TABLE {bulk_loader.TABLE} ADD COLUMN beside int NOT NULL DEFAULT 7",
+    "type": f"ALTER TABLE {bulk_loader.TABLE} ALTER beside TYPE text",
+}
+"""Changes that fill or look through every row by the names in their figures, in this order."""
+
+
+class Span(NamedTuple):
+    """[begin, end) in ns of CLOCK_BOOTTIME."""
+
+    begin_ns: int
+    end_ns: int
 
 
 class LoadedRows:
@@ -91,32 +106,40 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
 
 
 def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
-    """Writers beside the changes that fill or look through every row, each with a rest before."""
-    where = loaded.where
-    writer = where.child("writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S)
+    """Writers beside the changes that fill or look through every row, each with a rest before and
+    after: what a change did to them is told from what the machine did meanwhile."""
+    writer = loaded.where.child(
+        "writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S
+    )
     writer.wait_ready()
-    time.sleep(WARM_UP_S)
-    table = bulk_loader.TABLE
-    say(f"{WRITES_PER_S} writes/s for {BEFORE_S:g} s, then changes beside them")
-    begin_ns = boottime_ns()
-    time.sleep(BEFORE_S)
-    spans = {"before": (begin_ns, boottime_ns())}
-    for when, sql in (
-        ("during", f"CREATE INDEX beside_words ON {table} (words)"),
-        ("unique", f"CREATE UNIQUE INDEX beside_id ON {table} (words, id)"),
-        ("default", f"ALTER TABLE {table} ADD COLUMN beside int NOT NULL DEFAULT 7"),
-        ("type", f"ALTER TABLE {table} ALTER beside TYPE text"),
-    ):
+    say(f"{WRITES_PER_S} writes/s, changes beside them, {QUIET_S:g} s between two")
+    quiet = [_quiet_span()]
+    spans = {}
+    for when, sql in BESIDE.items():
         say(sql)
         begin_ns = boottime_ns()
         ended = loaded.change(sql)
-        spans[when] = (begin_ns, boottime_ns())
+        spans[when] = Span(begin_ns, boottime_ns())
         say(f"took {ended.took_ms / 1e3:.1f} s beside the writes")
         if when != "during":
             yield Figure(f"{when}_rows_rate_beside", loaded.rows / ended.took_ms * 1e3, "rows/s")
+        quiet.append(_quiet_span())
     writes = _writes(writer)
-    for when, (begin, end) in spans.items():
-        yield from latencies("write", when, due_between(writes, begin, end))
+    yield from latencies("write", "before", due_between(writes, *quiet[0]))
+    for (when, span), around in zip(spans.items(), pairwise(quiet), strict=True):
+        beside = due_between(writes, *span)
+        yield from latencies("write", when, beside)
+        alone = [latency for each in around for latency in due_between(writes, *each)]
+        ratio = percentile(beside, 0.99) / percentile(alone, 0.99)
+        yield Figure(f"write_p99_ratio_{when}", ratio, "times")
+
+
+def _quiet_span() -> Span:
+    """Some seconds without a change; what a change before them has left is not in them."""
+    time.sleep(SETTLE_S)
+    begin_ns = boottime_ns()
+    time.sleep(QUIET_S)
+    return Span(begin_ns, boottime_ns())
 
 
 def _writes(writer: Child) -> list[Write]:

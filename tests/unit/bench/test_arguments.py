@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench import __main__ as command
-from tests.bench.figure import Figure
+from tests.bench.figure import TARGETS, Figure
 from tests.bench.groups import GROUPS
 from tests.bench.stand import BenchFailure
 
@@ -20,6 +20,7 @@ METRICS = [
     *("renewal_10", "renewal_1000", "lock_rate_shared", "session_stall_blocked"),
     *("wire_read_p50", "wire_read_rate_pg", "wire_update_p99", "wire_tpcb_rate_pg", "sql_read"),
     *("write_p99_unique", "write_stall_default", "write_p50_type", "type_rows_rate_beside"),
+    *("write_p99_ratio_during", "write_p99_ratio_type"),
 ]
 
 
@@ -35,6 +36,10 @@ def test_an_unknown_group_is_named_with_the_known_ones(capsys: pytest.CaptureFix
 def test_without_only_every_group_runs_and_with_it_those_in_their_order() -> None:
     assert command.parse([]).only == list(GROUPS)
     assert command.parse(["--only", "stall", "--only", "index"]).only == ["index", "stall"]
+
+
+def test_every_target_is_that_of_a_metric() -> None:
+    assert TARGETS.keys() <= {metric for metrics in GROUPS.values() for metric in metrics}
 
 
 def test_list_names_every_group_and_metric(capsys: pytest.CaptureFixture[str]) -> None:
