@@ -35,8 +35,12 @@ class RunFolder:
     def checkpoint(self) -> str:
         return str((self.path / "checkpoint").absolute())
 
-    def facts(self, batch_id: int) -> str:
-        return str((self.path / "facts" / str(batch_id)).absolute())
+    def empty_facts(self, batch_id: int) -> str:
+        """A folder for a micro-batch's facts, without those of an earlier attempt."""
+        place = (self.path / "facts" / str(batch_id)).absolute()
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True, exist_ok=True)
+        return str(place)
 
     def all_facts(self) -> list[str]:
         return [str(place.absolute()) for place in sorted(self.path.glob("facts/*"))]

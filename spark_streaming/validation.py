@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_compacted import read_compacted
@@ -20,9 +20,11 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import VersionEvent
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Descriptor, from_wire
+from spark_streaming.chunks import WINDOW_ROWS_MAX
+from spark_streaming.comparison import Comparison
+from spark_streaming.fact_files import FACTS, FactFile, fact_count, facts_of
 from spark_streaming.facts import (
     FINDINGS_MAX,
-    TRUNCATION,
     Fact,
     Side,
     Teller,
@@ -30,15 +32,15 @@ from spark_streaming.facts import (
     counted_by,
     findings_of,
     sides_of,
+    suspects,
     told_of,
     wanted_of,
 )
-from spark_streaming.facts import suspects as suspects_of
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import query_name
-from spark_streaming.range_reader import Range, Records, ranges_of, records_of
+from spark_streaming.range_reader import Range, Records, ranges_of, records_of, windows_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import RunThread, topics_there
@@ -48,9 +50,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger(__name__)
 
-FACTS: Final = "element int, parent boolean, partition int, row binary, place long, value binary"
-COLUMNS: Final = ("element", "parent", "partition", "row", "place", "value")
-RANGES: Final = "topic string, partition int, first long, until long"
 CLIENT: Final = "leasehold-spark-versions"
 MakeTellers: TypeAlias = Callable[[], Mapping[str, Teller]]
 Counted: TypeAlias = Collection[tuple[int, bool]]
@@ -103,7 +102,9 @@ class Validation(RunThread):
                 self._query(tuple(sources), tellers, counted).read()
                 totals = self._folder.totals()
         self._board.phase(self.run, "comparing")
+        read_ns = time.monotonic_ns()
         total, first = self._suspects(wanted_of(descriptor, elements), facts)
+        compared_ns = time.monotonic_ns() - read_ns
         if self.gate.is_closed():
             raise RunStopped
         findings = findings_of(self._job, totals.rows, total, first)
@@ -113,11 +114,12 @@ class Validation(RunThread):
         self._folder.end(Totals(totals.rows, totals.chunks))
         self._board.phase(self.run, "ended")
         log.info(
-            "validation %s ended: %d rows, %d findings, %.1f s since this start",
+            "validation %s ended: %d rows, %d findings, %.1f s since this start, %.1f s to compare",
             self.run.name,
             totals.rows,
             total,
             (time.monotonic_ns() - started_ns) / 1e9,
+            compared_ns / 1e9,
         )
 
     def _event(self, events: Mapping[bytes, bytes], table_id: int) -> VersionEvent | None:
@@ -154,13 +156,8 @@ class Validation(RunThread):
             ]
 
     def _query(self, sources: Sequence[str], tellers: MakeTellers, counted: Counted) -> RowsQuery:
-        tell = converter(self._kafka, tellers)
-
         def keep(_: DataFrame, batch_id: int) -> None:
-            ranges = ranges_of(self._folder.checkpoint, batch_id)
-            parts = self._session.sparkContext.parallelize(ranges, self._tasks(len(ranges)))
-            frame = self._session.createDataFrame(parts, RANGES)
-            self._keep(frame.mapInArrow(tell, FACTS), counted, batch_id)
+            self._keep(tellers, counted, batch_id)
 
         return RowsQuery(
             self._session,
@@ -173,12 +170,19 @@ class Validation(RunThread):
             handle=keep,
         )
 
-    def _keep(self, facts: DataFrame, counted: Counted, batch_id: int) -> None:
+    def _keep(self, tellers: MakeTellers, counted: Counted, batch_id: int) -> None:
         """One micro-batch, written over what a killed one has left of it."""
-        before = self._folder.totals_before(batch_id)
-        place = self._folder.facts(batch_id)
-        facts.write.mode("overwrite").parquet(place)
-        self._folder.count(batch_id, before, self._passed(before, counts_of([place]), counted))
+        before = totals = self._folder.totals_before(batch_id)
+        place = self._folder.empty_facts(batch_id)
+        tell = converter(self._kafka, tellers, place)
+        windows = windows_of(ranges_of(self._folder.checkpoint, batch_id), WINDOW_ROWS_MAX)
+        left = deque(enumerate(windows))
+        while left:
+            some = [left.popleft() for _ in range(self._tasks(len(left)))]
+            told = self._session.sparkContext.parallelize(some, len(some)).mapPartitions(tell)
+            for counts in told.collect():
+                totals = self._passed(totals, counts, counted)
+        self._folder.count(batch_id, before, totals)
 
     def _passed(
         self, totals: Totals, counts: Mapping[tuple[int, bool], int], counted: Counted
@@ -200,87 +204,15 @@ class Validation(RunThread):
     ) -> tuple[int, list[tuple[int, bytes]]]:
         """`facts`: None where they are in the run's folder."""
         places = self._folder.all_facts()
-        if facts is None and sum(_dataset(p).count_rows() for p in places) <= IN_MEMORY_MAX:
+        if facts is None and fact_count(places) <= IN_MEMORY_MAX:
             facts = facts_of(places)
         if facts is not None:
-            found = suspects_of(facts, wanted)
+            found = suspects(facts, wanted)
             return len(found), found[:FINDINGS_MAX]
-        return suspects(self._session.read.schema(FACTS).parquet(*places), wanted, FINDINGS_MAX)
-
-
-def counts_of(places: Sequence[str]) -> Counter[tuple[int, bool]]:
-    """(element, parent) → how many facts the folders hold of it. By Arrow, here: a job of Spark's
-    takes a quarter of a second for as little."""
-    found: Counter[tuple[int, bool]] = Counter()
-    for place in places:
-        table = _dataset(place).to_table(["element", "parent"])
-        sides = table.group_by(["element", "parent"]).aggregate([([], "count_all")])
-        for side in sides.to_pylist():
-            found[side["element"], side["parent"]] += side["count_all"]
-    return found
-
-
-def facts_of(places: Sequence[str]) -> Iterator[Fact]:
-    """All that the folders hold, in no order."""
-    for place in places:
-        columns = (column.to_pylist() for column in _dataset(place).to_table().columns)
-        yield from map(Fact._make, zip(*columns, strict=True))
-
-
-def _dataset(place: str) -> Any:
-    from pyarrow import dataset  # of some 100 ms: only runs have a use for it
-
-    return dataset.dataset(place, schema=_schema(), format="parquet")
-
-
-def _schema() -> Any:
-    """FACTS, of Arrow."""
-    import pyarrow as pa
-
-    kinds = (pa.int32(), pa.bool_(), pa.int32(), pa.binary(), pa.int64(), pa.binary())
-    return pa.schema(zip(COLUMNS, kinds, strict=True))
-
-
-def suspects(facts: DataFrame, wanted: Wanted, most: int) -> tuple[int, list[tuple[int, bytes]]]:
-    """How many rows seem to break a constraint, and the first of them: what `facts.suspects` does
-    in memory."""
-    from pyspark import StorageLevel
-    from pyspark.sql import functions as f
-
-    where = ["element", "parent", "partition"]
-    truncated = facts.where(f.col("row") == f.lit(TRUNCATION)).groupBy(where)
-    cuts = f.broadcast(truncated.agg(f.max("place").alias("cut")))
-    newest = (
-        facts.groupBy(*where, "row")
-        .agg(f.max_by("value", "place").alias("value"), f.max("place").alias("place"))
-        .where("value IS NOT NULL")
-        .join(cuts, where, "left")
-        .where("cut IS NULL OR place > cut")
-        .persist(StorageLevel.DISK_ONLY)
-    )
-    rows = newest.where("NOT parent").select("element", "value", "row")
-    same = ["element", "value"]
-
-    def of(elements: Sequence[int]) -> DataFrame:
-        return rows.where(f.col("element").isin(*elements))
-
-    parts = []
-    if wanted.uniques:
-        twice = of(wanted.uniques).groupBy(same).count().where("count > 1").select(same)
-        parts.append(of(wanted.uniques).join(twice, same, "left_semi"))
-    if wanted.references:
-        offered = newest.where("parent").select(same)
-        parts.append(of(wanted.references).join(offered, same, "left_anti"))
-    if wanted.others:
-        parts.append(of(wanted.others))
-    found = reduce(lambda one, other: one.unionByName(other), parts).persist(StorageLevel.DISK_ONLY)
-    try:
-        total = found.count()
-        first = found.orderBy("element", "value", "row").limit(most).collect()
-    finally:
-        found.unpersist()
-        newest.unpersist()
-    return total, [(row["element"], bytes(row["row"])) for row in first]
+        files = self._session.read.schema(FACTS).parquet(*places)
+        tasks = self._tasks(self._session.sparkContext.defaultParallelism)
+        with Comparison(files.coalesce(tasks)) as comparison:
+            return comparison.suspects(wanted, FINDINGS_MAX)
 
 
 def tellers_of(
@@ -301,25 +233,18 @@ def _told(teller: Teller, partition: int, records: Records) -> Iterator[Fact]:
 
 
 def converter(
-    kafka: KafkaSettings, make_tellers: MakeTellers
-) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function that Python workers run: ranges of topics → facts."""
+    kafka: KafkaSettings, make_tellers: MakeTellers, place: str
+) -> Callable[[Iterable[tuple[int, Range]]], Iterator[Counter[tuple[int, bool]]]]:
+    """The function that Python workers run: numbered ranges of topics → a file of facts for each
+    in the folder `place`, and how many those are."""
 
-    def convert(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        schema = _schema()
+    def convert(numbered: Iterable[tuple[int, Range]]) -> Iterator[Counter[tuple[int, bool]]]:
         tellers = make_tellers()
-
-        def arrow(facts: Sequence[Fact]) -> Any:
-            columns = zip(*facts, strict=True) if facts else ((),) * len(COLUMNS)
-            arrays = [pa.array(list(c), k) for c, k in zip(columns, schema.types, strict=True)]
-            return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-        for batch in batches:
-            for wanted in (Range(*row.values()) for row in batch.to_pylist()):
-                teller = tellers[wanted.topic]
+        for number, wanted in numbered:
+            teller = tellers[wanted.topic]
+            with FactFile(place, number) as file:
                 for records in records_of(kafka, wanted):
-                    yield arrow(list(_told(teller, wanted.partition, records)))
+                    file.add(_told(teller, wanted.partition, records))
+            yield file.counts
 
     return convert
