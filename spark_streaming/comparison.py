@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 PARTITION: Final = ("element", "parent", "partition")
 ROW: Final = (*PARTITION, "row")
 VALUE: Final = ("element", "value")
-HANDED_OVER_MAX: Final = 100_000
-"""So many hashes, or values, go to every task as a table of its own: a few MB. Beyond it all facts
-are compared exactly: those that share one are then a good part of them in any case."""
+HASHES_MAX: Final = 500_000
+"""So many shared hashes go to every task as a table of its own, 50 MB or so while it is made.
+Beyond it all facts are compared exactly."""
+VALUES_MAX: Final = 100_000
+"""So many values of parents do, which are longer; beyond it both sides of the join are sorted."""
 
 
 class _Told(NamedTuple):
@@ -37,9 +39,12 @@ class _Told(NamedTuple):
 class Comparison:
     """`facts`: with the columns of fact files. A context: it keeps things on disk until it ends."""
 
-    def __init__(self, facts: DataFrame, handed_over_max: int = HANDED_OVER_MAX) -> None:
+    def __init__(
+        self, facts: DataFrame, hashes_max: int = HASHES_MAX, values_max: int = VALUES_MAX
+    ) -> None:
         self._facts = facts
-        self._handed_over_max = handed_over_max
+        self._hashes_max = hashes_max
+        self._values_max = values_max
         self._kept: list[DataFrame] = []
 
     def __enter__(self) -> Comparison:
@@ -104,7 +109,7 @@ class Comparison:
         count = many.count()
         if not count:
             return _Told(facts, None)
-        if count > self._handed_over_max:
+        if count > self._hashes_max:
             return _Told(None, facts)
         known = f.broadcast(many)
         return _Told(
@@ -116,7 +121,7 @@ class Comparison:
         """With a hint for the planner, which knows of no frame how large it is."""
         from pyspark.sql import functions as f
 
-        return f.broadcast(frame) if frame.count() <= self._handed_over_max else frame
+        return f.broadcast(frame) if frame.count() <= self._values_max else frame
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         from pyspark import StorageLevel

@@ -1,9 +1,9 @@
 """Comparisons by Spark in a process of their own.
 
 `python -m tests.integration.compare_facts FOLDER`; the folder takes what Spark writes. Standard
-input has one JSON line per comparison: [folder of Parquet files, most hashes that are handed over,
-most suspects, uniques, references, others]; standard output one for each, in order: [total,
-[[element, record key in hexadecimal], …]].
+input has one JSON line per comparison: [folder of Parquet files, most hashes and most values that
+are handed over, most suspects, uniques, references, others]; standard output one for each, in
+order: [total, [[element, record key in hexadecimal], …]].
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
         place, handed_over_max, most, *wanted = json.loads(line)
         # As many tasks as beside users, and as many as there are.
         facts = session.read.schema(FACTS).parquet(place).coalesce(1 + number % 2)
-        with Comparison(facts, handed_over_max) as comparison:
+        with Comparison(facts, handed_over_max, handed_over_max) as comparison:
             total, first = comparison.suspects(Wanted(*map(tuple, wanted)), most)
         assert not session.sparkContext._jsc.getPersistentRDDs(), "something was kept"
         print(json.dumps([total, [[element, row.hex()] for element, row in first]]), flush=True)
