@@ -342,12 +342,16 @@ def test_tables_rows_and_their_index_are_one_commit_and_truncate_is_another(
         assert replica.get("u", 7) is None
         assert list(replica.get_by("u_word", "w7")) == []
         again = {"table": "u", "op": "insert", "key": {"id": 7}, "values": {"word": "again"}}
-        applied(replica, settled(producer.submit(again)))
-        hear(lambda: isinstance(news[-1], RowEvent), "the row that came after")
+        back = applied(replica, settled(producer.submit(again)))
+
+        def came() -> list[RowEvent]:
+            return [n for n in news if isinstance(n, RowEvent) and n.lsn == back.lsn]
+
+        hear(lambda: bool(came()), "the row that came after")
     (event,) = [each for each in news if isinstance(each, TruncationEvent)]
     assert event.lsn == gone.lsn
-    last = news[-1]
-    assert isinstance(last, RowEvent)
+    (last,) = came()
+    assert news.index(event) < news.index(last)
     assert last.values == {"id": 7, "word": "again"}
 
 
