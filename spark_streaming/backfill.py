@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,15 +14,15 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
-from spark_streaming.chunks import WINDOW_ROWS_MAX, Chunker, sorted_columns
+from spark_streaming.chunks import Chunker, sorted_columns
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import ProgressBoard, query_name
-from spark_streaming.range_reader import Range, Records, ranges_of, records_of, windows_of
+from spark_streaming.range_reader import Range, Records, records_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
-from spark_streaming.run_thread import RunThread, topics_there
+from spark_streaming.run_thread import Convert, RunThread, topics_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,16 +116,14 @@ class Backfill(RunThread):
             checkpoint=self._folder.checkpoint,
             gate=self.gate,
             offsets_per_batch=self._offsets_per_batch,
-            handle=lambda _, batch_id: self._send_batch(lane, batch_id),
+            handle=partial(self._send_batch, lane),
         )
 
     def _send_batch(self, lane: Lane, batch_id: int) -> None:
         """One micro-batch. Spark notes it as done only when the broker has all its chunks."""
         before = totals = self._folder.totals_before(batch_id)
-        left = deque(windows_of(ranges_of(self._folder.checkpoint, batch_id), WINDOW_ROWS_MAX))
-        while left:
-            windows = [left.popleft() for _ in range(self._tasks(len(left)))]
-            for rows, body in self._chunks_of(windows):
+        for chunks in self._rounds(self._windows(batch_id), self._converter):
+            for rows, body in chunks:
                 self.gate.wait_turn(rows)
                 lane.send(body)
                 totals = Totals(totals.rows + rows, totals.chunks + 1)
@@ -135,17 +133,14 @@ class Backfill(RunThread):
         lane.flush()
         self._folder.count(batch_id, before, totals)
 
-    def _chunks_of(self, windows: Sequence[Range]) -> list[tuple[int, bytes]]:
-        """(rows, chunk), read by a task for each of them."""
-        convert = converter(self._kafka, self._template, self._columns, self.gate.rows_per_chunk)
-        parts = self._session.sparkContext.parallelize(windows, len(windows))
-        return parts.mapPartitions(convert).collect()
+    def _converter(self) -> Convert[Range, tuple[int, bytes]]:
+        return converter(self._kafka, self._template, self._columns, self.gate.rows_per_chunk)
 
 
 def converter(
     kafka: KafkaSettings, template: Chunk, columns: Sequence[int], rows_max: int
-) -> Callable[[Iterable[Range]], Iterator[tuple[int, bytes]]]:
-    """The function that Python workers run: ranges of the topic → (rows, chunk)."""
+) -> Convert[Range, tuple[int, bytes]]:
+    """Ranges of the topic → (rows, chunk)."""
 
     def convert(ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
         codec = MessagePackCodec()

@@ -66,7 +66,7 @@ class FactFile:
         if self._pending:
             self.counts.update(fact[:2] for fact in self._pending)
             columns = zip(*self._pending, strict=True)
-            schema = _schema()
+            schema = self._writer.schema
             arrays = [pa.array(c, k) for c, k in zip(columns, schema.types, strict=True)]
             self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
             self._pending = []

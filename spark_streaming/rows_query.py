@@ -33,7 +33,7 @@ class RowsQuery:
         checkpoint: str,
         gate: Gate,
         offsets_per_batch: int,
-        handle: Callable[[DataFrame, int], None],
+        handle: Callable[[int], None],
     ) -> None:
         self._session = session
         self._kafka = kafka
@@ -85,11 +85,11 @@ class RowsQuery:
             if query.isActive:
                 query.stop()
 
-    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+    def _batch(self, _: DataFrame, batch_id: int) -> None:
         if self._gate.is_closed():
             raise RunStopped
         self._check_size()
-        self._handle(frame, batch_id)
+        self._handle(batch_id)
 
     def _check_size(self) -> None:
         """Spark fixes the size of micro-batches when a query starts; a rate that has changed much

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -20,9 +22,11 @@ from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import FAILING
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job
+from spark_streaming.chunks import WINDOW_ROWS_MAX
 from spark_streaming.failure_words import words_of
 from spark_streaming.gate import Gate, RunStopped
 from spark_streaming.progress import ProgressBoard
+from spark_streaming.range_reader import Range, ranges_of, windows_of
 from spark_streaming.run_folder import RunFolder
 from spark_streaming.schedule import RunId
 
@@ -30,6 +34,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log: Final = logging.getLogger(__name__)
+
+Part = TypeVar("Part")
+Told = TypeVar("Told")
+Convert: TypeAlias = Callable[[Iterable[Part]], Iterable[Told]]
+"""What Python workers run."""
 
 RETRY_LEAST_MS: Final = 1_000
 RETRY_MOST_MS: Final = 30_000
@@ -100,6 +109,23 @@ class RunThread(ABC):
         seconds, and two of them are all that there is of a small machine."""
         there = 1 if self.gate.beside_users else self._session.sparkContext.defaultParallelism
         return max(1, min(most, there))
+
+    def _windows(self, batch_id: int) -> list[Range]:
+        """What Spark has planned as this micro-batch, in parts that a task has room for. Raises
+        CheckpointUnreadable."""
+        return windows_of(ranges_of(self._folder.checkpoint, batch_id), WINDOW_ROWS_MAX)
+
+    def _rounds(
+        self, parts: Iterable[Part], converter: Callable[[], Convert[Part, Told]]
+    ) -> Iterator[list[Told]]:
+        """What workers tell of the parts, in their order: in each round of as many as may be read
+        side by side by then, and by a function that is made for it, as settings are by then.
+        Raises PySparkException."""
+        left = deque(parts)
+        while left:
+            some = [left.popleft() for _ in range(self._tasks(len(left)))]
+            spread = self._session.sparkContext.parallelize(some, len(some))
+            yield spread.mapPartitions(converter()).collect()
 
     def _work(self) -> None:
         pause_ms = RETRY_LEAST_MS

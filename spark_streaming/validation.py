@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_compacted import read_compacted
@@ -20,7 +20,6 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import VersionEvent
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Descriptor, from_wire
-from spark_streaming.chunks import WINDOW_ROWS_MAX
 from spark_streaming.comparison import Comparison
 from spark_streaming.fact_files import FACTS, FactFile, fact_count, facts_of
 from spark_streaming.facts import (
@@ -40,13 +39,10 @@ from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
 from spark_streaming.progress import query_name
-from spark_streaming.range_reader import Range, Records, ranges_of, records_of, windows_of
+from spark_streaming.range_reader import Range, Records, records_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
-from spark_streaming.run_thread import RunThread, topics_there
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from spark_streaming.run_thread import Convert, RunThread, topics_there
 
 log: Final = logging.getLogger(__name__)
 
@@ -156,9 +152,6 @@ class Validation(RunThread):
             ]
 
     def _query(self, sources: Sequence[str], tellers: MakeTellers, counted: Counted) -> RowsQuery:
-        def keep(_: DataFrame, batch_id: int) -> None:
-            self._keep(tellers, counted, batch_id)
-
         return RowsQuery(
             self._session,
             self._kafka,
@@ -167,20 +160,16 @@ class Validation(RunThread):
             checkpoint=self._folder.checkpoint,
             gate=self.gate,
             offsets_per_batch=self._offsets_per_batch,
-            handle=keep,
+            handle=partial(self._keep, tellers, counted),
         )
 
     def _keep(self, tellers: MakeTellers, counted: Counted, batch_id: int) -> None:
         """One micro-batch, written over what a killed one has left of it."""
         before = totals = self._folder.totals_before(batch_id)
         place = self._folder.empty_facts(batch_id)
-        tell = converter(self._kafka, tellers, place)
-        windows = windows_of(ranges_of(self._folder.checkpoint, batch_id), WINDOW_ROWS_MAX)
-        left = deque(enumerate(windows))
-        while left:
-            some = [left.popleft() for _ in range(self._tasks(len(left)))]
-            told = self._session.sparkContext.parallelize(some, len(some)).mapPartitions(tell)
-            for counts in told.collect():
+        made = partial(converter, self._kafka, tellers, place)
+        for told in self._rounds(enumerate(self._windows(batch_id)), made):
+            for counts in told:
                 totals = self._passed(totals, counts, counted)
         self._folder.count(batch_id, before, totals)
 
@@ -234,9 +223,9 @@ def _told(teller: Teller, partition: int, records: Records) -> Iterator[Fact]:
 
 def converter(
     kafka: KafkaSettings, make_tellers: MakeTellers, place: str
-) -> Callable[[Iterable[tuple[int, Range]]], Iterator[Counter[tuple[int, bool]]]]:
-    """The function that Python workers run: numbered ranges of topics → a file of facts for each
-    in the folder `place`, and how many those are."""
+) -> Convert[tuple[int, Range], Counter[tuple[int, bool]]]:
+    """Numbered ranges of topics → a file of facts for each in the folder `place`, and how many
+    those are."""
 
     def convert(numbered: Iterable[tuple[int, Range]]) -> Iterator[Counter[tuple[int, bool]]]:
         tellers = make_tellers()
