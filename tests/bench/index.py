@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from infra.demo.changes import rows_per_second
 from leasehold.adapters.clock import boottime_ns
@@ -13,9 +13,9 @@ from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.child import Child
 from tests.bench.cpu import cpu_seconds, per_unit
-from tests.bench.figure import Figure, latencies, percentile
+from tests.bench.figure import Figure, in_words, latencies, percentile
 from tests.bench.jobs_reader import Ended
-from tests.bench.pacing import Write, due_between
+from tests.bench.pacing import Span, Write, due_between, phase_spans
 from tests.bench.stand import Stand, replicants, say, stand
 from tests.bench.topic_bytes import grown, topic_bytes
 
@@ -31,13 +31,6 @@ BESIDE: Final = {
     "type": f"ALTER TABLE {bulk_loader.TABLE} ALTER beside TYPE text",
 }
 """Changes that fill or look through every row by the names in their figures, in this order."""
-
-
-class Span(NamedTuple):
-    """[begin, end) in ns of CLOCK_BOOTTIME."""
-
-    begin_ns: int
-    end_ns: int
 
 
 class LoadedRows:
@@ -114,12 +107,13 @@ def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     writer.wait_ready()
     say(f"{WRITES_PER_S} writes/s, changes beside them, {QUIET_S:g} s between two")
     quiet = [_quiet_span()]
-    spans = {}
+    spans, phases = {}, {}
     for when, sql in BESIDE.items():
         say(sql)
         begin_ns = boottime_ns()
         ended = loaded.change(sql)
         spans[when] = Span(begin_ns, boottime_ns())
+        phases[when] = phase_spans(ended.job.marks, time.time_ns() - boottime_ns())
         say(f"took {ended.took_ms / 1e3:.1f} s beside the writes")
         if when != "during":
             yield Figure(f"{when}_rows_rate_beside", loaded.rows / ended.took_ms * 1e3, "rows/s")
@@ -129,9 +123,11 @@ def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     for (when, span), around in zip(spans.items(), pairwise(quiet), strict=True):
         beside = due_between(writes, *span)
         yield from latencies("write", when, beside)
-        alone = [latency for each in around for latency in due_between(writes, *each)]
+        alone = _due_in(writes, around)
         ratio = percentile(beside, 0.99) / percentile(alone, 0.99)
         yield Figure(f"write_p99_ratio_{when}", ratio, "times")
+        for phase, parts in {**phases[when], "alone": list(around)}.items():
+            _say_phase(f"{when}: {phase}", _due_in(writes, parts))
 
 
 def _quiet_span() -> Span:
@@ -140,6 +136,16 @@ def _quiet_span() -> Span:
     begin_ns = boottime_ns()
     time.sleep(QUIET_S)
     return Span(begin_ns, boottime_ns())
+
+
+def _due_in(writes: Sequence[Write], spans: Iterable[Span]) -> list[float]:
+    return [latency for each in spans for latency in due_between(writes, *each)]
+
+
+def _say_phase(phase: str, found: Sequence[float]) -> None:
+    if found:
+        p50, p99, longest = (in_words(percentile(found, share)) for share in (0.5, 0.99, 1))
+        say(f"{phase}: {len(found)} writes, p50 {p50}, p99 {p99}, longest {longest} ms")
 
 
 def _writes(writer: Child) -> list[Write]:

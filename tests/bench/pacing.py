@@ -7,7 +7,8 @@ is due at a time fixed at the start, and its latency counts from then even if it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 NS_PER_S = 1_000_000_000
@@ -28,6 +29,13 @@ class Schedule(NamedTuple):
         return max(0, self.due_ns(number) - now_ns) / NS_PER_S
 
 
+class Span(NamedTuple):
+    """[begin, end) in ns of one clock."""
+
+    begin_ns: int
+    end_ns: int
+
+
 class Write(NamedTuple):
     """A write by the time it was due and the time its answer was there."""
 
@@ -37,6 +45,16 @@ class Write(NamedTuple):
     @property
     def latency_ms(self) -> float:
         return (self.answered_ns - self.due_ns) / 1e6
+
+
+def phase_spans(marks: Sequence[tuple[int, str, int]], ahead_ns: int) -> dict[str, list[Span]]:
+    """When a job was in each of its phases, whatever the step. `marks`: (step, phase, µs) as a job
+    has them, of a clock that is `ahead_ns` ahead of the one that is wanted."""
+    spans: dict[str, list[Span]] = {}
+    for (_, phase, begin_us), (_, _, end_us) in pairwise(marks):
+        span = Span(begin_us * 1_000 - ahead_ns, end_us * 1_000 - ahead_ns)
+        spans.setdefault(phase, []).append(span)
+    return spans
 
 
 def due_between(writes: Iterable[Write], begin_ns: int, end_ns: int) -> list[float]:

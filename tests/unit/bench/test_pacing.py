@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.pacing import NS_PER_S, Schedule, Write, due_between
+from tests.bench.pacing import NS_PER_S, Schedule, Span, Write, due_between, phase_spans
 
 
 def test_due_times_are_fixed_at_the_start() -> None:
@@ -35,3 +35,12 @@ def test_a_window_takes_writes_by_the_time_they_were_due() -> None:
     """One that was due in the window and answered long after it is the stall that is looked for."""
     writes = [Write(9, 10), Write(10, 2_000_010), Write(19, 5_000_019), Write(20, 21)]
     assert due_between(writes, 10, 20) == [2, 5]
+
+
+def test_phases_of_all_steps_by_name_on_the_clock_of_the_writes() -> None:
+    """The last mark is the job's end: nothing lasts behind it."""
+    marks = [(0, "publishing", 9), (0, "draining", 10), (1, "publishing", 30), (1, "done", 31)]
+    assert phase_spans(marks, ahead_ns=2_000) == {
+        "publishing": [Span(7_000, 8_000), Span(28_000, 29_000)],
+        "draining": [Span(8_000, 28_000)],
+    }
