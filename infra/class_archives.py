@@ -28,6 +28,7 @@ from typing import Any, Final
 from infra.compiled import ROOT, say
 from infra.deployment import KAFKA, SPARK
 from infra.java import java
+from infra.kafka.settings import jvm_options
 from infra.process_table import PROC, Identity, all_entries, send_signal, wait_until_ended
 
 FOLDER: Final = ROOT / ".leasehold" / "classes"
@@ -102,7 +103,8 @@ def _read(note: Path) -> dict[str, Any]:
 
 
 def made_from() -> dict[str, str]:
-    """By name, a digest of what an archive holds for: this Java, these jars, what is rehearsed.
+    """By name, a digest of what an archive holds for: this Java, its options, these jars, what is
+    rehearsed.
 
     Raises NotRehearsed."""
     command = [java(os.environ), "-version"]
@@ -113,15 +115,17 @@ def made_from() -> dict[str, str]:
     pyspark = find_spec("pyspark")  # found, not imported, which would take a second of each set-up
     if pyspark is None or pyspark.origin is None:
         raise NotRehearsed("pyspark is not installed")
-    folders = {
-        KAFKA: [JARS / "kafka"],
-        SPARK.name: [Path(pyspark.origin).parent / "jars", JARS / "spark"],
+    spark_jars = [Path(pyspark.origin).parent / "jars", JARS / "spark"]
+    return {
+        # An archive is of one layout of objects, which the collector decides on.
+        KAFKA: _digest(said.stderr, jvm_options(), [JARS / "kafka"]),
+        SPARK.name: _digest(said.stderr, (), spark_jars),
     }
-    return {name: _digest(said.stderr, folders[name]) for name in NAMES}
 
 
-def _digest(java: bytes, folders: Sequence[Path]) -> str:
+def _digest(java: bytes, options: Sequence[str], folders: Sequence[Path]) -> str:
     digest = blake2b(java, digest_size=16)
+    digest.update(" ".join(options).encode())
     digest.update(Path(__file__).with_name("rehearsal.py").read_bytes())
     for folder in folders:
         for jar in sorted(folder.glob("*.jar")):

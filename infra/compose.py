@@ -15,7 +15,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
-from infra.kafka.settings import as_container_environment, broker_settings
+from infra.kafka.settings import as_container_environment, broker_settings, jvm_options
 from infra.ports import SQL_PORTS
 from infra.redis.server import server_settings
 from leasehold.adapters.environment import ClusterSettings
@@ -122,7 +122,9 @@ def _kafka() -> dict[str, Any]:
         "image": KAFKA_IMAGE,
         "environment": {
             **as_container_environment(settings),
-            "KAFKA_HEAP_OPTS": "-Xmx768m -Xms256m",
+            # Unless it is set, Kafka's scripts choose a collector of their own by the second one.
+            "KAFKA_HEAP_OPTS": " ".join(jvm_options()),
+            "KAFKA_JVM_PERFORMANCE_OPTS": "-server -Djava.awt.headless=true",
         },
         "ports": ["127.0.0.1:19092:19092"],
         "volumes": [f"{KAFKA}:/var/lib/kafka/data"],

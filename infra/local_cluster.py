@@ -24,6 +24,7 @@ from infra.deployment import (
     Service,
 )
 from infra.kafka.broker import Broker, wait_for_broker
+from infra.kafka.settings import HEAP_MB
 from infra.ports import LOOPBACK, Ports
 from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
 from infra.redis.server import server_command, wait_for_redis
@@ -40,7 +41,6 @@ ROOT = Path(__file__).resolve().parent.parent
 KAFKA_JARS = ROOT / ".leasehold" / "jars" / "kafka"
 SPARK_JAVA_OPTIONS = "LEASEHOLD_SPARK_JAVA_OPTIONS"
 SPARK_JARS = ROOT / ".leasehold" / "jars" / "spark"
-KAFKA_HEAP_MB = 768
 LOOK_AGAIN_S = 0.02
 TAIL_LINES = 25
 
@@ -73,7 +73,7 @@ class LocalCluster:
         ports: Ports,
         environ: Mapping[str, str] | None = None,
         services: Sequence[Service] = SERVICES,
-        kafka_heap_mb: int = KAFKA_HEAP_MB,
+        kafka_heap_mb: int = HEAP_MB,
         *,
         lasting: bool = False,
         kafka_options: Sequence[str] | None = None,

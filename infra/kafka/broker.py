@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from infra.java import java
-from infra.kafka.settings import as_properties, local_settings
+from infra.kafka.settings import SMALL_HEAP_MB, as_properties, jvm_options, local_settings
 from infra.processes import ProcessFailure
 from leasehold.adapters.environment import KafkaSettings
 
@@ -65,7 +65,7 @@ class Broker:
         shutil.rmtree(data, ignore_errors=True)
         cluster = uuid.uuid4().hex[:22]
         command = [
-            *self._java(256),
+            *self._java(SMALL_HEAP_MB),
             "kafka.tools.StorageTool",
             *("format", "--cluster-id", cluster, "--config", str(self._properties)),
         ]
@@ -95,14 +95,7 @@ class Broker:
     def _java(self, heap_mb: int, *options: str) -> list[str]:
         return [
             java(os.environ),
-            f"-Xmx{heap_mb}m",
-            f"-Xms{min(heap_mb, 256)}m",
-            "-XX:+ExitOnOutOfMemoryError",
-            # A commit waits for the broker. Where others use the processors, too, one of G1's
-            # threads gets none: pauses of 23 to 57 ms every few seconds. A small young generation
-            # is collected in 5 ms instead of 17, and four times as often (tests/bench/DESIGN.md).
-            "-XX:+UseSerialGC",
-            "-Xmn16m",
+            *jvm_options(heap_mb),
             # Of the processor time of a commit with three replicants a broker takes 3.5 ms without
             # the optimising compiler; with it 10.5 ms for the first thousand, 2.6 ms from 2,000 on.
             *(() if self.lasting else ("-XX:TieredStopAtLevel=1",)),
