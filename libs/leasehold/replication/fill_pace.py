@@ -43,9 +43,9 @@ class FillSettings:
     rows_beside_max: int = 2_000
     rows_beside_min: int = 250
     rate_beside_min: int = 15_000
-    round_ms: int = 5
-    round_factor: int = 2
-    rest_percent: int = 100
+    round_ms: int = 4
+    round_factor: int = 1
+    rest_percent: int = 200
     look_every_ms: int = 10_000
     look_rounds: int = 8
     look_ms: int = 500
