@@ -12,6 +12,7 @@ import pytest
 
 from infra import class_archives
 from infra.class_archives import NAMES, ClassArchives, NotRehearsed, main, writing_options
+from infra.deployment import KAFKA, SPARK
 from infra.local_cluster import SPARK_JAVA_OPTIONS, LocalCluster, spark_java_options
 from infra.ports import Ports
 
@@ -79,3 +80,13 @@ def test_options_of_ones_own_come_before_the_archive(
     assert spark_java_options({SPARK_JAVA_OPTIONS: own}) == own
     cluster = LocalCluster(tmp_path, Ports.free(), {SPARK_JAVA_OPTIONS: own})
     assert cluster.env("spark")[SPARK_JAVA_OPTIONS] == own
+
+
+def test_an_archive_is_of_the_options_that_its_jvm_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With another collector's layout of objects a JVM starts without it, and nobody would know."""
+    monkeypatch.setattr(class_archives, "java", lambda _: "true")  # it says nothing
+    before = class_archives.made_from()
+    monkeypatch.setattr(class_archives, "jvm_options", lambda: ("-XX:+UseZGC",))
+    after = class_archives.made_from()
+    assert after[KAFKA] != before[KAFKA]
+    assert after[SPARK.name] == before[SPARK.name]
