@@ -64,6 +64,8 @@ def test_every_row_is_decoded_under_the_version_that_its_image_names(
     assert producer.submit({"sql": sql}).result(90).lsn
     insert = {"table": table, "op": "insert", "key": {"id": 1}, "values": {"a": "first"}}
     assert producer.submit(insert).result(90).lsn
+    # A table is there for those who follow it once the changefeed has told of it.
+    until(lambda: command(cluster, "versions", "history", table).code == 0, "a version of it")
     stop = threading.Event()
     writer = threading.Thread(target=write_until, args=(producer, table, stop))
     with following(cluster, example, table, tmp_path / "out") as follower:

@@ -138,9 +138,12 @@ def test_what_is_asked_and_answered_is_heard_whole_in_order(both: Both) -> None:
     assert [tuple(body for _, body in told[2]) for told in both.heard] == bodies
     assert both.outcome(numbers[-1])
     assert all(both.told.values())
-    results = [result(n, "x" * 150 * (n % 200)) for n in range(1_000)]
-    both.answer(*results)
-    both.until(lambda: len(both.answered) == len(results), "all that was answered")
+    results = [result(n, "x" * 20 * (n % 200)) for n in range(1_000)]
+    # Fifty are told in several parts, and still no more than a connection takes while Redis has not
+    # read any of it: what is beyond that is given up, and would be Kafka's.
+    for begin in range(0, len(results), 50):
+        both.answer(*results[begin : begin + 50])
+        both.until(lambda upto=begin + 50: len(both.answered) == upto, "what was answered")
     assert both.answered == results
 
 
