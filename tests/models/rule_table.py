@@ -155,6 +155,11 @@ CODE: Final = (
         of("replication", "granted_first", "in_order") | of("models", "told_when_read"),
     ),
     Rule(
+        "L1 L4",
+        "what a broker acknowledges counts as read back only where the log has been read up to it",
+        of("replication", "next_only"),
+    ),
+    Rule(
         "L5 L7",
         "requests that are told are decided in the order of their asker, who asks for their answers"
         " until they come",

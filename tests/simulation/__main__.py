@@ -24,13 +24,14 @@ def story(seed: int) -> tuple[int, str, str]:
     commits = len(sim.reference.commits)
     jobs = [job.status.value for job in sim.reference.catalog.jobs.values()]
     told = sum(node.told_records for node in sim.cluster.nodes.values())
+    landed = sum(node.landed_records for node in sim.cluster.nodes.values())
     asked = sum(getattr(w.client, "told_requests", 0) for w in sim.workloads)
     held = sum(getattr(w.client, "held_requests", 0) for w in sim.workloads)
     line = (
         f"seed {seed}: {took:.1f} s, {sim.scheduler.now_ns / 1e9:.0f} virtual s,"
         f" {sim.chaos.count} faults, epoch {sim.reference.position.epoch}, {commits} commits,"
         f" {sim.reference.refusals} refusals, {sim.reads} reads, {sim.decoded} decoded,"
-        f" {told} records told, {asked} requests ({held} held), {jobs}"
+        f" {told} records told, {landed} not read back, {asked} requests ({held} held), {jobs}"
     )
     return seed, "", line
 

@@ -8,6 +8,7 @@ from leasehold.model.records import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
+from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import ReplicationRules
 from leasehold.schema.elements import MISSING_BYTES_MAX
 from leasehold.schema.job import Phase, Status
@@ -107,6 +108,23 @@ def another_record_for_one_place(rules: ReplicationRules) -> None:
     stage.answer(second)
     stage.passing(1_000)
     demand(stage.node("m1").up and stage.node("r1").up, "L2", "nodes stopped")
+
+
+def an_own_record_behind_a_claim(rules: ReplicationRules) -> None:
+    """L1, L4: the broker acknowledges a record of a master that another one has deposed."""
+    stage = Stage(rules, own_appends=OwnAppendsSettings())
+    stage.scripted["m1"].produce_ms = 2_500  # nothing is heard of m1 until m2 has claimed
+    number = stage.ask(stage.update(1, 11))
+    stage.until(lambda: stage.node("m1")._own.fetches, "the log is fetched again")
+    stage.scripted["m1"].deliver_ms = 9_000
+    stage.until(lambda: stage.reference.position.epoch == 2, "m2's Claim")
+    claim = stage.reference.position.offset - 1
+    stage.scripted["m1"].produce_ms = 1
+    stage.passing(3_000)  # its record has landed, and it knows where
+    deposed = stage.node("m1").node
+    assert deposed is not None, "it goes on until it hears of the Claim"
+    demand(deposed.position.offset <= claim, "L1", "m1 goes on behind another's Claim")
+    stage.answer(number)  # m2 decides it
 
 
 # ------------------------------------------------------------------ verification

@@ -27,6 +27,7 @@ from leasehold.replication.fast_requests import FastRequestSettings
 from leasehold.replication.fill_pace import FillSettings
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.master import MasterSettings
+from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaSettings
 from leasehold.schema.coordinator import CoordinatorSettings
@@ -71,6 +72,8 @@ TOLD: Final = FastLogSettings(
 apart."""
 
 
+LANDED: Final = OwnAppendsSettings(silence_ms=100, row_min=2, pause_ms=20, pause_ms_max=500)
+"""The log is fetched by its master, and not fetched, in turns."""
 ASKED: Final = FastRequestSettings(
     row_min=2,
     apart_ms=300,
@@ -129,6 +132,8 @@ def plan_of(seed: int) -> Plan:
         shape = replace(shape, fast_log=TOLD)
     if random.Random(f"{seed}/fast requests").random() < 0.5:
         shape = replace(shape, fast_requests=ASKED)
+    if random.Random(f"{seed}/own appends").random() < 0.5:
+        shape = replace(shape, own_appends=LANDED)
     return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
 
 

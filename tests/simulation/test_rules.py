@@ -16,6 +16,7 @@ from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.election import ElectionRules
 from leasehold.replication.log import LogRules
 from leasehold.replication.outcomes import OutcomeSettings
+from leasehold.replication.own_appends import OwnAppendsRules
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.schema.job_rules import JobRules
 from leasehold.transaction.verify import VerifyRules
@@ -38,6 +39,7 @@ from tests.simulation.interleavings import (
     a_writer_sees_a_row_before_it_is_filled,
     an_end_marker_of_another_run,
     an_older_writer_updates_the_row,
+    an_own_record_behind_a_claim,
     another_record_for_one_place,
     two_writers_saw_the_same_row,
 )
@@ -82,6 +84,12 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         "L6",
         another_record_for_one_place,
         replace(RE_APPENDS, own_record_by_incarnation=False),
+    ),
+    (
+        "next_only",
+        "L1",
+        an_own_record_behind_a_claim,
+        replace(RULES, own_appends=OwnAppendsRules(next_only=False)),
     ),
     (
         "genids_are_verified",

@@ -72,6 +72,13 @@ def test_the_log_is_told_and_read_in_turns() -> None:
         assert node.ways_taken > 2 or name.startswith("m"), (name, node.ways_taken)
 
 
+def test_the_log_is_fetched_by_its_master_and_not_fetched_in_turns() -> None:
+    simulation = run(5)
+    masters = [node for name, node in simulation.cluster.nodes.items() if name.startswith("m")]
+    assert sum(node.landed_records for node in masters) > 50
+    assert sum(node.fetching_changed for node in masters) > 4
+
+
 def test_a_seed_replays_exactly() -> None:
     plan = Plan(chaos_ms=1_500)
     first, second = run(77, plan), run(77, plan)

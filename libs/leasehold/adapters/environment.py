@@ -224,7 +224,7 @@ class RedisSettings:
         "LEASEHOLD_FAST_LOG",
         "on, off or auto: the master passes each record of the log on to replicants through Redis,"
         " Kafka stands in while that fails; auto = on, unless Kafka is reached with a password or"
-        " TLS and Redis without",
+        " TLS and Redis without; off = every node fetches each from Kafka, the master its own, too",
         default="auto",
         parse=choice("auto", "on", "off"),
     )

@@ -79,6 +79,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.node_agent import FOR_AGENT
+from leasehold.replication.own_appends import OwnAppends
 
 CODEC: Final = MessagePackCodec()
 IDLE_NS: Final = 100_000_000
@@ -122,6 +123,8 @@ class KafkaNode:
             settings = replace(settings, fast_acks=replace(settings.fast_acks, on=False))
         if not redis.tells_records(kafka):
             settings = replace(settings, fast_log=replace(settings.fast_log, on=False))
+        if redis.fast_log == "off":
+            settings = replace(settings, own_appends=replace(settings.own_appends, on=False))
         if not redis.tells_requests(kafka):
             settings = replace(settings, fast_requests=replace(settings.fast_requests, on=False))
         self._topics = topics
@@ -168,6 +171,8 @@ class KafkaNode:
             self._road = LogRoad(
                 settings.fast_log, redis, topics.database, self._reader, self._log, offset
             )
+        self._own = OwnAppends(settings.own_appends)
+        self._fetches_log = True
         self._voice = LogVoice(settings.fast_log, redis, topics.database)
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
@@ -248,9 +253,10 @@ class KafkaNode:
                 self._await_ledger(self._wait_s())
         moment = begun = now()
         for record in records:
-            if record.topic == self._log and self.node.master is not None:
-                # Before it is applied here: nodes apply it meanwhile.
-                self._voice.tell(self.node.term, record.offset, record.value or b"")
+            if record.topic == self._log:
+                if not self._own.is_new(record.offset):
+                    continue
+                self._tell_on(record.offset, record.value or b"")
             event = self._event(record)
             if event is not None:
                 effects = self.node.step(event, moment)
@@ -268,13 +274,27 @@ class KafkaNode:
         self._perform(self.node.step(Tick(), now()))
         if self._road is not None:
             self._road.keep(self.node)
+        self._keep_fetching()
         self.node.tidy()
         self.on_tick()
 
     def _read(self, wait_s: float) -> list[Record]:
         if self._road is not None:
             return self._road.read(wait_s)
-        return self._reader.read(RECORDS_PER_READ_MAX, wait_s)
+        if self._fetches_log:
+            return self._reader.read(RECORDS_PER_READ_MAX, wait_s)
+        return self._read_or_land(wait_s)
+
+    def _read_or_land(self, wait_s: float) -> list[Record]:
+        """Until a record comes, one that was appended has landed, or `wait_s` is over."""
+        end_ns = boottime_ns() + int(wait_s * 1e9)
+        while True:
+            left_s = max(0.0, (end_ns - boottime_ns()) / 1e9)
+            if not len(self._log_writer):
+                return self._reader.read(RECORDS_PER_READ_MAX, left_s)
+            records = self._reader.read(RECORDS_PER_READ_MAX, 0)
+            if records or self._log_writer.wait(min(left_s, HEAR_POLL_S)) or not left_s:
+                return records
 
     def _hear_log(self) -> None:
         """The records that the master has told since."""
@@ -289,20 +309,47 @@ class KafkaNode:
                 begun = now()
                 self._perform(self.node.step(Tick(), begun))
 
+    def _tell_on(self, offset: int, record: bytes) -> None:
+        """⚠ What stands in the log at that offset; before it is applied here: nodes apply it
+        meanwhile."""
+        if self.node.master is not None:
+            self._voice.tell(self.node.term, offset, record)
+
+    def _own_landed(self, offset: int, data: bytes) -> None:
+        """The broker has said where a record stands that this node has appended."""
+        if self.node.master is None:
+            return  # a Claim, or what it sent in a term that is over: the log says what counts
+        moment = now()
+        if self._own.landed(offset, self.node.position.offset, moment.mono_ns):
+            self._tell_on(offset, data)
+            self._perform(self.node.step(self._log_read(offset, data), moment))
+
+    def _keep_fetching(self) -> None:
+        """The log is fetched, or not, as `OwnAppends` has it."""
+        own = self._own
+        own.tick(boottime_ns(), master=self.node.master is not None)
+        if own.fetches != self._fetches_log:
+            self._fetches_log = own.fetches
+            if own.fetches:
+                self._reader.start(self._log, 0, self.node.position.offset)
+            else:
+                self._reader.stop(self._log, 0)
+
     def _wait_s(self) -> float:
         wait_ns = IDLE_NS
         if self._wake_ns:
             wait_ns = min(wait_ns, self._wake_ns - boottime_ns())
         if self._ledger_calls or not self._inbox.empty():
             wait_ns = min(wait_ns, LEDGER_POLL_NS)
+        due_ns = self._own.due_ns()
+        if due_ns is not None:
+            wait_ns = min(wait_ns, due_ns - boottime_ns())
         return max(wait_ns, 0) / 1e9
 
     def _event(self, record: Record) -> Event | None:
         value = record.value or b""
         if record.topic == self._log:
-            digest = CODEC.digest(value)
-            own = self.node.own_record(digest)
-            return LogRead(record.offset, own or CODEC.decode_log(value), digest)
+            return self._log_read(record.offset, value)
         lane = self._lanes.get(record.topic)
         if lane is not None:
             content_type = record.content_type or DEFAULT_CONTENT_TYPE
@@ -313,9 +360,16 @@ class KafkaNode:
             LOG.warning("an acknowledgement that can't be read is passed over: %s", error.message)
             return None
 
+    def _log_read(self, offset: int, data: bytes) -> LogRead:
+        """Raises LogStopped."""
+        digest = CODEC.digest(data)
+        return LogRead(offset, self.node.own_record(digest) or CODEC.decode_log(data), digest)
+
     def _hear_writers(self) -> None:
         for delivery in self._log_writer.deliveries():
-            if delivery.error is not None:
+            if delivery.error is None:
+                self._own_landed(delivery.offset, delivery.token)
+            else:
                 LOG.warning("the log did not confirm an append: %s", delivery.error)
                 self._log_writer.purge()
                 self._perform(self.node.step(AppendFailed(delivery.error), now()))
@@ -339,11 +393,13 @@ class KafkaNode:
         while master is not None:
             left_s = (end_ns - boottime_ns()) / 1e9
             slice_s = max(0.0, min(left_s, poll_s))
-            records = self._reader.read(RECORDS_PER_READ_MAX, slice_s if master.in_flight else 0)
+            records = self._reader.read(RECORDS_PER_READ_MAX, 0)
             if records:
                 return records
             if not master.in_flight:
                 self._listener.wait(slice_s)
+            elif self._log_writer.wait(slice_s):
+                break
             if self._hear_nodes():
                 if master.acks_let_go(now()):
                     break
@@ -423,7 +479,7 @@ class KafkaNode:
                 self._wake_ns = min(self._wake_ns or at_ns, at_ns)
             case Append(data):
                 try:
-                    self._log_writer.send(self._log, 0, None, data)
+                    self._log_writer.send(self._log, 0, None, data, token=data)
                 except BusUnavailable as error:
                     self._inbox.put(AppendFailed(error.message))
             case Send():

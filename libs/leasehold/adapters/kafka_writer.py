@@ -141,6 +141,12 @@ class TopicWriter:
             told.append(self._deliveries.popleft())
         return told
 
+    def wait(self, timeout_s: float) -> bool:
+        """Until `deliveries` has something to tell, or the time is over; whether it has."""
+        if not self._deliveries and len(self._producer):
+            self._serve(timeout_s)
+        return bool(self._deliveries)
+
     def flush(self, timeout_s: float) -> int:
         """Wait for all outcomes; the number of records still without one. `deliveries` tells."""
         return flush(self._producer, timeout_s, self._ended)

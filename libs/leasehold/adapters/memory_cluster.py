@@ -34,6 +34,7 @@ from leasehold.replication.fast_log import FastLogSettings
 from leasehold.replication.fast_requests import FastRequestSettings
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.node import NodeSettings
+from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaSettings
 
@@ -56,6 +57,7 @@ class ClusterShape:
     fast_requests: FastRequestSettings = field(
         default_factory=lambda: FastRequestSettings(on=False)
     )
+    own_appends: OwnAppendsSettings = field(default_factory=lambda: OwnAppendsSettings(on=False))
     """Off: in one process reading costs no more than being told."""
 
 
@@ -141,6 +143,7 @@ class MemoryCluster:
             leases=shape.leases,
             fast_log=shape.fast_log,
             fast_requests=shape.fast_requests,
+            own_appends=shape.own_appends,
         )
         self.nodes[name] = MemoryNode(
             settings,

@@ -57,6 +57,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.fast_log import NOBODY, LogWays, Term
 from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.own_appends import OwnAppends
 from leasehold.replication.rules import RULES, ReplicationRules
 
 CODEC: Final = MessagePackCodec()
@@ -104,6 +105,10 @@ class MemoryNode:
         """Applied, in all its lives, that were told and not read."""
         self.ways_taken = 0
         """How often it changed from one way to the other."""
+        self.landed_records = 0
+        """Of its own, in all its lives, that it did not read back from the log."""
+        self.fetching_changed = 0
+        """How often it began to fetch the log, or ended to."""
         self._life = 0
         self._subscriptions: dict[str, Subscription] = {}
         self._produced_ns: dict[str, int] = {}
@@ -146,6 +151,8 @@ class MemoryNode:
             offset = self.node.position.offset
             self._ways = LogWays(self.settings.fast_log, offset, self._rules.fast_log)
         self._follows, self._reads_kafka = NOBODY, True
+        self._own = OwnAppends(self.settings.own_appends, self._rules.own_appends)
+        self._fetches_log = True
         log = self._topics.log.name
         self.node.step(LogIdentified(log, self._bus.topic_id(log)), self.now())
         self._perform(self.node.start())
@@ -262,6 +269,7 @@ class MemoryNode:
         self._tick_due = False
         self.step(Tick())
         self._keep_way()
+        self._keep_fetching()
 
     def _wake(self, at_ns: int) -> None:
         """The earliest is enough: every tick asks anew for all that is still wanted."""
@@ -295,18 +303,51 @@ class MemoryNode:
 
     def _log_read(self, message: Message) -> None:
         assert message.value is not None
-        assert self.node is not None
-        if self.settings.fast_log.on and self.node.master is not None and not self.isolated:
-            self._ears.tell_log(self.node.term, message.offset, message.value)
+        if not self._own.is_new(message.offset):
+            return
         ways = self._ways
         if ways is not None and not ways.read(message.offset, self.now().mono_ns):
             return
+        self._stands_at(message.offset, message.value)
+
+    def _stands_at(self, offset: int, data: bytes) -> None:
+        """That record in the log, read there or known from the broker."""
+        assert self.node is not None
+        if self.settings.fast_log.on and self.node.master is not None and not self.isolated:
+            self._ears.tell_log(self.node.term, offset, data)
         try:
-            record = CODEC.decode_log(message.value)
+            record = CODEC.decode_log(data)
         except LogStopped as error:
             self._perform([Stop(error)])
             return
-        self.step(LogRead(message.offset, record, CODEC.digest(message.value)))
+        self.step(LogRead(offset, record, CODEC.digest(data)))
+
+    # ------------------------------------------------------------ a master's own records
+
+    def _own_landed(self, offset: int, data: bytes) -> None:
+        """The broker has said where a record stands; as `kafka_node.py` takes it."""
+        node = self.node
+        if node is None or node.master is None:
+            return
+        if self._own.landed(offset, node.position.offset, self.now().mono_ns):
+            self.landed_records += 1
+            self._stands_at(offset, data)
+
+    def _keep_fetching(self) -> None:
+        node, own = self.node, self._own
+        if node is None:
+            return
+        own.tick(self.now().mono_ns, master=node.master is not None)
+        if own.fetches != self._fetches_log:
+            self._fetches_log = own.fetches
+            self.fetching_changed += 1
+            if own.fetches:
+                self._subscribe(self._topics.log.name, node.position.offset, self._log_read)
+            else:
+                self._subscriptions.pop(self._topics.log.name).cancel()
+        due_ns = own.due_ns()
+        if due_ns is not None:
+            self._wake(due_ns)
 
     # ------------------------------------------------------------ the log, told by the master
 
@@ -467,17 +508,23 @@ class MemoryNode:
         if self.isolated:
             self._scheduler.later(APPEND_TIMEOUT_NS, failed)
             return
-        # Its offset is learnt by reading back, never from the producer (L4).
         if outcome == "unknown":
             late_ns = self._hops.produce_ns() + self._hops.late_ns()
             self._scheduler.later(late_ns, lambda: self._arrived(topic, data))
         elif outcome == "ok":
-            self._arrive(topic, lambda: self._arrived(topic, data))
+            self._arrive(topic, lambda: self._landed(topic, data))
         if outcome != "ok":
             self._scheduler.later(self._hops.produce_ns(), failed)
 
     def _arrived(self, topic: str, data: bytes) -> None:
         self._bus.append(topic, 0, b"", data)
+
+    def _landed(self, topic: str, data: bytes) -> None:
+        """As `_arrived`, and the broker says so."""
+        offset = self._bus.append(topic, 0, b"", data)
+        if self.settings.own_appends.on:
+            told = self._from_network(lambda: self._own_landed(offset, data))
+            self._scheduler.later(self._hops.produce_ns(), told)
 
     def _send(self, send: Send) -> None:
         name = {

@@ -68,6 +68,7 @@ from leasehold.replication.log import Verdict, admit
 from leasehold.replication.log_identity import LogIdentity
 from leasehold.replication.master import Master, MasterSettings
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
+from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
 from leasehold.schema.catalog import Catalog
@@ -95,6 +96,7 @@ class NodeSettings:
     leases: HolderLimits = field(default_factory=HolderLimits)
     fast_acks: FastAckSettings = field(default_factory=FastAckSettings)
     fast_log: FastLogSettings = field(default_factory=FastLogSettings)
+    own_appends: OwnAppendsSettings = field(default_factory=OwnAppendsSettings)
     fast_requests: FastRequestSettings = field(default_factory=FastRequestSettings)
 
     def with_session_ttl(self, session_ttl_ms: int) -> NodeSettings:

@@ -11,6 +11,7 @@ from leasehold.replication.election import ElectionRules
 from leasehold.replication.fast_log import FastLogRules
 from leasehold.replication.fast_requests import FastRequestRules
 from leasehold.replication.log import LogRules
+from leasehold.replication.own_appends import OwnAppendsRules
 from leasehold.schema.job_rules import JobRules
 from leasehold.transaction.verify import VerifyRules
 
@@ -20,6 +21,7 @@ class ReplicationRules:
     log: LogRules = field(default_factory=LogRules)
     fast_log: FastLogRules = field(default_factory=FastLogRules)
     fast_requests: FastRequestRules = field(default_factory=FastRequestRules)
+    own_appends: OwnAppendsRules = field(default_factory=OwnAppendsRules)
     coherency: CoherencyRules = field(default_factory=CoherencyRules)
     election: ElectionRules = field(default_factory=ElectionRules)
     verify: VerifyRules = field(default_factory=VerifyRules)
