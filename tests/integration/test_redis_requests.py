@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import redis
@@ -110,6 +111,9 @@ class Both(Talk):
         self.until(lambda: self.answered[-1:] == [result(1)], "the last one")
         return True
 
+    def has_answers(self, count: int) -> bool:
+        return len(self.answered) == count
+
     def works(self) -> None:
         self.asks()
         self.is_answered()
@@ -141,9 +145,9 @@ def test_what_is_asked_and_answered_is_heard_whole_in_order(both: Both) -> None:
     results = [result(n, "x" * 20 * (n % 200)) for n in range(1_000)]
     # Fifty are told in several parts, and still no more than a connection takes while Redis has not
     # read any of it: what is beyond that is given up, and would be Kafka's.
-    for begin in range(0, len(results), 50):
-        both.answer(*results[begin : begin + 50])
-        both.until(lambda upto=begin + 50: len(both.answered) == upto, "what was answered")
+    for end in range(50, len(results) + 1, 50):
+        both.answer(*results[end - 50 : end])
+        both.until(partial(both.has_answers, end), "what was answered")
     assert both.answered == results
 
 
