@@ -393,12 +393,15 @@ class KafkaNode:
         while master is not None:
             left_s = (end_ns - boottime_ns()) / 1e9
             slice_s = max(0.0, min(left_s, poll_s))
-            records = self._reader.read(RECORDS_PER_READ_MAX, 0)
+            # What has landed, and was not taken for read back, is on its way from Kafka.
+            travels = len(self._log_writer) > 0
+            fetched_s = slice_s if master.in_flight and not travels else 0
+            records = self._reader.read(RECORDS_PER_READ_MAX, fetched_s)
             if records:
                 return records
             if not master.in_flight:
                 self._listener.wait(slice_s)
-            elif self._log_writer.wait(slice_s):
+            elif travels and self._log_writer.wait(slice_s):
                 break
             if self._hear_nodes():
                 if master.acks_let_go(now()):

@@ -34,8 +34,8 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 class Delivery(NamedTuple):
-    """What became of a record. `error` None: every in-sync replica has it, at `offset`; else it
-    may be in the topic or not."""
+    """What became of a record. `error` None: every in-sync replica has it, at `offset`, -1 where
+    the broker no longer knows (a batch sent again); else it may be in the topic or not."""
 
     token: Any
     topic: str
@@ -192,9 +192,9 @@ class TopicWriter:
         if error is None:
             self._watch.works()
             if token is not None and self._tells_all:
-                self._deliveries.append(
-                    Delivery(token, message.topic(), message.partition(), message.offset(), None)
-                )
+                offset = message.offset()
+                place = message.topic(), message.partition(), -1 if offset is None else offset
+                self._deliveries.append(Delivery(token, *place, None))
             return
         if error.fatal():
             self._watch.fatal = error.str()
