@@ -44,6 +44,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "stall": (
         *(f"{when}_rows_rate_beside" for when in BESIDE if when != "during"),
+        *(f"machine_stall_{when}" for when in ("before", *BESIDE)),
         *(f"write_{each}_before" for each in LATENCIES),
         *(f"write_{each}_{when}" for when in BESIDE for each in (*LATENCIES, "p99_ratio")),
     ),

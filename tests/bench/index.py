@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -15,6 +16,7 @@ from tests.bench.child import Child
 from tests.bench.cpu import cpu_seconds, per_unit
 from tests.bench.figure import Figure, in_words, latencies, percentile
 from tests.bench.jobs_reader import Ended
+from tests.bench.machine_stalls import longest_ms, shared_ms
 from tests.bench.pacing import Span, Write, due_between, phase_spans
 from tests.bench.stand import Stand, replicants, say, stand
 from tests.bench.topic_bytes import grown, topic_bytes
@@ -100,11 +102,15 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
 
 def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     """Writers beside the changes that fill or look through every row, each with a rest before and
-    after: what a change did to them is told from what the machine did meanwhile."""
+    after, and the machine's own stalls meanwhile: what a change did to the writers is told from
+    what the machine did."""
+    processors = sorted(os.sched_getaffinity(0))
+    watchers = [loaded.where.child(f"cpu{n}", "machine_stalls", n) for n in processors]
     writer = loaded.where.child(
         "writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S
     )
-    writer.wait_ready()
+    for child in (*watchers, writer):
+        child.wait_ready()
     say(f"{WRITES_PER_S} writes/s, changes beside them, {QUIET_S:g} s between two")
     quiet = [_quiet_span()]
     spans, phases = {}, {}
@@ -119,11 +125,11 @@ def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
             yield Figure(f"{when}_rows_rate_beside", loaded.rows / ended.took_ms * 1e3, "rows/s")
         quiet.append(_quiet_span())
     writes = _writes(writer)
-    yield from latencies("write", "before", due_between(writes, *quiet[0]))
+    stalls = _stalls(watchers)
+    yield from _waits("before", writes, quiet[0], stalls)
     for (when, span), around in zip(spans.items(), pairwise(quiet), strict=True):
-        beside = due_between(writes, *span)
-        yield from latencies("write", when, beside)
-        alone = _due_in(writes, around)
+        yield from _waits(when, writes, span, stalls)
+        beside, alone = due_between(writes, *span), _due_in(writes, around)
         ratio = percentile(beside, 0.99) / percentile(alone, 0.99)
         yield Figure(f"write_p99_ratio_{when}", ratio, "times")
         for phase, parts in {**phases[when], "alone": list(around)}.items():
@@ -136,6 +142,28 @@ def _quiet_span() -> Span:
     begin_ns = boottime_ns()
     time.sleep(QUIET_S)
     return Span(begin_ns, boottime_ns())
+
+
+def _stalls(watchers: Sequence[Child]) -> list[Span] | None:
+    """The machine's own stalls; None where they can't be told from ours."""
+    found = [watcher.answer(stop=True) for watcher in watchers]
+    if None in found:
+        say("the machine's own stalls are left out: this user may not have real-time priority")
+        return None
+    return [Span(*each) for stalls in found for each in stalls]
+
+
+def _waits(
+    when: str, writes: Sequence[Write], span: Span, stalls: Sequence[Span] | None
+) -> Iterator[Figure]:
+    yield from latencies("write", when, due_between(writes, *span))
+    if stalls is None:
+        return
+    yield Figure(f"machine_stall_{when}", longest_ms(stalls, span), "ms")
+    due = (each for each in writes if span.begin_ns <= each.due_ns < span.end_ns)
+    longest = max(due, key=lambda each: each.latency_ms)
+    share = in_words(shared_ms(stalls, Span(*longest)))
+    say(f"{when}: of the longest wait, {in_words(longest.latency_ms)} ms, the machine's own {share}")
 
 
 def _due_in(writes: Sequence[Write], spans: Iterable[Span]) -> list[float]:
