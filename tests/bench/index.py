@@ -163,7 +163,7 @@ def _waits(
     due = (each for each in writes if span.begin_ns <= each.due_ns < span.end_ns)
     longest = max(due, key=lambda each: each.latency_ms)
     share = in_words(shared_ms(stalls, Span(*longest)))
-    say(f"{when}: of the longest wait, {in_words(longest.latency_ms)} ms, the machine's own {share}")
+    say(f"{when}: of its longest wait, {in_words(longest.latency_ms)} ms, the machine's {share}")
 
 
 def _due_in(writes: Sequence[Write], spans: Iterable[Span]) -> list[float]:

@@ -13,7 +13,7 @@ import json
 import os
 import select
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from leasehold.adapters.clock import boottime_ns

@@ -1,21 +1,24 @@
 """When a store's WAL is copied into its file, and by whom.
 
 What takes long, to write the pages and to have the disk take them, a thread does by a connection of
-its own: the writer goes on meanwhile. But the WAL begins anew only when all of it is copied, and
-SQLite has the disk take what was copied only when that is all there is. So the thread does not stop
-at the end that it saw: what was written meanwhile is less each time, and once nothing was, the next
-commit begins the WAL anew. Where the writer does not pause the thread does not get there. Then the
-writer copies what is left, which is little, at a moment when nobody waits for it (`tidy`); and all
-of it, in the commit that gets there, where there is no such moment. What somebody's snapshot keeps
-nobody can copy: the WAL is that much longer then, and is tried for again when the snapshot ends.
+its own: the writer goes on meanwhile. Every 16 MB it copies what it finds. But the WAL begins anew
+only when all of it is copied, and SQLite has the disk take the file's pages only in a copying that
+gets to the end. So from 41 MB on the thread does not stop at the end that it saw: what was written
+meanwhile is less each time, and once nothing was, the next commit begins the WAL anew. Where the
+writer does not pause the thread does not get there. Then the writer copies what is left, which is
+little, at a moment when nobody waits for it (`tidy`); and all of it, in the commit that gets there,
+where there is no such moment. What somebody's snapshot keeps nobody can copy: the WAL is that much
+longer then, and is tried for again when the snapshot ends.
 
-A file that was cut by a hundred megabytes kept its writer waiting for 60 ms, on a file system that
-tells its device at once what is free (`discard`). So one that a snapshot made long is cut a little
-each time the WAL begins anew.
+A WAL has its room before it needs it: a commit that makes the file longer waits for whatever the
+file system is at. A file that was cut by a hundred megabytes kept its writer waiting for 60 ms, on
+a file system that tells its device at once what is free (`discard`). So one that a snapshot made
+long is cut a little each time the WAL begins anew.
 """
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -32,9 +35,14 @@ WAL_PAGES_COPIED: Final = 4_000
 """Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
 WAL_PAGES_LEFT: Final = 400
 """So many the writer copies itself: some ms, of which the disk takes half."""
-WAL_PAGES_MAX: Final = 16_000
+WAL_PAGES_ANEW: Final = 10_000
+"""Begun anew when so many are there, 41 MB: the commit that does it waits for the disk, and so do
+the thread's passes before it, so it is done less often than copying."""
+WAL_PAGES_MAX: Final = 24_000
+WAL_PAGES_UNRESERVED: Final = 256
+"""A store that writes less never has more than its own room: most of those in tests."""
 PASSES_MAX: Final = 8
-"""Of the thread, each time it is told to copy. One costs a wait of some ms for the disk."""
+"""Of the thread that is to get to the end. One costs a wait of some ms for the disk."""
 WAL_BYTES_CUT: Final = 4 << 20
 """Most at a time, down to `WAL_BYTES_KEPT_MAX`."""
 _FRAME_BYTES: Final = 4_096 + 24
@@ -51,6 +59,7 @@ class Checkpoints:
         self._path = path
         share = random.uniform(1 - WAL_SPREAD, 1 + WAL_SPREAD)  # noqa: S311 - no secret
         self.pages = int(WAL_PAGES_COPIED * share)
+        self.pages_anew = int(WAL_PAGES_ANEW * share)
         self.pages_max = int(WAL_PAGES_MAX * share)
         self._there = 0  # in the WAL
         self._copied = 0  # of those
@@ -58,6 +67,7 @@ class Checkpoints:
         self._must = self.pages_max  # by the commit that gets there
         self._kept = 0  # bytes that the file is not cut below
         self._begun_anew = True
+        self._reserved = False
         self._copier: _Copier | None = None
         connection.set_wal_hook(self._committed)
 
@@ -79,6 +89,8 @@ class Checkpoints:
         """Between transactions, when nobody waits."""
         if self._begun_anew or self._there * _FRAME_BYTES > self._kept + WAL_BYTES_CUT:
             self._keep()
+        if not self._reserved and self._there >= WAL_PAGES_UNRESERVED:
+            self._reserve()
         if self._there < self._due:
             return
         if self._copier is None:
@@ -91,7 +103,7 @@ class Checkpoints:
         if self._copied and self._there - self._copied <= WAL_PAGES_LEFT:
             self._copy()
         else:
-            self._copier.begin()
+            self._copier.begin(to_the_end=self._there >= self.pages_anew)
 
     def released(self) -> None:
         """A snapshot that was held for long has ended."""
@@ -104,6 +116,18 @@ class Checkpoints:
         self._begun_anew = False
         with suppress(apsw.Error):
             self._connection.execute(f"PRAGMA journal_size_limit = {self._kept}")
+
+    def _reserve(self) -> None:
+        """Give the file the room that it keeps: it has no blocks to find then, for which a commit
+        waited up to 60 ms while others' were written or freed. Nothing is written, and what is
+        there stays. Where the file system has no room or can't reserve it, it grows as before."""
+        self._reserved = True
+        with suppress(OSError):
+            descriptor = os.open(f"{self._path}-wal", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.posix_fallocate(descriptor, 0, WAL_BYTES_KEPT_MAX)
+            finally:
+                os.close(descriptor)
 
     def _copy(self) -> None:
         with suppress(apsw.Error):
@@ -120,6 +144,8 @@ class Checkpoints:
             self._due = self._there + WAL_PAGES_LEFT // 2
         elif not goes_on:  # what is left is kept for somebody's snapshot
             self._due = self._there + self.pages // 4
+        elif self._there < self.pages_anew:
+            self._due = self._copied + self.pages
 
     def close(self) -> None:
         if self._copier is not None:
@@ -131,16 +157,16 @@ class _Copier:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._wanted: SimpleQueue[bool] = SimpleQueue()
+        self._passes: SimpleQueue[int] = SimpleQueue()  # 0: no more
         self._copied: int | None = None
         self.idle = Event()
         self.idle.set()
         self._thread = Thread(target=self._run, name="store-wal", daemon=True)
         self._thread.start()
 
-    def begin(self) -> None:
+    def begin(self, *, to_the_end: bool) -> None:
         self.idle.clear()
-        self._wanted.put(True)
+        self._passes.put(PASSES_MAX if to_the_end else 1)
 
     def take(self) -> int | None:
         """Pages of the WAL that are copied, told once; None: not known."""
@@ -148,28 +174,28 @@ class _Copier:
         return copied
 
     def close(self) -> None:
-        self._wanted.put(False)
+        self._passes.put(0)
         self._thread.join()
 
     def _run(self) -> None:
         take_short_turns()
         connection: apsw.Connection | None = None
-        while self._wanted.get():
+        while passes := self._passes.get():
             with suppress(apsw.Error):
                 if connection is None:
                     connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
                     connection.execute("PRAGMA synchronous = NORMAL")
                     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens it
-                self._copied = _copied_to_the_end(connection)
+                self._copied = _copied(connection, passes)
             self.idle.set()
         if connection is not None:
             connection.close()
 
 
-def _copied_to_the_end(connection: apsw.Connection) -> int:
-    """Pages of the WAL that are copied. The end moves on while they are."""
+def _copied(connection: apsw.Connection, passes: int) -> int:
+    """Pages of the WAL that are copied. The end moves on while they are: `passes` at most."""
     seen = before = -1
-    for _ in range(PASSES_MAX):
+    for _ in range(passes):
         there, copied = connection.wal_checkpoint()
         if there <= seen or copied == before:  # nothing was written since, or a snapshot keeps it
             break

@@ -67,6 +67,8 @@ def test_what_kept_the_watcher_from_running_is_told_by_when_it_was() -> None:
     stalls = json.loads(out)
     if stalls is None:
         pytest.skip("this user may not have real-time priority")
-    assert any(
-        due <= stopped_ns + PAUSE_NS and continued_ns <= awake for due, awake in stalls
-    ), (stopped_ns, continued_ns, stalls)
+    assert any(due <= stopped_ns + PAUSE_NS and continued_ns <= awake for due, awake in stalls), (
+        stopped_ns,
+        continued_ns,
+        stalls,
+    )

@@ -5,6 +5,8 @@ Method: real files; small numbers of pages; the thread is waited for, and snapsh
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -18,8 +20,15 @@ import apsw
 import pytest
 
 from leasehold.adapters import sqlite_checkpoints
-from leasehold.adapters.sqlite_checkpoints import WAL_PAGES_COPIED, WAL_PAGES_MAX, Checkpoints
-from leasehold.adapters.sqlite_layout import connect, make_writer
+from leasehold.adapters.sqlite_checkpoints import (
+    PASSES_MAX,
+    WAL_PAGES_ANEW,
+    WAL_PAGES_COPIED,
+    WAL_PAGES_MAX,
+    WAL_PAGES_UNRESERVED,
+    Checkpoints,
+)
+from leasehold.adapters.sqlite_layout import WAL_BYTES_KEPT_MAX, connect, make_writer
 from leasehold.adapters.sqlite_store import SqliteStore
 
 PAGES, LEFT, MOST = 60, 12, 200
@@ -35,11 +44,13 @@ class ByHand:
         self.idle = threading.Event()
         self.idle.set()
         self.begun = 0
+        self.ends = 0
         self._copied: int | None = None
 
-    def begin(self) -> None:
+    def begin(self, *, to_the_end: bool) -> None:
         self.idle.clear()
         self.begun += 1
+        self.ends += to_the_end
         _, self._copied = self.connection.wal_checkpoint()
 
     def take(self) -> int | None:
@@ -68,8 +79,13 @@ class Written:
         make_writer(self.writer, "normal")
         self.writer.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY, content BLOB)")
         self.checkpoints = Checkpoints(self.writer, path)
-        self.checkpoints.pages, self.checkpoints.pages_max = PAGES, MOST
-        self.checkpoints._due, self.checkpoints._must = PAGES, MOST
+        self.copied_at(PAGES, MOST)
+
+    def copied_at(self, pages: int, most: int) -> None:
+        """By the thread, and to the end; by a commit."""
+        made = self.checkpoints
+        made.pages = made.pages_anew = made._due = pages
+        made.pages_max = made._must = most
 
     def write(self, *rows: int) -> None:
         with self.writer:
@@ -95,8 +111,12 @@ class Written:
         return self.path.stat().st_size
 
     @property
+    def wal_stat(self) -> os.stat_result:
+        return self.path.with_name(self.path.name + "-wal").stat()
+
+    @property
     def wal_bytes(self) -> int:
-        return self.path.with_name(self.path.name + "-wal").stat().st_size
+        return self.wal_stat.st_size
 
     def reader(self) -> apsw.Connection:
         found = connect(self.path, cache_mb=1, read_only=True)
@@ -129,11 +149,13 @@ def test_stores_of_one_log_copy_at_different_records(tmp_path: Path) -> None:
     found = []
     for number in range(10):
         store = SqliteStore(tmp_path / f"{number}.db")
-        found.append((store._checkpoints.pages, store._checkpoints.pages_max))
+        made = store._checkpoints
+        found.append((made.pages, made.pages_anew, made.pages_max))
         store.close()
-    assert len({pages for pages, _ in found}) > 5
-    for pages, most in found:
+    assert len({pages for pages, _, _ in found}) > 5
+    for pages, anew, most in found:
         assert 0.7 * WAL_PAGES_COPIED < pages < 1.3 * WAL_PAGES_COPIED
+        assert anew / pages == pytest.approx(WAL_PAGES_ANEW / WAL_PAGES_COPIED, rel=0.01)
         assert most // pages == WAL_PAGES_MAX // WAL_PAGES_COPIED
 
 
@@ -154,6 +176,29 @@ def test_the_thread_copies_and_the_wal_begins_anew(made: Written) -> None:
     made.write(1)
     assert made.checkpoints._there < 10
     assert made.checkpoints._due == PAGES
+
+
+def test_a_wal_is_copied_now_and_then_and_begun_anew_less_often(
+    made: Written, by_hand: ByHand
+) -> None:
+    """What the thread copies before, the writer does not complete: nobody wants its end yet."""
+    made.checkpoints.pages_anew = 2 * PAGES
+    left = 0
+    for row in range(3 * PAGES):
+        there = made.checkpoints._there
+        made.write(row)
+        if made.checkpoints._there < there:
+            break
+        with made.going_on():
+            made.checkpoints.tidy()
+            made.write(row)  # so it is never at the end by itself
+        by_hand.idle.set()
+        if there < 2 * PAGES - 4:
+            left = max(left, made.waits)
+            assert not by_hand.ends
+    assert PAGES <= left <= PAGES + LEFT
+    assert there >= 2 * PAGES - 4, "it went on past what was copied"
+    assert (by_hand.begun, by_hand.ends) == (2, 1)
 
 
 def test_what_was_told_of_a_wal_before_it_began_anew_is_forgotten(
@@ -306,16 +351,34 @@ class BesideAWriter:
 def test_the_thread_goes_on_to_an_end_that_moves_on(made: Written) -> None:
     made.write(*range(PAGES))
     with closing(BesideAWriter(made, 9, 4, 1)) as connection:
-        copied = sqlite_checkpoints._copied_to_the_end(connection)  # type: ignore[arg-type]
+        copied = sqlite_checkpoints._copied(connection, PASSES_MAX)  # type: ignore[arg-type]
     assert copied == made.checkpoints._there
     assert connection.passes == 4, "the last one finds that nothing was written since"
+
+
+def test_the_thread_passes_once_where_the_end_is_not_wanted(
+    made: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[int] = []
+
+    def noted(_: apsw.Connection, most: int) -> int:
+        passes.append(most)
+        return 0
+
+    monkeypatch.setattr(sqlite_checkpoints, "_copied", noted)
+    made.checkpoints.pages_anew = 2 * PAGES
+    for row in range(3 * PAGES):
+        made.write(row)
+        made.tidy()
+    assert passes[0] == 1
+    assert passes[-1] == PASSES_MAX
 
 
 def test_the_thread_gives_up_behind_a_writer_that_does_not_pause(made: Written) -> None:
     made.write(*range(PAGES))
     with closing(BesideAWriter(made, *[5] * 100)) as connection:
-        copied = sqlite_checkpoints._copied_to_the_end(connection)  # type: ignore[arg-type]
-    assert connection.passes == sqlite_checkpoints.PASSES_MAX
+        copied = sqlite_checkpoints._copied(connection, PASSES_MAX)  # type: ignore[arg-type]
+    assert connection.passes == PASSES_MAX
     assert copied < made.checkpoints._there
 
 
@@ -324,7 +387,7 @@ def test_the_thread_does_not_go_on_where_a_snapshot_keeps_the_rest(made: Written
     with closing(made.reader()):
         made.write(*range(PAGES))
         with closing(BesideAWriter(made, 1, 1, 1)) as connection:
-            copied = sqlite_checkpoints._copied_to_the_end(connection)  # type: ignore[arg-type]
+            copied = sqlite_checkpoints._copied(connection, PASSES_MAX)  # type: ignore[arg-type]
     assert connection.passes == 2
     assert copied < PAGES
 
@@ -384,6 +447,50 @@ def test_a_file_that_a_snapshot_made_long_is_cut_a_little_at_a_time(
     cuts = [before - after for before, after in pairwise(sizes)]
     assert 0 < max(cuts) <= cut
     assert sizes[-1] <= kept + 2 * FRAME_BYTES
+
+
+def test_a_wal_has_its_room_before_it_needs_it(made: Written) -> None:
+    made.copied_at(10 * WAL_PAGES_UNRESERVED, 10 * WAL_PAGES_UNRESERVED)
+    blocks = []
+    for row in range(WAL_PAGES_UNRESERVED * 2):
+        made.write(row)
+        made.tidy()
+        blocks.append(made.wal_stat.st_blocks)
+    assert made.wal_bytes == WAL_BYTES_KEPT_MAX
+    first = blocks.index(blocks[-1])
+    assert first < WAL_PAGES_UNRESERVED, "no block was added since"
+    assert blocks[first - 1] * 512 <= 2 * WAL_PAGES_UNRESERVED * FRAME_BYTES
+    with closing(connect(made.path, cache_mb=1, read_only=True)) as reader:
+        assert reader.execute("SELECT count(*) FROM pages").get == len(blocks)
+
+
+def test_a_wal_that_was_given_room_is_read_again_after_a_kill(
+    made: Written, tmp_path: Path
+) -> None:
+    made.copied_at(10 * WAL_PAGES_UNRESERVED, 10 * WAL_PAGES_UNRESERVED)
+    for row in range(WAL_PAGES_UNRESERVED):
+        made.write(row)
+        made.tidy()
+    assert made.wal_bytes == WAL_BYTES_KEPT_MAX
+    for end in ("", "-wal"):  # what a killed process leaves: no writer has closed it
+        (tmp_path / f"left.db{end}").write_bytes((tmp_path / f"a.db{end}").read_bytes())
+    with closing(connect(tmp_path / "left.db", cache_mb=1, read_only=False)) as left:
+        assert left.execute("PRAGMA integrity_check").get == "ok"
+        assert left.execute("SELECT count(*) FROM pages").get == WAL_PAGES_UNRESERVED
+
+
+def test_where_no_room_can_be_had_the_wal_grows_as_it_is_written(
+    made: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on the device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    made.copied_at(10 * WAL_PAGES_UNRESERVED, 10 * WAL_PAGES_UNRESERVED)
+    for row in range(WAL_PAGES_UNRESERVED):
+        made.write(row)
+        made.tidy()
+    assert 0 < made.wal_bytes < WAL_BYTES_KEPT_MAX
 
 
 def test_failures_are_left_to_commits_and_tried_again(
