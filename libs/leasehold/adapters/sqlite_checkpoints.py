@@ -58,6 +58,7 @@ class Checkpoints:
         self._connection = connection
         self._path = path
         share = random.uniform(1 - WAL_SPREAD, 1 + WAL_SPREAD)  # noqa: S311 - no secret
+        self.pages_after_snapshot = int(WAL_PAGES_COPIED * random.random())  # noqa: S311
         self.pages = int(WAL_PAGES_COPIED * share)
         self.pages_anew = int(WAL_PAGES_ANEW * share)
         self.pages_max = int(WAL_PAGES_MAX * share)
@@ -106,8 +107,9 @@ class Checkpoints:
             self._copier.begin(to_the_end=self._there >= self.pages_anew)
 
     def released(self) -> None:
-        """A snapshot that was held for long has ended."""
-        self._due = min(self._due, self.pages)
+        """A snapshot that was held for long has ended, on other nodes at this very moment, too:
+        so not all of them go on at once."""
+        self._due = min(self._due, max(self.pages, self._there + self.pages_after_snapshot))
 
     def _keep(self) -> None:
         """A commit that begins the WAL anew cuts its file to the limit that holds then."""

@@ -32,7 +32,7 @@ APPLICATION_ID: Final = 0x4C485344  # "LHSD": tells a store from any other SQLit
 LAYOUT_VERSION: Final = 1
 BUSY_TIMEOUT_MS: Final = 5_000
 STATEMENTS_CACHED_MAX: Final = 1_000
-WAL_BYTES_KEPT_MAX: Final = 64 << 20
+WAL_BYTES_KEPT_MAX: Final = 96 << 20
 INTEGER_KEYS: Final = frozenset({"smallint", "integer", "bigint"})
 SYNCHRONOUS: Final = {"normal": "NORMAL", "full": "FULL"}
 

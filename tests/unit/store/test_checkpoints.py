@@ -86,6 +86,7 @@ class Written:
         made = self.checkpoints
         made.pages = made.pages_anew = made._due = pages
         made.pages_max = made._must = most
+        made.pages_after_snapshot = 0
 
     def write(self, *rows: int) -> None:
         with self.writer:
@@ -146,13 +147,16 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
 
 
 def test_stores_of_one_log_copy_at_different_records(tmp_path: Path) -> None:
-    found = []
+    found, after = [], set()
     for number in range(10):
         store = SqliteStore(tmp_path / f"{number}.db")
         made = store._checkpoints
         found.append((made.pages, made.pages_anew, made.pages_max))
+        after.add(made.pages_after_snapshot)
         store.close()
     assert len({pages for pages, _, _ in found}) > 5
+    assert len(after) > 5
+    assert 0 <= min(after) < max(after) < WAL_PAGES_COPIED
     for pages, anew, most in found:
         assert 0.7 * WAL_PAGES_COPIED < pages < 1.3 * WAL_PAGES_COPIED
         assert anew / pages == pytest.approx(WAL_PAGES_ANEW / WAL_PAGES_COPIED, rel=0.01)
@@ -409,6 +413,24 @@ def test_what_a_snapshot_kept_is_tried_for_when_it_has_ended(
     by_hand.idle.set()
     made.checkpoints.tidy()
     assert (by_hand.begun, made.waits) == (tried + 1, 0)
+
+
+def test_what_snapshots_kept_nodes_copy_one_after_the_other(made: Written, by_hand: ByHand) -> None:
+    """Checks of one log position end on all nodes at once; each has its own number."""
+    made.checkpoints.pages_after_snapshot = LEFT
+    made.write(1)
+    with closing(made.reader()):
+        made.write(*range(PAGES))
+        for _ in range(3):
+            made.checkpoints.tidy()
+            by_hand.idle.set()
+        there, tried = made.checkpoints._there, by_hand.begun
+    made.checkpoints.released()
+    while by_hand.begun == tried:
+        assert made.checkpoints._there < there + LEFT
+        made.write(1)
+        made.checkpoints.tidy()
+    assert made.checkpoints._there >= there + LEFT
 
 
 def test_a_check_that_has_ended_has_its_snapshot_released(
