@@ -17,7 +17,7 @@ from tests.bench.cpu import cpu_seconds, per_unit
 from tests.bench.figure import Figure, in_words, latencies, percentile
 from tests.bench.jobs_reader import Ended
 from tests.bench.machine_stalls import longest_ms, shared_ms
-from tests.bench.pacing import Span, Write, due_between, phase_spans
+from tests.bench.pacing import Span, Write, due_between, due_in, phase_spans
 from tests.bench.stand import Stand, replicants, say, stand
 from tests.bench.topic_bytes import grown, topic_bytes
 
@@ -129,11 +129,11 @@ def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
     yield from _waits("before", writes, quiet[0], stalls)
     for (when, span), around in zip(spans.items(), pairwise(quiet), strict=True):
         yield from _waits(when, writes, span, stalls)
-        beside, alone = due_between(writes, *span), _due_in(writes, around)
+        beside, alone = due_between(writes, *span), _latencies_in(writes, around)
         ratio = percentile(beside, 0.99) / percentile(alone, 0.99)
         yield Figure(f"write_p99_ratio_{when}", ratio, "times")
         for phase, parts in {**phases[when], "alone": list(around)}.items():
-            _say_phase(f"{when}: {phase}", _due_in(writes, parts))
+            _say_phase(f"{when}: {phase}", _latencies_in(writes, parts))
 
 
 def _quiet_span() -> Span:
@@ -156,17 +156,17 @@ def _stalls(watchers: Sequence[Child]) -> list[Span] | None:
 def _waits(
     when: str, writes: Sequence[Write], span: Span, stalls: Sequence[Span] | None
 ) -> Iterator[Figure]:
-    yield from latencies("write", when, due_between(writes, *span))
+    due = due_in(writes, span)
+    yield from latencies("write", when, [each.latency_ms for each in due])
     if stalls is None:
         return
     yield Figure(f"machine_stall_{when}", longest_ms(stalls, span), "ms")
-    due = (each for each in writes if span.begin_ns <= each.due_ns < span.end_ns)
     longest = max(due, key=lambda each: each.latency_ms)
     share = in_words(shared_ms(stalls, Span(*longest)))
     say(f"{when}: of its longest wait, {in_words(longest.latency_ms)} ms, the machine's {share}")
 
 
-def _due_in(writes: Sequence[Write], spans: Iterable[Span]) -> list[float]:
+def _latencies_in(writes: Sequence[Write], spans: Iterable[Span]) -> list[float]:
     return [latency for each in spans for latency in due_between(writes, *each)]
 
 

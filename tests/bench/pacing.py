@@ -57,6 +57,10 @@ def phase_spans(marks: Sequence[tuple[int, str, int]], ahead_ns: int) -> dict[st
     return spans
 
 
+def due_in(writes: Iterable[Write], span: Span) -> list[Write]:
+    return [write for write in writes if span.begin_ns <= write.due_ns < span.end_ns]
+
+
 def due_between(writes: Iterable[Write], begin_ns: int, end_ns: int) -> list[float]:
     """Latencies in ms of the writes that were due in [begin, end)."""
-    return [write.latency_ms for write in writes if begin_ns <= write.due_ns < end_ns]
+    return [write.latency_ms for write in due_in(writes, Span(begin_ns, end_ns))]
