@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Final
 
 from infra.local_cluster import ROOT
@@ -68,3 +70,16 @@ class Child:
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None and not stream.closed:
                 stream.close()
+
+
+Starter = Callable[..., Child]
+"""(name, module of the bench, its arguments …) → the process, as `start` has it."""
+
+
+def start(
+    stack: ExitStack, env: Mapping[str, str], name: str, module: str, *arguments: object
+) -> Child:
+    """Another process of the bench; killed with `stack` unless it has ended."""
+    child = Child(name, [sys.executable, "-m", f"tests.bench.{module}", *map(str, arguments)], env)
+    stack.callback(child.kill)
+    return child

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.bench import commit, levels, lock, rate, read, renewal, sessions, step, takeover, wire
+from tests.bench import (
+    commit,
+    levels,
+    lock,
+    rate,
+    read,
+    renewal,
+    sessions,
+    stall_postgres,
+    step,
+    takeover,
+    wire,
+)
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure
 from tests.bench.index import (
@@ -20,6 +32,21 @@ from tests.bench.index import (
 
 LATENCIES: Final = ("p50", "p99", "stall")
 SESSION_SPANS: Final = ("before", "during", "blocked")
+
+
+def _beside(suffix: str) -> tuple[str, ...]:
+    """The metrics of writers beside changes."""
+    return tuple(
+        f"{each}{suffix}"
+        for each in (
+            *(f"{when}_rows_rate_beside" for when in BESIDE if when != "during"),
+            *(f"machine_stall_{when}" for when in ("before", *BESIDE)),
+            *(f"write_{each}_before" for each in LATENCIES),
+            *(f"write_{each}_{when}" for when in BESIDE for each in (*LATENCIES, "p99_ratio")),
+        )
+    )
+
+
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "commit": ("commit_p50_1r", "commit_p99_1r", "commit_p50", "commit_p99"),
     "rate": ("txn_rate_64", "txn_rate_1000"),
@@ -42,12 +69,8 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "alter_type_rows_rate",
         "drop_column_e2e",
     ),
-    "stall": (
-        *(f"{when}_rows_rate_beside" for when in BESIDE if when != "during"),
-        *(f"machine_stall_{when}" for when in ("before", *BESIDE)),
-        *(f"write_{each}_before" for each in LATENCIES),
-        *(f"write_{each}_{when}" for when in BESIDE for each in (*LATENCIES, "p99_ratio")),
-    ),
+    "stall": _beside(""),
+    "stall_pg": _beside("_pg"),
     "sessions": (
         *(f"session_{each}_{when}" for when in SESSION_SPANS for each in LATENCIES),
         "blocked_change",
@@ -87,6 +110,7 @@ _ALONE: Final = {
     "crowd": step.measure_crowd,
     "read": read.measure,
     "takeover": takeover.measure,
+    "stall_pg": stall_postgres.measure,
     "sessions": sessions.measure,
     "renewal": renewal.measure,
     "levels": levels.measure,

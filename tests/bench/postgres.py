@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
+
 from tests.bench.stand import say
 from tests.integration.postgres_server import installed, running
 
@@ -19,3 +21,10 @@ def postgres() -> Iterator[int | None]:
         return
     with running(programs) as port:
         yield port
+
+
+def connected(port: int) -> psycopg.Connection:
+    """Each statement is a transaction."""
+    return psycopg.connect(
+        host="127.0.0.1", port=port, dbname="postgres", user="postgres", autocommit=True
+    )

@@ -17,7 +17,7 @@ from leasehold.client.agent import Agent
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.model.records import Outcome
-from tests.bench.child import Child
+from tests.bench.child import Child, start
 from tests.bench.jobs_reader import Ended, JobsReader
 
 REQUEST_TIMEOUT_S: Final = 60.0
@@ -73,10 +73,7 @@ class Stand:
 
     def child(self, name: str, module: str, *arguments: object) -> Child:
         """Another process of the bench; killed with this stand unless it has ended."""
-        command = [sys.executable, "-m", f"tests.bench.{module}", *map(str, arguments)]
-        child = Child(name, command, self.cluster.env(name))
-        self._stack.callback(child.kill)
-        return child
+        return start(self._stack, self.cluster.env(name), name, module, *arguments)
 
 
 @contextmanager

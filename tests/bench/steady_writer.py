@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Final
 
@@ -17,7 +16,7 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending
-from tests.bench.pacing import Schedule
+from tests.bench.steady import steadily
 
 TIMEOUT_S: Final = 120.0
 STRIDE: Final = 7_919  # a prime: consecutive writes are far apart in the table
@@ -41,36 +40,21 @@ class Collector(threading.Thread):
                 self.refused = outcome.message
 
 
-def _numbers() -> Iterator[int]:
-    number = 0
-    while True:
-        yield number
-        number += 1
-
-
 def main(table: str, rows: int, per_second: int) -> None:
-    stop = threading.Event()
     with ChangeProducer(ClientSettings.read()) as producer:
         collector = Collector()
         collector.start()
-        print("ready", flush=True)
 
-        def end_of_input() -> None:
-            sys.stdin.read()
-            stop.set()
-
-        threading.Thread(target=end_of_input, name="input", daemon=True).start()
-        schedule = Schedule(boottime_ns(), per_second)
-        for number in _numbers():
-            if stop.wait(schedule.wait_s(number, boottime_ns())):
-                break
+        def put(number: int, due_ns: int) -> None:
             request = {
                 "table": table,
                 "op": "update",
                 "key": [number * STRIDE % rows],
                 "values": {"n": number},
             }
-            collector.queue.put((schedule.due_ns(number), producer.submit(request)))
+            collector.queue.put((due_ns, producer.submit(request)))
+
+        steadily(per_second, put)
         collector.queue.put(None)
         collector.join()
     if collector.refused:
