@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from leasehold.adapters.codec import UNREADABLE, MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, TopicReader
 from leasehold.adapters.request_encoding import encode_request
-from leasehold.model.errors import Refused
+from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.records import ChangeRequest, Conflict
 from leasehold.model.topics import Topics
 from leasehold.transaction.replay import recompute
@@ -41,7 +41,7 @@ IDLE_MS: Final = 5_000
 micro-batches all the time, which costs a fifth of a core for nothing."""
 LOOK_MS: Final = 1_000
 RESTART_MS: Final = 2_000
-METADATA_S: Final = 5.0
+WATCHED_KBYTES_MAX: Final = 1_024  # that one has come is all that is wanted of them
 
 OUTPUT: Final = "request_id binary, content_type string, body binary"
 STATE: Final = "waiting binary"
@@ -135,12 +135,13 @@ class RetryStream:
         self._ends: dict[int, int] = {}  # partition → offset read through
         self._busy_ns = self._looked_ns = time.monotonic_ns()
         self._start_ns = 0  # not to be started before
-        self._watch = Consumer(
-            {
-                **kafka.librdkafka(),
-                "group.id": f"leasehold-retry-{uuid.uuid4()}",  # only asks for end offsets
-                "enable.auto.commit": False,
-            }
+        # While the query sleeps: a conflict ends the fetch that the broker holds.
+        self._watch = TopicReader(
+            kafka,
+            "leasehold-retry",
+            read_committed=True,
+            queued_kbytes_max=WATCHED_KBYTES_MAX,
+            fetch_wait_ms=STEADY_WAIT_MS,
         )
 
     def start(self) -> None:
@@ -155,6 +156,7 @@ class RetryStream:
         try:
             if self._query is None:
                 if now_ns >= self._start_ns and self._has_come():
+                    self._stop_watching()
                     self.start()
             elif not self._query.isActive:
                 self.trouble = words_of(self._query.exception())
@@ -165,7 +167,7 @@ class RetryStream:
             elif now_ns - self._looked_ns >= LOOK_MS * _NS:
                 self._looked_ns = now_ns
                 self._sleep_if_idle(now_ns)
-        except (PySparkException, Py4JError, KafkaException) as error:
+        except (PySparkException, Py4JError, BusUnavailable) as error:
             self.trouble = words_of(error)
             log.error("the retry stream waits: %s", self.trouble)
             self._start_ns = now_ns + RESTART_MS * _NS
@@ -178,11 +180,19 @@ class RetryStream:
     def _has_come(self) -> bool:
         if not self._ends:
             return True
-        topic = self._topics.conflicts.name
-        return any(
-            self._watch.get_watermark_offsets(TopicPartition(topic, p), timeout=METADATA_S)[1] > end
-            for p, end in self._ends.items()
-        )
+        try:
+            return bool(self._watch.read(1, 0))
+        except LogStopped:
+            return True  # the topic is not as the query left it: it says what that means
+
+    def _watch_ends(self) -> None:
+        for partition, end in self._ends.items():
+            self._watch.start(self._topics.conflicts.name, partition, end)
+
+    def _stop_watching(self) -> None:
+        for partition in self._ends:
+            self._watch.stop(self._topics.conflicts.name, partition)
+        self._ends = {}  # also if the query can't be started now: nobody watches any more
 
     def _sleep_if_idle(self, now_ns: int) -> None:
         assert self._query is not None
@@ -203,6 +213,7 @@ class RetryStream:
             log.debug("nothing to retry; the query sleeps")
             self._query.stop()
             self._query = None
+            self._watch_ends()
 
     def _started(self) -> StreamingQuery:
         options = self._kafka.spark_options()

@@ -19,7 +19,7 @@ from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_compacted import read_compacted
-from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, TopicReader
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.log_standing import LogLook, explained, log_offsets
@@ -92,7 +92,9 @@ class Publisher(Closing):
         self._codec = MessagePackCodec()
         self._admin = TopicAdmin(kafka, CLIENT_ID)
         # Half: what came by then has been fetched when it is read.
-        self._reader = TopicReader(kafka, CLIENT_ID, gather_ms=GATHER_MS // 2)
+        self._reader = TopicReader(
+            kafka, CLIENT_ID, gather_ms=GATHER_MS // 2, fetch_wait_ms=STEADY_WAIT_MS
+        )
         self._writer = TransactionWriter(
             kafka,
             CLIENT_ID,

@@ -20,9 +20,11 @@ from leasehold.model.records import (
     RowImage,
 )
 from tests.integration.spark_pipeline import CODEC, Pipeline, running_pipeline
+from tests.integration.system_cluster import until
 
 DATABASE = "spark-retry"
 ATTEMPTS_MAX = 3
+SLEEPS = "the query sleeps"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def pipeline(
     kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipeline]:
     """One driver for the module, with few attempts so that the end comes soon."""
-    environ = {"LEASEHOLD_RETRY_ATTEMPTS": str(ATTEMPTS_MAX)}
+    environ = {"LEASEHOLD_RETRY_ATTEMPTS": str(ATTEMPTS_MAX), "LEASEHOLD_LOG_LEVEL": "DEBUG"}
     data = tmp_path_factory.mktemp(DATABASE)
     with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
         yield made
@@ -112,3 +114,16 @@ def test_a_bad_record_does_not_stop_the_others(pipeline: Pipeline) -> None:
         pipeline.topics.requests.name, lambda m: any(x.key() == good.request_id for x in m)
     )
     assert request_of(messages[-1]).attempt == 2
+
+
+@pytest.mark.parametrize("number", [7_000, 7_001])
+def test_a_query_that_sleeps_wakes_for_the_next_conflict(pipeline: Pipeline, number: int) -> None:
+    """Twice: what woke it first must not wake it again, nor keep the next one from doing so."""
+    slept = pipeline.log().count(SLEEPS)
+    conflict = refused(number, 1, genid=1)
+    publish(pipeline, conflict)
+    pipeline.flush()
+    pipeline.records(
+        pipeline.topics.requests.name, lambda m: any(x.key() == conflict.request_id for x in m)
+    )
+    until(lambda: pipeline.log().count(SLEEPS) > slept, "the query to sleep")

@@ -20,7 +20,7 @@ from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings, RedisSettings
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.kafka_reader import FETCH_WAIT_MS, STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka_request_road import TERM_HEADER, packed_term
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
@@ -129,7 +129,9 @@ class KafkaNode:
             settings = replace(settings, fast_requests=replace(settings.fast_requests, on=False))
         self._topics = topics
         client_id = f"leasehold-{settings.name}"
-        self._reader = TopicReader(kafka, client_id)
+        # A follower reads the log alone; a master takes up lanes and its log while it reads.
+        wait_ms = FETCH_WAIT_MS if settings.candidate else STEADY_WAIT_MS
+        self._reader = TopicReader(kafka, client_id, fetch_wait_ms=wait_ms)
         self._log_writer = log_writer(kafka, f"{client_id}-log", topic=topics.log.name)
         self._writer = TopicWriter(kafka, client_id, topic=topics.acks.name)
         self._admin = TopicAdmin(kafka, f"{client_id}-admin")

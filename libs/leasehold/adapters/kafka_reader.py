@@ -26,6 +26,10 @@ from leasehold.model.errors import BusUnavailable, LogStopped
 FETCH_WAIT_MS: Final = 100
 """Longest a broker holds an empty fetch. A partition that is started or resumed joins with the next
 fetch only, so this bounds how long that takes; with data to send a broker answers at once."""
+STEADY_WAIT_MS: Final = 500
+"""`fetch_wait_ms` of who starts its partitions together, reads them on and on, and asks for nothing
+meanwhile (a broker answers a connection's requests one after the other): a fetch in vain costs it
+as much as one that finds something."""
 TO_THE_END_MS: Final = 5
 """`fetch_wait_ms` of who reads as far as an end and no further: he asks once or twice in vain."""
 QUEUED_KBYTES_MAX: Final = 32 * 1024

@@ -10,7 +10,7 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_leadership import once_led
-from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka_writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
 from leasehold.model.records import Result, ResultBatch
@@ -64,7 +64,7 @@ class KafkaRequestRoad:
         self._settings = settings
         self._requests = requests
         self._codec = MessagePackCodec()
-        self._reader = TopicReader(settings, "leasehold-results")
+        self._reader = TopicReader(settings, "leasehold-results", fetch_wait_ms=STEADY_WAIT_MS)
         try:
             # The place is fixed before the first request can be sent, so no answer is missed.
             end = once_led(lambda: self._reader.end_offset(results, partition))
