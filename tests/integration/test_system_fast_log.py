@@ -23,6 +23,7 @@ from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.log_roads import LogRoad
 from leasehold.adapters.redis_log import CHANNELS, FORM
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
@@ -82,7 +83,7 @@ def test_under_steady_writes_the_log_is_told(
 ) -> None:
     until(lambda: all(counts(cluster, TOLD)), "the fast way on both replicants")
     road = replica._node._road
-    assert road is not None
+    assert isinstance(road, LogRoad)
     until(lambda: road.fast, "the fast way of an embedded replica")
     load.more(200)
     assert_consistent(cluster, NODES)

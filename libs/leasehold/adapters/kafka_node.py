@@ -24,7 +24,7 @@ from leasehold.adapters.kafka_reader import FETCH_WAIT_MS, STEADY_WAIT_MS, Recor
 from leasehold.adapters.kafka_request_road import TERM_HEADER, packed_term
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
-from leasehold.adapters.log_roads import RECORDS_PER_READ_MAX, LogRoad, LogVoice
+from leasehold.adapters.log_roads import LogRoad, LogVoice, OwnLog
 from leasehold.adapters.log_standing import LogLook, explained, log_offsets
 from leasehold.adapters.master_ear import MasterEar
 from leasehold.adapters.redis_acks import CHANNELS as ACKS
@@ -79,7 +79,6 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.node_agent import FOR_AGENT
-from leasehold.replication.own_appends import OwnAppends
 
 CODEC: Final = MessagePackCodec()
 IDLE_NS: Final = 100_000_000
@@ -167,14 +166,14 @@ class KafkaNode:
             now(),
             secret=random_bytes(SECRET_BYTES),
         )
-        self._road: LogRoad | None = None
+        own = OwnLog(settings.own_appends, self._reader, self._log_writer, self._log)
+        self._own = own
+        self._road: LogRoad | OwnLog = own
         if settings.fast_log.on and settings.serving and not settings.candidate:
             offset = self.node.position.offset
             self._road = LogRoad(
                 settings.fast_log, redis, topics.database, self._reader, self._log, offset
             )
-        self._own = OwnAppends(settings.own_appends)
-        self._fetches_log = True
         self._voice = LogVoice(settings.fast_log, redis, topics.database)
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
@@ -250,14 +249,12 @@ class KafkaNode:
         if self._listener.up and (self.node.awaits_acks or self._asked_lately()):
             records = self._read_or_hear(wait_s)
         else:
-            records = self._read(0 if asked else wait_s)
+            records = self._road.read(0 if asked else wait_s)
             if asked and not records:
                 self._await_ledger(self._wait_s())
         moment = begun = now()
         for record in records:
             if record.topic == self._log:
-                if not self._own.is_new(record.offset):
-                    continue
                 self._tell_on(record.offset, record.value or b"")
             event = self._event(record)
             if event is not None:
@@ -274,34 +271,12 @@ class KafkaNode:
         self._empty_inbox()
         self._wake_ns = 0
         self._perform(self.node.step(Tick(), now()))
-        if self._road is not None:
-            self._road.keep(self.node)
-        self._keep_fetching()
+        self._road.keep(self.node)
         self.node.tidy()
         self.on_tick()
 
-    def _read(self, wait_s: float) -> list[Record]:
-        if self._road is not None:
-            return self._road.read(wait_s)
-        if self._fetches_log:
-            return self._reader.read(RECORDS_PER_READ_MAX, wait_s)
-        return self._read_or_land(wait_s)
-
-    def _read_or_land(self, wait_s: float) -> list[Record]:
-        """Until a record comes, one that was appended has landed, or `wait_s` is over."""
-        end_ns = boottime_ns() + int(wait_s * 1e9)
-        while True:
-            left_s = max(0.0, (end_ns - boottime_ns()) / 1e9)
-            if not len(self._log_writer):
-                return self._reader.read(RECORDS_PER_READ_MAX, left_s)
-            records = self._reader.read(RECORDS_PER_READ_MAX, 0)
-            if records or self._log_writer.wait(min(left_s, HEAR_POLL_S)) or not left_s:
-                return records
-
     def _hear_log(self) -> None:
         """The records that the master has told since."""
-        if self._road is None:
-            return
         begun = now()
         for heard in self._road.heard():
             effects = self.node.step(heard, now())
@@ -321,21 +296,9 @@ class KafkaNode:
         """The broker has said where a record stands that this node has appended."""
         if self.node.master is None:
             return  # a Claim, or what it sent in a term that is over: the log says what counts
-        moment = now()
-        if self._own.landed(offset, self.node.position.offset, moment.mono_ns):
+        if self._own.landed(offset, self.node):
             self._tell_on(offset, data)
-            self._perform(self.node.step(self._log_read(offset, data), moment))
-
-    def _keep_fetching(self) -> None:
-        """The log is fetched, or not, as `OwnAppends` has it."""
-        own = self._own
-        own.tick(boottime_ns(), master=self.node.master is not None)
-        if own.fetches != self._fetches_log:
-            self._fetches_log = own.fetches
-            if own.fetches:
-                self._reader.start(self._log, 0, self.node.position.offset)
-            else:
-                self._reader.stop(self._log, 0)
+            self._perform(self.node.step(self._log_read(offset, data), now()))
 
     def _wait_s(self) -> float:
         wait_ns = IDLE_NS
@@ -398,7 +361,7 @@ class KafkaNode:
             # What has landed, and was not taken for read back, is on its way from Kafka.
             travels = len(self._log_writer) > 0
             fetched_s = slice_s if master.in_flight and not travels else 0
-            records = self._reader.read(RECORDS_PER_READ_MAX, fetched_s)
+            records = self._own.fetched(fetched_s)
             if records:
                 return records
             if not master.in_flight:
@@ -506,7 +469,7 @@ class KafkaNode:
             case AskLogIdentity():
                 self._look.ask()
             case ReadLog(offset):  # beside the one at the start
-                assert self._road is not None, "nobody tells this node anything"
+                assert isinstance(self._road, LogRoad), "nobody tells this node anything"
                 self._road.doubted(offset)
             case ReadLane(lane, offset):
                 topic = self._lane_topics[lane]
@@ -569,6 +532,5 @@ class KafkaNode:
         self._listener.close()
         self._answers.close()
         self._voice.close()
-        if self._road is not None:
-            self._road.close()
+        self._road.close()
         self._reader.close()

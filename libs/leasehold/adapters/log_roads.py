@@ -1,7 +1,8 @@
-"""The log as a node reads it, from Kafka or told by the master through Redis, and as a master tells
-it on. Which of the two is decided in `replication/fast_log.py`.
+"""How the log comes to a node: from Kafka, told by the master through Redis (`LogRoad`), or a
+master's own records by their acknowledgements (`OwnLog`); and how a master tells it on. Which way
+is taken when is decided in `replication/fast_log.py` and `replication/own_appends.py`.
 
-A candidate for mastership reads Kafka alone: whether there is a master it judges by that.
+A candidate for mastership is told nothing: whether there is a master it judges by Kafka alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import RedisSettings
 from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.kafka_writer import TopicWriter
 from leasehold.adapters.redis_log import LogEar, LogSpeaker
 from leasehold.model.errors import LogStopped
 from leasehold.replication.effects import LogHeard
@@ -25,9 +27,12 @@ from leasehold.replication.fast_log import (
     Term,
 )
 from leasehold.replication.node import Node
+from leasehold.replication.own_appends import OwnAppends, OwnAppendsSettings
 
 CODEC: Final = MessagePackCodec()
 RECORDS_PER_READ_MAX: Final = 2_000
+LANDED_POLL_S: Final = 0.001
+"""Longest that other records wait while the acknowledgement of an append is waited for."""
 LOG: Final = logging.getLogger("leasehold.node")
 
 
@@ -109,6 +114,66 @@ class LogRoad:
 
     def close(self) -> None:
         self._ear.close()
+
+
+class OwnLog:
+    """Of a node that is told nothing. Records of a topic come once, by whichever way.
+
+    `reader` may read other topics, too; this object starts and stops the log alone, once somebody
+    has started it. `writer` appends to the log."""
+
+    def __init__(
+        self, settings: OwnAppendsSettings, reader: TopicReader, writer: TopicWriter, log: str
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._log = log
+        self._own = OwnAppends(settings)
+        self._fetches = True
+
+    def read(self, wait_s: float) -> list[Record]:
+        """Records of Kafka's; waits until there is one, or, while the log is not fetched, one that
+        was appended has landed."""
+        if self._fetches:
+            return self.fetched(wait_s)
+        end_ns = boottime_ns() + int(wait_s * 1e9)
+        while True:
+            left_s = max(0.0, (end_ns - boottime_ns()) / 1e9)
+            if not len(self._writer):
+                return self.fetched(left_s)
+            records = self.fetched(0)
+            if records or self._writer.wait(min(left_s, LANDED_POLL_S)) or not left_s:
+                return records
+
+    def fetched(self, wait_s: float) -> list[Record]:
+        """Records of Kafka's, without those that were taken when they landed."""
+        records = self._reader.read(RECORDS_PER_READ_MAX, wait_s)
+        return [r for r in records if r.topic != self._log or self._own.is_new(r.offset)]
+
+    def heard(self) -> Iterator[LogHeard]:
+        return iter(())
+
+    def landed(self, offset: int, node: Node) -> bool:
+        """Whether the record that the broker has put there for this master counts as read."""
+        return self._own.landed(offset, node.position.offset, boottime_ns())
+
+    def due_ns(self) -> int | None:
+        """When `keep` has to be called next at the latest."""
+        return self._own.due_ns()
+
+    def keep(self, node: Node) -> None:
+        """After each turn: fetch the log, or don't."""
+        own = self._own
+        own.tick(boottime_ns(), master=node.master is not None)
+        if own.fetches != self._fetches:
+            self._fetches = own.fetches
+            if own.fetches:
+                self._reader.start(self._log, 0, node.position.offset)
+            else:
+                self._reader.stop(self._log, 0)
+
+    def close(self) -> None:
+        """Reader and writer are their maker's."""
 
 
 class LogVoice:
