@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import psycopg
-
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.replica import Replica, open_replica
 from leasehold.client.write_set import WriteSet
@@ -27,6 +25,7 @@ from leasehold.schema.types import Type
 from leasehold.transaction.isolation import Level
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
+from tests.bench.postgres import connected
 from tests.bench.stand import Stand, say, stand
 
 TRANSACTIONS: Final = 300
@@ -92,13 +91,7 @@ def _embedded(replica: Replica, level: Level, key: int) -> None:
 def _over_the_wire(where: Stand, stack: ExitStack, level: Level) -> Transaction:
     """psycopg's time is in it: five statements there and back."""
     connection = stack.enter_context(
-        psycopg.connect(
-            host="127.0.0.1",
-            port=where.cluster.ports.sql[0],
-            dbname=where.settings.cluster.database,
-            user="leasehold",
-            autocommit=True,
-        )
+        connected(where.cluster.ports.sql[0], where.settings.cluster.database, "leasehold")
     )
     connection.prepare_threshold = 0
     connection.execute(f"SET leasehold.isolation = '{level.value}'")

@@ -23,8 +23,6 @@ def postgres() -> Iterator[int | None]:
         yield port
 
 
-def connected(port: int) -> psycopg.Connection:
-    """Each statement is a transaction."""
-    return psycopg.connect(
-        host="127.0.0.1", port=port, dbname="postgres", user="postgres", autocommit=True
-    )
+def connected(port: int, database: str = "postgres", user: str = "postgres") -> psycopg.Connection:
+    """To it, or to a replicant. Each statement is a transaction, unless one is begun."""
+    return psycopg.connect(host="127.0.0.1", port=port, dbname=database, user=user, autocommit=True)

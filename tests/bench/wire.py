@@ -14,12 +14,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import psycopg
-
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.cpu import cpu_seconds, per_unit
 from tests.bench.figure import Figure, percentile
-from tests.bench.postgres import postgres
+from tests.bench.postgres import connected, postgres
 from tests.bench.stand import BenchFailure, Stand, replicants, say, stand
 
 CLIENTS: Final = 16
@@ -124,13 +122,7 @@ def _figures(where: Stand, servers: list[Server], folder: Path, seconds: int) ->
 
 def _fill(server: Server) -> None:
     say(f"tables{server.suffix}")
-    with psycopg.connect(
-        host="127.0.0.1",
-        port=server.port,
-        dbname=server.database,
-        user=server.user,
-        autocommit=True,
-    ) as connection:
+    with connected(server.port, server.database, server.user) as connection:
         for text in TABLES:
             connection.execute(text)
         for table, (rows, values) in FILLED.items():

@@ -62,6 +62,16 @@ def request_of(message: Any) -> ChangeRequest:
     return CODEC.decode_request(headers["content-type"].decode(), message.value())
 
 
+def retried(pipeline: Pipeline, conflict: Conflict) -> ChangeRequest:
+    """What comes back for it."""
+    publish(pipeline, conflict)
+    pipeline.flush()
+    messages = pipeline.records(
+        pipeline.topics.requests.name, lambda m: any(x.key() == conflict.request_id for x in m)
+    )
+    return request_of(messages[-1])
+
+
 def test_conflicts_come_back_as_the_next_attempt(pipeline: Pipeline) -> None:
     """Goal: a thousand refused requests, each twice (a new master gives conflicts again): every
     one is on the requests topic under its id, with attempt 2 and the genid that refused it."""
@@ -107,23 +117,12 @@ def test_back_off_holds_across_a_kill(pipeline: Pipeline) -> None:
 
 def test_a_bad_record_does_not_stop_the_others(pipeline: Pipeline) -> None:
     pipeline.produce(pipeline.topics.conflicts.name, b"bad", b"\xc1 no record")
-    good = refused(6_000, 1, genid=1)
-    publish(pipeline, good)
-    pipeline.flush()
-    messages = pipeline.records(
-        pipeline.topics.requests.name, lambda m: any(x.key() == good.request_id for x in m)
-    )
-    assert request_of(messages[-1]).attempt == 2
+    assert retried(pipeline, refused(6_000, 1, genid=1)).attempt == 2
 
 
 @pytest.mark.parametrize("number", [7_000, 7_001])
 def test_a_query_that_sleeps_wakes_for_the_next_conflict(pipeline: Pipeline, number: int) -> None:
     """Twice: what woke it first must not wake it again, nor keep the next one from doing so."""
     slept = pipeline.log().count(SLEEPS)
-    conflict = refused(number, 1, genid=1)
-    publish(pipeline, conflict)
-    pipeline.flush()
-    pipeline.records(
-        pipeline.topics.requests.name, lambda m: any(x.key() == conflict.request_id for x in m)
-    )
+    assert retried(pipeline, refused(number, 1, genid=1)).attempt == 2
     until(lambda: pipeline.log().count(SLEEPS) > slept, "the query to sleep")

@@ -166,9 +166,8 @@ class KafkaNode:
             now(),
             secret=random_bytes(SECRET_BYTES),
         )
-        own = OwnLog(settings.own_appends, self._reader, self._log_writer, self._log)
-        self._own = own
-        self._road: LogRoad | OwnLog = own
+        self._own = OwnLog(settings.own_appends, self._reader, self._log_writer, self._log)
+        self._road: LogRoad | OwnLog = self._own
         if settings.fast_log.on and settings.serving and not settings.candidate:
             offset = self.node.position.offset
             self._road = LogRoad(

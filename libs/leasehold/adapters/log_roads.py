@@ -36,6 +36,26 @@ LANDED_POLL_S: Final = 0.001
 LOG: Final = logging.getLogger("leasehold.node")
 
 
+class _Fetching:
+    """The log among what `reader` reads: fetched, from wherever its owner has begun, or not."""
+
+    def __init__(self, reader: TopicReader, log: str) -> None:
+        self._reader = reader
+        self._log = log
+        self.on = True
+
+    def turn(self, *, on: bool, next_offset: int) -> bool:
+        """Whether that is a change."""
+        if on == self.on:
+            return False
+        self.on = on
+        if on:
+            self._reader.start(self._log, 0, next_offset)
+        else:
+            self._reader.stop(self._log, 0)
+        return True
+
+
 class LogRoad:
     """A node's. `reader` may read other topics, too; this object starts and stops the log alone."""
 
@@ -52,7 +72,7 @@ class LogRoad:
         self._log = log
         self._ear = LogEar(redis, database)
         self._ways = LogWays(settings, next_offset)
-        self._reads_kafka = True
+        self._fetching = _Fetching(reader, log)
 
     @property
     def fast(self) -> bool:
@@ -103,13 +123,8 @@ class LogRoad:
         if ways.term != NOBODY and not self._ear.up:
             ways.lost(now_ns)
         ways.tick(now_ns)
-        if ways.fast == self._reads_kafka:
-            self._reads_kafka = not ways.fast
-            if self._reads_kafka:
-                self._reader.start(self._log, 0, ways.next_offset)
-            else:
-                self._reader.stop(self._log, 0)
-            way = "read from Kafka" if self._reads_kafka else "told by the master"
+        if self._fetching.turn(on=not ways.fast, next_offset=ways.next_offset):
+            way = "told by the master" if ways.fast else "read from Kafka"
             LOG.debug("the log is %s from offset %d on", way, ways.next_offset)
 
     def close(self) -> None:
@@ -129,12 +144,12 @@ class OwnLog:
         self._writer = writer
         self._log = log
         self._own = OwnAppends(settings)
-        self._fetches = True
+        self._fetching = _Fetching(reader, log)
 
     def read(self, wait_s: float) -> list[Record]:
         """Records of Kafka's; waits until there is one, or, while the log is not fetched, one that
         was appended has landed."""
-        if self._fetches:
+        if self._fetching.on:
             return self.fetched(wait_s)
         end_ns = boottime_ns() + int(wait_s * 1e9)
         while True:
@@ -163,14 +178,8 @@ class OwnLog:
 
     def keep(self, node: Node) -> None:
         """After each turn: fetch the log, or don't."""
-        own = self._own
-        own.tick(boottime_ns(), master=node.master is not None)
-        if own.fetches != self._fetches:
-            self._fetches = own.fetches
-            if own.fetches:
-                self._reader.start(self._log, 0, node.position.offset)
-            else:
-                self._reader.stop(self._log, 0)
+        self._own.tick(boottime_ns(), master=node.master is not None)
+        self._fetching.turn(on=self._own.fetches, next_offset=node.position.offset)
 
     def close(self) -> None:
         """Reader and writer are their maker's."""
