@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -96,7 +97,8 @@ def start_session(settings: SparkSettings, folder: Path) -> SparkSession:
             variable="LEASEHOLD_SPARK_JARS",
         )
     scratch = (folder / "scratch").absolute()
-    scratch.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(_unpacked(scratch), ignore_errors=True)  # by one that was killed
+    _unpacked(scratch).mkdir(parents=True, exist_ok=True)
     _let_workers_import()
     from pyspark.sql import SparkSession  # only the process with the JVM pays for this import
 
@@ -139,7 +141,8 @@ def _configuration(settings: SparkSettings, jars: list[str], scratch: Path) -> d
         # Small micro-batches never repay the optimising compiler: without it the JVM starts with
         # 40 % less processor time, and a warm backfill takes no more.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 "
-        f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION} {settings.java_options}",
+        f"-Dlog4j2.configurationFile=file:{LOG_CONFIGURATION} "
+        f'"-Djava.io.tmpdir={_unpacked(scratch)}" {settings.java_options}',
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -163,6 +166,11 @@ def _configuration(settings: SparkSettings, jars: list[str], scratch: Path) -> d
         "spark.sql.streaming.stopTimeout": "10000",
         "spark.scheduler.mode": "FAIR",
     }
+
+
+def _unpacked(scratch: Path) -> Path:
+    """Where the JVM unpacks native libraries. It deletes them when it ends, unless it is killed."""
+    return scratch / "tmp"
 
 
 def _let_workers_import() -> None:

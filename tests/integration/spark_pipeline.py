@@ -57,7 +57,9 @@ class Pipeline:
         self.data = data
         self._environ = dict(environ or {})
         self._process: subprocess.Popen[bytes] | None = None
-        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 5})
+        self._producer = Producer(
+            {"bootstrap.servers": kafka, "linger.ms": 5, "compression.type": "lz4"}
+        )
         self._consumers: dict[str, Consumer] = {}
         self._starts = 0
 

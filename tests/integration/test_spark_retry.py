@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.local_cluster import LocalCluster
+from infra.process_table import all_entries, has_in_environment
 from leasehold.adapters.request_encoding import encode_request
 from leasehold.model.ids import request_id
 from leasehold.model.records import (
@@ -126,3 +128,24 @@ def test_a_query_that_sleeps_wakes_for_the_next_conflict(pipeline: Pipeline, num
     slept = pipeline.log().count(SLEEPS)
     assert retried(pipeline, refused(number, 1, genid=1)).attempt == 2
     until(lambda: pipeline.log().count(SLEEPS) > slept, "the query to sleep")
+
+
+def test_native_libraries_are_unpacked_in_each_service_s_own_folder(
+    pipeline: Pipeline, servers: LocalCluster
+) -> None:
+    """Goal: a JVM that is killed leaves nothing outside of the folder that its cluster removes."""
+    spark = [
+        entry.identity.pid
+        for entry in all_entries()
+        if has_in_environment(entry.identity.pid, "LEASEHOLD_DATA", str(pipeline.data))
+    ]
+    kafka = servers.processes.running()["kafka"].identity.pid
+    for folder, pids in ((pipeline.data, spark), (servers.data, [kafka])):
+        unpacked = {
+            Path(line.split(maxsplit=5)[5])
+            for pid in pids
+            for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
+            if "/liblz4-java" in line
+        }
+        assert unpacked
+        assert {path for path in unpacked if not path.is_relative_to(folder)} == set()
