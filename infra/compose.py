@@ -70,8 +70,9 @@ PASSED_THROUGH = (
     "LEASEHOLD_HISTORY_MS",
     "LEASEHOLD_ROW_HISTORY_MS",
 )
-# For the nodes: with these set, snapshots travel encrypted.
+# For the nodes: the memory of each; with a certificate snapshots travel encrypted.
 PASSED_TO_NODES = (
+    "LEASEHOLD_STORE_CACHE_MB",
     "LEASEHOLD_SNAPSHOT_TLS_CERT",
     "LEASEHOLD_SNAPSHOT_TLS_KEY",
     "LEASEHOLD_SNAPSHOT_TLS_CA",

@@ -322,6 +322,12 @@ class ClusterSettings:
         default=60_000,
         parse=integer(0, 366 * 24 * 3600 * 1000),
     )
+    store_cache_mb: int = setting(
+        "LEASEHOLD_STORE_CACHE_MB",
+        "MB of its store that a node keeps in memory to apply the log, at most",
+        default=256,
+        parse=integer(1, 1 << 20),
+    )
     ready_file: Path | None = setting(
         "LEASEHOLD_READY_FILE",
         "file that the process writes once it is ready for work",

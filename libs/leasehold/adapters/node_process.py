@@ -85,7 +85,7 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
             _bootstrap(path, cluster, topics, kafka, snapshot, stop)
             if stop.is_set():
                 return 0
-            store = SqliteStore(path)
+            store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
     except LeaseholdError as error:
         return _ended_by(error)
     server = _snapshot_server(path, cluster, snapshot, tls)

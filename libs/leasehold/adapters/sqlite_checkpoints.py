@@ -30,6 +30,7 @@ import apsw
 
 from leasehold.adapters.short_turns import take_short_turns
 from leasehold.adapters.sqlite_layout import WAL_BYTES_KEPT_MAX
+from leasehold.adapters.wal_read_ahead import WalReadAhead
 
 WAL_PAGES_COPIED: Final = 4_000
 """Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
@@ -70,15 +71,19 @@ class Checkpoints:
         self._begun_anew = True
         self._reserved = False
         self._copier: _Copier | None = None
+        self._ahead = WalReadAhead(path)
         connection.set_wal_hook(self._committed)
 
     def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         if pages < self._there:  # it has begun anew
             self._copied, self._due, self._must = 0, self.pages, self.pages_max
             self._begun_anew = True
+            self._ahead.begun_anew()
             if self._copier is not None:
                 self._copier.take()  # of what was there before
         self._there = pages
+        if pages >= WAL_PAGES_UNRESERVED:
+            self._ahead.written(pages * _FRAME_BYTES)
         if pages >= self._must:
             self._copy()
             # ⚠ What a snapshot keeps is copied once that is closed: not by the very next commit,
@@ -104,6 +109,7 @@ class Checkpoints:
         if self._copied and self._there - self._copied <= WAL_PAGES_LEFT:
             self._copy()
         else:
+            self._ahead.begins_anew_soon()  # where nobody writes meanwhile, also before its end
             self._copier.begin(to_the_end=self._there >= self.pages_anew)
 
     def released(self) -> None:
@@ -132,6 +138,7 @@ class Checkpoints:
                 os.close(descriptor)
 
     def _copy(self) -> None:
+        self._ahead.begins_anew_soon()
         with suppress(apsw.Error):
             _, copied = self._connection.wal_checkpoint()
             self._note(copied)
@@ -152,6 +159,7 @@ class Checkpoints:
     def close(self) -> None:
         if self._copier is not None:
             self._copier.close()
+        self._ahead.close()
 
 
 class _Copier:

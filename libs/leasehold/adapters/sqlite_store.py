@@ -55,6 +55,7 @@ from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.key_values import entries
 
 CACHE_MB: Final = 64
+"""Of a connection: the writer's where nobody says otherwise, and a reader's at most."""
 _INSERT, _DELETE, _FILL = ChangeKind.INSERT, ChangeKind.DELETE, ChangeKind.FILL
 
 
@@ -93,7 +94,7 @@ class SqliteStore:
         self._savepoints = 0
         self._schema_touched = False
         self._look_again = False  # more of what is dead may go now
-        self._readers = Readers(self.path, cache_mb=cache_mb)
+        self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB))
         self._checker = Checker(self._readers)
         self._removal = Removal(self._connection, self._tables)
         self._removal.look()

@@ -91,7 +91,7 @@ class Replica(Closing):
         self._settings = settings
         file = Path(path) if path else cluster.folder / "store.db"
         bootstrap(file, cluster.node, settings.topics, settings.kafka, settings.snapshot)
-        self.store = SqliteStore(file)
+        self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb)
         self._queries = Queries()
         self._stop = threading.Event()
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from leasehold.adapters.sqlite_layout import (
     history_name,
     sqlite_errors,
 )
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite_store import CACHE_MB, SqliteStore
 from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
@@ -453,3 +454,11 @@ def test_a_disk_that_is_full_is_said_and_what_was_applied_is_kept(store: SqliteS
     with again.open_snapshot() as snapshot:
         assert [key for key, _ in snapshot.scan(FLIGHTS, (), None, rows_max=9)] == [(1,)]
     again.close()
+
+
+def test_the_writer_has_the_memory_that_was_set_and_a_reader_its_own(tmp_path: Path) -> None:
+    for megabytes, of_a_reader in ((1, 1), (256, CACHE_MB)):
+        with closing(SqliteStore(tmp_path / f"{megabytes}.db", cache_mb=megabytes)) as store:
+            assert store._connection.pragma("cache_size") == -megabytes * 1024
+            with closing(store.open_snapshot()) as snapshot:
+                assert snapshot.connection.pragma("cache_size") == -of_a_reader * 1024
