@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-RECENT_US: Final = 1_000_000
-"""By the commit times of the log (L9): as long as the master takes users to be there after a
-request (`users_recent_ms`)."""
+from leasehold.replication.fill_pace import USERS_RECENT_MS
+
+RECENT_US: Final = USERS_RECENT_MS * 1_000
+"""By the commit times of the log (L9)."""
 
 
 class LogUsers(NamedTuple):

@@ -34,6 +34,7 @@ from leasehold.model.records import (
     LogPosition,
     VersionEvent,
 )
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import (
     Changefeed,
@@ -61,7 +62,6 @@ RESEND_MAX: Final = 100
 REPORT_KEY: Final = b"changefeed"
 REPORT_EVERY_NS: Final = 5_000_000_000
 ACK_EVERY_NS: Final = 5_000_000_000
-NS_PER_MS: Final = 1_000_000
 VERSION_HEADERS: Final[Headers] = (("content-type", CONTENT_TYPE.encode()),)
 LOG: Final = logging.getLogger("leasehold.changefeed")
 

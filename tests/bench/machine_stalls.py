@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from leasehold.adapters.clock import boottime_ns
-from tests.bench.pacing import NS_PER_S, Span
+from leasehold.model.time_units import NS_PER_S
+from tests.bench.pacing import Span
 
 PAUSE_NS: Final = 2_000_000
 STALL_NS: Final = 5_000_000

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-NS_PER_S = 1_000_000_000
+from leasehold.model.time_units import NS_PER_S
 
 
 class Schedule(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import Ack, Grant
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import (
-    NS_PER_MS,
     CoherencyLease,
     CoherencyRules,
     CoherencySettings,

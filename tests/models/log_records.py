@@ -16,7 +16,7 @@ from leasehold.model.records import (
     LogRecord,
     MinVersion,
 )
-from leasehold.replication.coherency import NS_PER_MS
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.log import LogRules, Verdict, admit
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Final, NamedTuple
 
-from leasehold.replication.coherency import NS_PER_MS, CoherencyRules
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.fast_log import FastLogRules
 from leasehold.replication.log import LogRules
 from tests.models.coherency_part import Seen, Sent

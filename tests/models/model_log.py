@@ -24,7 +24,8 @@ from typing import Final
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Claim, Commit, Decisions, LogPosition
-from leasehold.replication.coherency import NS_PER_MS, CoherencyLease
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.coherency import CoherencyLease
 from leasehold.replication.fast_log import FastLogSettings, LogWays
 from leasehold.replication.log import Verdict, admit
 from tests.models.coherency_part import CoherencyPart, Sent

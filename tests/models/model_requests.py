@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import Outcome
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.fast_log import Term
 from leasehold.replication.fast_requests import (
     NOT_TOLD,
@@ -29,7 +30,7 @@ from leasehold.replication.fast_requests import (
     HeardRequests,
     RequestWays,
 )
-from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
+from leasehold.replication.fault_pause import FaultPause
 
 HOLD_MS: Final = 1
 SETTINGS: Final = FastRequestSettings(

@@ -21,7 +21,7 @@ from leasehold.lease.holder import Holder
 from leasehold.lease.ledger_state import LedgerState
 from leasehold.model.errors import StaleVersion
 from leasehold.model.records import Claim
-from leasehold.replication.coherency import NS_PER_MS
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.transaction.pinned import check_pinned
 from tests.models.coherency_part import SETTINGS, CoherencyPart, Seen
 from tests.models.lease_objects import Ids, Objects

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.ledger_state import TableRow
 from leasehold.lease.rules import Rules as LeaseRules
-from leasehold.replication.coherency import NS_PER_MS
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.rules import ReplicationRules
 from tests.models.coherency_part import Seen
 

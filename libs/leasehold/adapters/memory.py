@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from leasehold.model.ports import Now
+from leasehold.model.time_units import NS_PER_US
 
-NS_PER_US: Final = 1_000
 EPOCH_WALL_US: Final = 1_750_000_000_000_000
 
 

@@ -16,6 +16,7 @@ from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscriptio
 from leasehold.adapters.request_encoding import encode_request
 from leasehold.model.errors import Refused
 from leasehold.model.records import Chunk, ChunksEnd, Conflict, Findings, JobEvent, VersionEvent
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import version_key
 from leasehold.schema.descriptor import Descriptor, from_wire
@@ -40,7 +41,6 @@ from spark_streaming.schedule import RunId, decide
 CODEC: Final = MessagePackCodec()
 EARLY_MS: Final = 50
 BACKFILLS_MAX: Final = 4
-NS_PER_MS: Final = 1_000_000
 
 
 class PipelineHops:

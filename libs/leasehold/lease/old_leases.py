@@ -9,13 +9,13 @@ from leasehold.lease.held_leases import HeldLease
 from leasehold.lease.holder import Holder
 from leasehold.model.ports import Now
 from leasehold.model.records import HoldingReport
+from leasehold.model.time_units import NS_PER_MS
 
 FIRST_AFTER_NS: Final = 250_000_000
 """Most users are gone by then: what ends by itself in a moment is nobody's trouble."""
 EVERY_NS: Final = 1_000_000_000
 LEASES_TOLD_MAX: Final = 16
 WORK_TOLD_MAX: Final = 4
-NS_PER_MS: Final = 1_000_000
 
 
 class OldLeases:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from leasehold.model.records import Ack, Grant
+from leasehold.model.time_units import NS_PER_MS
 
-NS_PER_MS: Final = 1_000_000
 ASKS_REMEMBERED_MAX: Final = 64
 NODES_MAX: Final = 1_000
 GIVEN_UP: Final = -1  # `asked_ns` of an ack by which a node returns its lease

@@ -11,9 +11,8 @@ from enum import Enum
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import LogPosition
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.log_identity import TO_DO
-
-NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

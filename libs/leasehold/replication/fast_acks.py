@@ -22,7 +22,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-NS_PER_MS: Final = 1_000_000
+from leasehold.model.time_units import NS_PER_MS
+
 NOT_TOLD: Final = 0
 
 

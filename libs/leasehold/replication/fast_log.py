@@ -25,7 +25,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.fault_pause import FaultPause
 
 NOT_TOLD: Final = 0
 NOBODY: Final = (0, b"")

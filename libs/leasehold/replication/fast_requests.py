@@ -37,8 +37,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from leasehold.model.records import Outcome
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.fast_log import NOBODY, Term
-from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
+from leasehold.replication.fault_pause import FaultPause
 
 NOT_TOLD: Final = -1
 ASKERS_MAX: Final = 10_000

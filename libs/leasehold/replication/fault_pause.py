@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-NS_PER_MS: Final = 1_000_000
+from leasehold.model.time_units import NS_PER_MS
 
 
 class FaultPause:

@@ -20,9 +20,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-NS_PER_MS: Final = 1_000_000
-NS_PER_S: Final = 1_000_000_000
+from leasehold.model.time_units import NS_PER_MS, NS_PER_S
+
 SMOOTHED_OVER: Final = 16
+USERS_RECENT_MS: Final = 1_000
+"""So long after a request users count as present, for the master's records and for Spark."""
 
 
 @dataclass(frozen=True, slots=True)

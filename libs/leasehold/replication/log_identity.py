@@ -14,8 +14,8 @@ from typing import Final
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import LogPosition
+from leasehold.model.time_units import NS_PER_MS
 
-NS_PER_MS: Final = 1_000_000
 LOOK_MS: Final = 2_000
 """How often it is asked, with one small question to any broker. Until then L1, L2 and the leases'
 end keep a reader from harm; this is for somebody to hear of it."""

@@ -33,6 +33,7 @@ from leasehold.model.records import (
     LeaseAck,
     LogPosition,
 )
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.apply import apply_catalog, keep_past
 from leasehold.replication.batch import (
@@ -62,7 +63,7 @@ from leasehold.replication.effects import (
     Wake,
 )
 from leasehold.replication.fast_requests import HeardRequests
-from leasehold.replication.fill_pace import FillPace, FillSettings
+from leasehold.replication.fill_pace import USERS_RECENT_MS, FillPace, FillSettings
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.large import Large
 from leasehold.replication.late_writes import LateWrites
@@ -73,7 +74,6 @@ from leasehold.replication.truncation import LogTruncation, TruncationSettings
 from leasehold.replication.waiting import WaitingRequests
 from leasehold.schema.catalog import Catalog
 
-NS_PER_MS: Final = 1_000_000
 _REQUESTS: Final = Lane.REQUESTS  # a member of an enum costs as much as a call
 WAITING_MAX: Final = 20_000
 TOLD_WAITING_MAX: Final = 2_000
@@ -100,7 +100,7 @@ class MasterSettings:
     heartbeat_ms: int = 200
     grants_gather_ms: int = 120
     delete_every_ms: int = 5_000
-    users_recent_ms: int = 1_000
+    users_recent_ms: int = USERS_RECENT_MS
     ahead_max: int = 3
 
 

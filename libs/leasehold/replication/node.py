@@ -27,6 +27,7 @@ from leasehold.model.records import (
     Grant,
     LogPosition,
 )
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.answers import Answers, answers_of
 from leasehold.replication.apply import apply_record
 from leasehold.replication.checks import Checks
@@ -73,7 +74,6 @@ from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
 from leasehold.schema.catalog import Catalog
 
-NS_PER_MS: Final = 1_000_000
 UNANSWERED_RECORDS_MAX: Final = 20_000
 # What is dead goes a few milliseconds' worth at a time, so that it delays no record noticeably.
 REMOVED_ROWS_MAX: Final = 1_000

@@ -18,7 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from leasehold.replication.fault_pause import NS_PER_MS, FaultPause
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.fault_pause import FaultPause
 
 
 @dataclass(frozen=True, slots=True)

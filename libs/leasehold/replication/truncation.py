@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from leasehold.model.records import Ack, LogPosition
+from leasehold.model.time_units import NS_PER_MS
 
-NS_PER_MS: Final = 1_000_000
 CHANGEFEED_ROLE: Final = "changefeed"
 READERS_MAX: Final = 10_000
 

@@ -39,6 +39,7 @@ from leasehold.model.records import (
     LedgerRun,
     MinVersion,
 )
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.coordinator_effects import (
     Call,
@@ -67,7 +68,6 @@ from leasehold.schema.plan import moving, next_descriptors
 from leasehold.schema.step_work import StepWork, WorkSettings
 from leasehold.schema.verification_walk import VerificationWalk, WalkSettings
 
-NS_PER_MS: Final = 1_000_000
 # ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
 # without it: it refuses leases on the new version, and those on the old one never end.
 POLLS_BEFORE_PUBLISHING_AGAIN: Final = 8

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from leasehold.lease.commands import (
     TABLES_PER_CALL_MAX,
@@ -46,9 +46,8 @@ from leasehold.lease.session_watch import SessionWatch
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
 from leasehold.model.records import LedgerRun
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.schema.catalog import Catalog
-
-NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ it. What a step waits for before, leases of older versions, is the coordinator's
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from leasehold.model.ports import Now
 from leasehold.model.records import CheckSlice
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.schema.job import Job, Phase
 from leasehold.schema.job_memory import JobMemory, Verification
 from leasehold.schema.job_moves import (
@@ -24,8 +25,6 @@ from leasehold.schema.job_moves import (
 from leasehold.schema.job_rules import JobRules
 from leasehold.schema.verification import Judgement, judge
 from leasehold.schema.verification_walk import VerificationWalk
-
-NS_PER_MS: Final = 1_000_000
 
 
 class WorkSettings(NamedTuple):

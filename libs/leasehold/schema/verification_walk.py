@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from leasehold.model.records import CheckReport, CheckSlice
+from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.elements import ALL_ROWS
 from leasehold.schema.job import Job
 from leasehold.schema.job_rules import JobRules
 from leasehold.schema.verification import job_of, next_slice, parts_of, slice_rows
-
-NS_PER_MS = 1_000_000
-NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

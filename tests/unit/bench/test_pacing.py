@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.pacing import NS_PER_S, Schedule, Span, Write, due_between, phase_spans
+from leasehold.model.time_units import NS_PER_S
+from tests.bench.pacing import Schedule, Span, Write, due_between, phase_spans
 
 
 def test_due_times_are_fixed_at_the_start() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from leasehold.replication.fill_pace import NS_PER_MS, FillPace, FillSettings
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.fill_pace import FillPace, FillSettings
 
 SETTINGS = FillSettings(
     rows_max=10_000,
