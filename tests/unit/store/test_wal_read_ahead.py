@@ -121,8 +121,6 @@ def test_no_commit_writes_over_what_was_not_asked_for(
     monkeypatch.setattr(wal_read_ahead, "AHEAD_BYTES", ahead_bytes)
     monkeypatch.setattr(wal_read_ahead, "STEP_BYTES", step_bytes)
     monkeypatch.setattr(wal_read_ahead, "_Reader", Noted)
-    monkeypatch.setattr(sqlite_checkpoints, "WAL_PAGES_UNRESERVED", 1)
-    monkeypatch.setattr(os, "posix_fallocate", lambda *_: None)
     path = tmp_path / "a.db"
     with closing(connect(path, cache_mb=1, read_only=False)) as writer:
         make_writer(writer, "normal")
@@ -174,3 +172,23 @@ def test_no_commit_writes_over_what_was_not_asked_for(
             reader.close()
         made.close()
     assert turns > 3
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_new_wal_needs_nothing_and_what_a_killed_process_left_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    path, kept = tmp_path / "a.db", 64 * BLOCK
+    monkeypatch.setattr(sqlite_checkpoints, "WAL_BYTES_KEPT_MAX", kept)
+    monkeypatch.setattr(wal_read_ahead, "_Reader", Noted)
+    with closing(connect(path, cache_mb=1, read_only=False)) as writer:
+        make_writer(writer, "normal")
+        writer.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY, content BLOB)")
+        if killed:
+            os.truncate(f"{path}-wal", kept)
+        made = Checkpoints(writer, path)
+        for row in range(8):
+            writer.execute("INSERT INTO pages VALUES (?, randomblob(3000))", (row,))
+        asked = made._ahead._reader
+        made.close()
+    assert (asked is not None) == killed
