@@ -63,7 +63,7 @@ class LoadedRows:
 
 def loaded_stand(settings: BenchSettings) -> Iterator[LoadedRows]:
     services = ["m1", *replicants(settings.replicants), "changefeed", "spark"]
-    with stand(services) as where:
+    with stand(services, warm=True) as where:
         yield LoadedRows(where, settings.rows, ["kafka", *services])
 
 
