@@ -72,19 +72,17 @@ class Checkpoints:
         self._reserved = False
         self._copier: _Copier | None = None
         self._ahead = WalReadAhead(path)
-        self._has_old = self._keeps_room()  # of one that was killed
         connection.set_wal_hook(self._committed)
 
     def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
         if pages < self._there:  # it has begun anew
             self._copied, self._due, self._must = 0, self.pages, self.pages_max
-            self._begun_anew = self._has_old = True
+            self._begun_anew = True
             self._ahead.begun_anew()
             if self._copier is not None:
                 self._copier.take()  # of what was there before
         self._there = pages
-        if self._has_old:
-            self._ahead.written(pages * _FRAME_BYTES)
+        self._ahead.written(pages * _FRAME_BYTES)
         if pages >= self._must:
             self._copy()
             # ⚠ What a snapshot keeps is copied once that is closed: not by the very next commit,
@@ -137,12 +135,6 @@ class Checkpoints:
                 os.posix_fallocate(descriptor, 0, WAL_BYTES_KEPT_MAX)
             finally:
                 os.close(descriptor)
-
-    def _keeps_room(self) -> bool:
-        try:
-            return Path(f"{self._path}-wal").stat().st_size >= WAL_BYTES_KEPT_MAX
-        except OSError:
-            return False
 
     def _copy(self) -> None:
         self._ahead.begins_anew_soon()

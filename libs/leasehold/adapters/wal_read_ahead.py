@@ -22,6 +22,7 @@ from threading import Thread
 from typing import Final
 
 from leasehold.adapters.short_turns import take_short_turns
+from leasehold.adapters.sqlite_layout import WAL_BYTES_KEPT_MAX
 
 AHEAD_BYTES: Final = 8 << 20
 """What is asked for before its turn: a second of 200 writes of ten pages, and a disk takes less."""
@@ -36,6 +37,7 @@ class WalReadAhead:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._has_old = _keeps_room(path)  # blocks of before; those of a new file nobody reads
         self._asked = 0  # up to where, of what the WAL is now
         self._anew = 0  # up to where, of what it will be once it has begun anew
         self._reader: _Reader | None = None
@@ -46,12 +48,13 @@ class WalReadAhead:
         self._anew = self._ask(0, AHEAD_BYTES)
 
     def begun_anew(self) -> None:
+        self._has_old = True
         self._asked, self._anew = self._anew, 0
 
     def written(self, end: int) -> None:
         """The WAL's frames end at this byte of the file."""
         begin = max(self._asked, end)
-        if end + AHEAD_BYTES - begin >= STEP_BYTES:
+        if self._has_old and end + AHEAD_BYTES - begin >= STEP_BYTES:
             self._asked = self._ask(begin, end + AHEAD_BYTES)
 
     def _ask(self, begin: int, end: int) -> int:
@@ -63,6 +66,14 @@ class WalReadAhead:
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()
+
+
+def _keeps_room(path: Path) -> bool:
+    """Whether a process that was killed has left a WAL with its room."""
+    try:
+        return Path(f"{path}-wal").stat().st_size >= WAL_BYTES_KEPT_MAX
+    except OSError:
+        return False
 
 
 class _Reader:

@@ -42,19 +42,19 @@ def in_page_cache(path: Path) -> list[bool]:
     return [bool(each & 1) for each in found]
 
 
-def dropped(path: Path) -> bool:
-    """Whether this file system lets its blocks be dropped (one in memory doesn't)."""
+def drop(path: Path) -> None:
+    """What the page cache has of it. The test is skipped where that is all there is of a file."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    return not any(in_page_cache(path))
+    if any(in_page_cache(path)):
+        pytest.skip("this file system keeps all of its blocks in memory")
 
 
-def wait_until_asked(ahead: WalReadAhead, path: Path, blocks: range) -> None:
+def wait_until_read(path: Path, size: int) -> None:
     deadline = monotonic() + DEADLINE_S
-    while not all(in_page_cache(path)[blocks.start : blocks.stop]):
+    while not all(in_page_cache(path)[: size // BLOCK]):
         assert monotonic() < deadline, "the blocks came into the page cache"
-    assert ahead._reader is not None
 
 
 @pytest.fixture
@@ -68,14 +68,13 @@ def ahead(tmp_path: Path) -> Iterator[WalReadAhead]:
 def test_what_was_dropped_is_read_before_its_turn(tmp_path: Path, ahead: WalReadAhead) -> None:
     wal = tmp_path / "a.db-wal"
     wal.write_bytes(bytes(2 * AHEAD_BYTES))
-    if not dropped(wal):
-        pytest.skip("this file system keeps all of its blocks in memory")
+    drop(wal)
     ahead.begins_anew_soon()
-    wait_until_asked(ahead, wal, range(AHEAD_BYTES // BLOCK))
+    wait_until_read(wal, AHEAD_BYTES)
     assert not any(in_page_cache(wal)[AHEAD_BYTES // BLOCK :]), "and no more than that"
     ahead.begun_anew()
     ahead.written(STEP_BYTES)
-    wait_until_asked(ahead, wal, range((AHEAD_BYTES + STEP_BYTES) // BLOCK))
+    wait_until_read(wal, AHEAD_BYTES + STEP_BYTES)
 
 
 def test_a_file_that_is_not_there_is_tried_for_again(tmp_path: Path, ahead: WalReadAhead) -> None:
@@ -86,19 +85,16 @@ def test_a_file_that_is_not_there_is_tried_for_again(tmp_path: Path, ahead: WalR
     while not ahead._reader.ranges.empty():
         assert monotonic() < deadline, "what could not be asked for does not pile up"
     wal.write_bytes(bytes(AHEAD_BYTES))
-    if not dropped(wal):
-        pytest.skip("this file system keeps all of its blocks in memory")
+    drop(wal)
     ahead.begins_anew_soon()
-    wait_until_asked(ahead, wal, range(AHEAD_BYTES // BLOCK))
+    wait_until_read(wal, AHEAD_BYTES)
 
 
 class Noted:
     """In place of the thread: what was asked for since the WAL began anew, or is about to."""
 
-    ranges: SimpleQueue[range | None]
-
     def __init__(self, _path: Path) -> None:
-        self.ranges = SimpleQueue()
+        self.ranges: SimpleQueue[range | None] = SimpleQueue()
 
     def taken(self) -> Iterator[range]:
         while not self.ranges.empty():
@@ -179,7 +175,7 @@ def test_a_new_wal_needs_nothing_and_what_a_killed_process_left_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
     path, kept = tmp_path / "a.db", 64 * BLOCK
-    monkeypatch.setattr(sqlite_checkpoints, "WAL_BYTES_KEPT_MAX", kept)
+    monkeypatch.setattr(wal_read_ahead, "WAL_BYTES_KEPT_MAX", kept)
     monkeypatch.setattr(wal_read_ahead, "_Reader", Noted)
     with closing(connect(path, cache_mb=1, read_only=False)) as writer:
         make_writer(writer, "normal")
