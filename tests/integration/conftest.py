@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -21,13 +22,38 @@ from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.topics import Topics
 from tests.integration.redis_server import RedisServer, redis_in
 from tests.integration.system_cluster import named, settings_of
-from tests.integration.system_load import Load
+from tests.integration.system_load import STEADY_S, Load
+
+LONGEST: Final = (
+    "system_schema",
+    "pgbench",
+    "system_outages",
+    "spark_backfill",
+    "system_log_made_anew",
+    "matrix",
+    "system_menu",
+    "system_fast_log",
+    "system_random",
+    "system_takeover",
+    "spark_validation",
+    "system_full_disk",
+    "spark_comparison",
+)
+"""Modules of a minute and more by what they take (`--durations=0`)."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest modules come first, so that no worker begins one when the others have no more
+    to do (`--no-loadscope-reorder`: xdist would begin with those of many tests)."""
     for item in items:
         if "tests/integration/" in item.path.as_posix():
             item.add_marker(pytest.mark.integration)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    name = item.path.stem.removeprefix("test_")
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
 @pytest.fixture(scope="session")
@@ -105,7 +131,7 @@ def replica(settings: ClientSettings) -> Iterator[Replica]:
 
 @pytest.fixture(scope="module")
 def load(request: pytest.FixtureRequest, settings: ClientSettings) -> Iterator[Load]:
-    """Writers on the counters of the module's KEYS, which go on through every test of it."""
-    with Load(settings, "t", request.module.KEYS) as made:
+    """Steady writers on the counters of the module's KEYS, which go on through every test of it."""
+    with Load(settings, "t", request.module.KEYS, pace_s=STEADY_S) as made:
         made.more(50)
         yield made

@@ -21,9 +21,12 @@ IN_FLIGHT_MAX: Final = 8
 ASK_AGAIN_S: Final = 15.0
 ALONE: Final = 100
 """A row that no load changes, only the tests themselves."""
-PACE_S: Final = 0.01
+PACE_S: Final = 0.02
 """Between two requests of one writer: what is tested needs writes at any moment, not a machine
-that has no time for anything else."""
+that has no time for anything else. At 0.01 two writers alone are half of two processors, and what
+Spark does beside them takes twice as long."""
+STEADY_S: Final = 0.01
+"""Of writers whose requests are to be told by Redis: on a busy machine less would go by Kafka."""
 
 
 class Answered(NamedTuple):
@@ -37,11 +40,17 @@ class Load:
     """Context manager; leaving it stops the writers and waits until each outcome is known."""
 
     def __init__(
-        self, settings: ClientSettings, table: str, keys: Sequence[int], writers: int = 2
+        self,
+        settings: ClientSettings,
+        table: str,
+        keys: Sequence[int],
+        writers: int = 2,
+        pace_s: float = PACE_S,
     ) -> None:
         self._producer = ChangeProducer(settings)
         self._table = table
         self._keys = keys
+        self._pace_s = pace_s
         self._stop = threading.Event()
         self._known = threading.Condition()
         self.answered: list[Answered] = []
@@ -108,7 +117,7 @@ class Load:
         waiting: deque[tuple[dict[str, Any], Pending]] = deque()
         turn = number
         try:
-            while not self._stop.wait(PACE_S):
+            while not self._stop.wait(self._pace_s):
                 if len(waiting) < IN_FLIGHT_MAX:
                     key = self._keys[turn % len(self._keys)]
                     turn += 1
