@@ -47,8 +47,9 @@ tools: # the same for what starts no service: nothing is compiled
 demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes)
 	@$(PYTHON) -m infra.demo
 
-test: setup ## everything: lint, types, unit, simulation, isolation, models, matrix, integration; stops at the first failure
-	@$(MAKE) check
+# What is compiled takes one processor for a minute or two, and so do the types.
+test: tools ## everything: lint, types, unit, simulation, isolation, models, matrix, integration; stops at the first failure
+	@$(MAKE) -j2 setup check
 	@$(MAKE) unit
 	@$(MAKE) sim
 	@$(MAKE) isolation
