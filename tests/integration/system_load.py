@@ -23,8 +23,7 @@ ALONE: Final = 100
 """A row that no load changes, only the tests themselves."""
 PACE_S: Final = 0.02
 """Between two requests of one writer: what is tested needs writes at any moment, not a machine
-that has no time for anything else. At 0.01 two writers alone are half of two processors, and what
-Spark does beside them takes twice as long."""
+that has no time for anything else. At 0.01 two writers alone are half of two slow processors."""
 STEADY_S: Final = 0.01
 """Of writers whose requests are to be told by Redis: on a busy machine less would go by Kafka."""
 
