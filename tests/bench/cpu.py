@@ -16,6 +16,8 @@ PARENT_FIELD: Final = 1
 FIRST_TIME_FIELD: Final = 11
 TIME_FIELDS: Final = 4
 """User and system time of the process, then of those of its children that have ended."""
+COMPILER: Final = "C2 Compiler"
+"""The first letters of its threads' names, of which Linux keeps fifteen."""
 
 
 def cpu_seconds(cluster: LocalCluster, names: Iterable[str]) -> dict[str, float]:
@@ -43,6 +45,20 @@ def cpu_seconds(cluster: LocalCluster, names: Iterable[str]) -> dict[str, float]
         if record is not None:
             found[name] = of_tree(record.identity.pid) / TICKS_PER_S
     return found
+
+
+def compiler_seconds(cluster: LocalCluster) -> float:
+    """Processor time so far of the broker's optimising compiler; 0 where no broker runs."""
+    record = cluster.processes.find("kafka")
+    ticks = 0
+    for path in Path(f"/proc/{record.identity.pid}/task").glob("*") if record else ():
+        try:
+            name, _, stat = (path / "stat").read_text().rpartition(")")
+        except OSError:  # it has ended meanwhile
+            continue
+        if COMPILER in name:
+            ticks += sum(map(int, stat.split()[FIRST_TIME_FIELD : FIRST_TIME_FIELD + 2]))
+    return ticks / TICKS_PER_S
 
 
 def per_unit(before: dict[str, float], after: dict[str, float], units: float) -> str:

@@ -18,10 +18,15 @@ from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.model.records import Outcome
 from tests.bench.child import Child, start
+from tests.bench.cpu import compiler_seconds
 from tests.bench.jobs_reader import Ended, JobsReader
 
 REQUEST_TIMEOUT_S: Final = 60.0
-WARMING_COMMITS: Final = 4_000
+WARMING_ROUND: Final = 1_000
+"""Commits."""
+WARMING_ROUNDS: Final = range(4, 13)
+COMPILER_RESTS: Final = 0.1
+"""Of a processor; a broker that has just started takes 0.4 for its compiler."""
 
 
 class BenchFailure(Exception):
@@ -77,13 +82,13 @@ class Stand:
 
 
 @contextmanager
-def stand(services: Sequence[str], *, warm: bool = False) -> Iterator[Stand]:
-    """`warm`: with a broker that has been at work for a while, as in a cluster that stays up; one
-    that has just started compiles itself beside its work for thousands of requests. Raises
-    ProcessFailure when a part does not start."""
+def stand(services: Sequence[str]) -> Iterator[Stand]:
+    """With a broker that has been at work for a while, as in a cluster that stays up; one that has
+    just started compiles itself beside its work for thousands of requests. Raises ProcessFailure
+    when a part does not start."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-bench-"))
-        cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free(), lasting=warm))
+        cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free(), lasting=True))
         say(f"starting Kafka, Redis, {', '.join(services)}")
         cluster.start_servers()
         cluster.create_topics()
@@ -92,17 +97,23 @@ def stand(services: Sequence[str], *, warm: bool = False) -> Iterator[Stand]:
         for name in services:
             cluster.start(name)
         where = Stand(cluster, stack)
-        if warm:
-            _warm_up(where)
+        _warm_up(where)
         yield where
 
 
 def _warm_up(where: Stand) -> None:
-    say(f"{WARMING_COMMITS} commits to warm up")
+    """Until the broker's compiler rests."""
     where.submit({"sql": "CREATE TABLE warm (id bigint PRIMARY KEY, n bigint)"})
     where.submit({"table": "warm", "op": "insert", "key": [1], "values": {"n": 0}})
-    for number in range(WARMING_COMMITS):
-        where.submit({"table": "warm", "op": "update", "key": [1], "values": {"n": number}})
+    for done in range(1, WARMING_ROUNDS[-1] + 1):
+        begin, compiled_s = time.monotonic(), compiler_seconds(where.cluster)
+        for number in range(WARMING_ROUND):
+            where.submit({"table": "warm", "op": "update", "key": [1], "values": {"n": number}})
+        compiled_s = compiler_seconds(where.cluster) - compiled_s
+        share = compiled_s / (time.monotonic() - begin)
+        if done in WARMING_ROUNDS and share < COMPILER_RESTS:
+            break
+    say(f"{done * WARMING_ROUND:,} commits to warm up; the broker's compiler takes {share:.0%}")
 
 
 def replicants(count: int) -> list[str]:

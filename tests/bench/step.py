@@ -30,7 +30,7 @@ END_TO_END_AGENTS: Final = 10
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     """Agents are added, never taken away: a session that ended would have to run out first."""
     del settings
-    with stand(["m1", "r1", "changefeed", "spark"], warm=True) as where:
+    with stand(["m1", "r1", "changefeed", "spark"]) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
         present = 0
         for agents in AGENTS:
@@ -47,7 +47,7 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
 def measure_crowd(settings: BenchSettings) -> Iterator[Figure]:
     """A thousand agents: what the machine can hold in few processes."""
     del settings
-    with stand(["m1", "r1", "changefeed"], warm=True) as where:
+    with stand(["m1", "r1", "changefeed"]) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
         _add(where, 0, CROWD, CROWD_PER_PROCESS_MAX)
         yield from _steps(CROWD, list(_changes(where, CROWD)))

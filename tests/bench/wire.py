@@ -90,7 +90,7 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-wire-")))
         for name, text in SCRIPTS.items():
             (folder / f"{name}.sql").write_text(text)
-        where = stack.enter_context(stand(["m1", *names], warm=True))
+        where = stack.enter_context(stand(["m1", *names]))
         database = where.settings.cluster.database
         servers = [
             Server("", where.cluster.ports.sql[0], database, "leasehold", ("kafka", "m1", *names))
