@@ -14,6 +14,7 @@ TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 # Of what follows the command's name in /proc/<pid>/stat (proc(5): fields 4, 14 to 17).
 PARENT_FIELD: Final = 1
 FIRST_TIME_FIELD: Final = 11
+OWN_TIME_FIELDS: Final = 2
 TIME_FIELDS: Final = 4
 """User and system time of the process, then of those of its children that have ended."""
 COMPILER: Final = "C2 Compiler"
@@ -26,14 +27,10 @@ def cpu_seconds(cluster: LocalCluster, names: Iterable[str]) -> dict[str, float]
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for path in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (path / "stat").read_text()
-        except OSError:  # it has ended meanwhile
+        _, fields = _stat(path)
+        if not fields:
             continue
-        # The name in parentheses may hold blanks: fields are counted from behind it.
-        fields = stat.rpartition(")")[2].split()
-        times = fields[FIRST_TIME_FIELD : FIRST_TIME_FIELD + TIME_FIELDS]
-        ticks[int(path.name)] = sum(map(int, times))
+        ticks[int(path.name)] = _ticks(fields, TIME_FIELDS)
         children[int(fields[PARENT_FIELD])].append(int(path.name))
 
     def of_tree(pid: int) -> int:
@@ -50,15 +47,25 @@ def cpu_seconds(cluster: LocalCluster, names: Iterable[str]) -> dict[str, float]
 def compiler_seconds(cluster: LocalCluster) -> float:
     """Processor time so far of the broker's optimising compiler; 0 where no broker runs."""
     record = cluster.processes.find("kafka")
-    ticks = 0
-    for path in Path(f"/proc/{record.identity.pid}/task").glob("*") if record else ():
-        try:
-            name, _, stat = (path / "stat").read_text().rpartition(")")
-        except OSError:  # it has ended meanwhile
-            continue
-        if COMPILER in name:
-            ticks += sum(map(int, stat.split()[FIRST_TIME_FIELD : FIRST_TIME_FIELD + 2]))
-    return ticks / TICKS_PER_S
+    if record is None:
+        return 0.0
+    threads = map(_stat, Path(f"/proc/{record.identity.pid}/task").glob("*"))
+    own = (_ticks(fields, OWN_TIME_FIELDS) for name, fields in threads if COMPILER in name)
+    return sum(own) / TICKS_PER_S
+
+
+def _stat(path: Path) -> tuple[str, list[str]]:
+    """Name and the fields behind it of the process or thread there; nothing of one that ended."""
+    try:
+        # The name in parentheses may hold blanks: fields are counted from behind it.
+        name, _, fields = (path / "stat").read_text().rpartition(")")
+    except OSError:
+        return "", []
+    return name, fields.split()
+
+
+def _ticks(fields: list[str], count: int) -> int:
+    return sum(map(int, fields[FIRST_TIME_FIELD : FIRST_TIME_FIELD + count]))
 
 
 def per_unit(before: dict[str, float], after: dict[str, float], units: float) -> str:
