@@ -226,6 +226,9 @@ def main() -> int:
         log.info("ready: %d jobs known", len(driver.jobs))
         while not stop.is_set():
             driver.turn()
+    except AccessDenied as error:
+        log.error("%s", error)
+        return 1
     finally:
         driver.close()
         session.stop()

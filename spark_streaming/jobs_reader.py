@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from typing import Final
-
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.model.errors import MalformedRequest
+from leasehold.adapters.kafka_access import AccessDenied
+from leasehold.adapters.kafka_leadership import once_led
+from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
 from leasehold.model.records import JobEvent
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job, job_from_wire
@@ -19,7 +19,7 @@ from spark_streaming.log_users import LogUsers
 log: Final = logging.getLogger(__name__)
 
 JOB_PREFIX: Final = b"job/"
-MESSAGES_MAX: Final = 500
+RECORDS_MAX: Final = 500
 
 
 class JobsReader:
@@ -31,38 +31,37 @@ class JobsReader:
         self.users = LogUsers()
         self.caught_up = False
         self._codec = MessagePackCodec()
-        self._consumer = Consumer(
-            {
-                **kafka.librdkafka(),
-                # Assigned by hand, from the start, no offsets kept: the topic is the state.
-                "group.id": f"leasehold-spark-{uuid.uuid4()}",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 100,
-            }
-        )
-        self._consumer.assign([TopicPartition(topics.jobs.name, 0, OFFSET_BEGINNING)])
+        self._topic = topics.jobs.name
+        self._begun = False
+        self._reader = TopicReader(kafka, "leasehold-jobs", read_committed=True, tell_ends=True)
 
     def poll(self, timeout_s: float) -> bool:
-        """Take what has come, waiting at most `timeout_s`; True if a job has changed."""
+        """Take what has come, waiting at most `timeout_s` for it, and longer for a broker that is
+        away; True if a job has changed. Raises AccessDenied."""
         changed = False
-        first = self._consumer.poll(timeout_s)
-        # `consume` alone would wait for so many, or all that time.
-        more = [] if first is None else self._consumer.consume(MESSAGES_MAX - 1, 0)
-        for message in [] if first is None else [first, *more]:
-            error = message.error()
-            if error is None:
-                changed |= self._take(message.key() or b"", message.value())
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                self.caught_up = True
-            else:
-                log.warning("jobs topic: %s; reading goes on", error.str())
+        for record in self._read(timeout_s):
+            changed |= self._take(record.key or b"", record.value)
+        self.caught_up = self.caught_up or bool(self._reader.ended)
         return changed
 
     def close(self) -> None:
-        self._consumer.close()
+        self._reader.close()
+
+    def _read(self, timeout_s: float) -> list[Record]:
+        try:
+            if not self._begun:  # no offsets are kept: the topic is the state
+                first = once_led(lambda: self._reader.first_offset(self._topic, 0))
+                self._reader.start(self._topic, 0, first)
+                self._begun = True
+            return self._reader.read(RECORDS_MAX, timeout_s)
+        except AccessDenied:
+            raise
+        except LogStopped as error:
+            log.warning("the jobs topic is read again from its start: %s", error.message)
+            self._begun = False
+        except BusUnavailable as error:
+            log.warning("waiting for the jobs topic: %s", error.message)
+        return []
 
     def _take(self, key: bytes, value: bytes | None) -> bool:
         if not key.startswith(JOB_PREFIX):

@@ -52,12 +52,15 @@ def settings_of(cluster: LocalCluster, node: str) -> ClientSettings:
     return ClientSettings.read(cluster.env(node))
 
 
-def until(met: Callable[[], bool], what: str, seconds: float = SOON_S) -> None:
-    """Wait until `met`, for what happens in another process and can only be looked at."""
+def until(
+    met: Callable[[], bool], what: str, seconds: float = SOON_S, seen: Callable[[], str] = str
+) -> None:
+    """Wait until `met`, for what happens in another process and can only be looked at. `seen`: what
+    to tell beside it where that does not happen."""
     give_up_ns = boottime_ns() + int(seconds * 1e9)
     pause = threading.Event()
     while not met():
-        assert boottime_ns() < give_up_ns, f"waited {seconds:g} s for: {what}"
+        assert boottime_ns() < give_up_ns, f"waited {seconds:g} s for: {what}\n{seen()}"
         pause.wait(LOOK_AGAIN_S)
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from confluent_kafka import KafkaException
@@ -75,7 +76,8 @@ def blind(cluster: LocalCluster) -> None:
     and end by what they read: both are to say the same.)"""
     if is_fast(cluster):
         cluster.restart("kafka")
-    until(lambda: command(cluster, "status").code == 0, "a status without troubles")
+    told = partial(command, cluster, "status")
+    until(lambda: told().code == 0, "a status without troubles", seen=lambda: told().out)
 
 
 # ---------------------------------------------------------------- the log

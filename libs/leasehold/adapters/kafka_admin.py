@@ -13,6 +13,7 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_client import (
     ASK_SLICE_S,
+    LOST,
     ClientWatch,
     client_options,
     error_of,
@@ -35,7 +36,8 @@ class TopicAdmin:
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self._pause = threading.Event()  # never set: nothing tells when metadata has spread
         self._watch = ClientWatch(settings, client_id)
-        self._client = made(AdminClient, client_options(settings, client_id, self._watch))
+        self._options = client_options(settings, client_id, self._watch)
+        self._client = made(AdminClient, self._options)
 
     def create(
         self, topics: Sequence[Topic], replication_factor: int, timeout_s: float = TIMEOUT_S
@@ -51,6 +53,7 @@ class TopicAdmin:
         if not wanted:
             return ()
         created = []
+        self._look(wanted[0].topic)
         pending = self._client.create_topics(
             wanted, operation_timeout=timeout_s, request_timeout=timeout_s
         )
@@ -96,6 +99,7 @@ class TopicAdmin:
         """As `delete_below`, without waiting: a Future of the new first offset."""
         assert offset >= 0, offset
         place = TopicPartition(topic, partition, offset)
+        self._look(topic)
         (future,) = self._client.delete_records([place]).values()
         return future
 
@@ -116,9 +120,17 @@ class TopicAdmin:
 
     def topic_id_soon(self, topic: str) -> Any:
         """As `topic_id`, without waiting: a Future, of what `id_in` takes."""
+        self._look(topic)
         asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=ID_TIMEOUT_S)
         (future,) = asked.values()
         return future
+
+    def _look(self, topic: str) -> None:
+        """Run callbacks, which else would gather, and begin anew if there is nobody to ask."""
+        self._client.poll(0)
+        if self._watch.is_lost(self._client, topic):
+            self._watch.starts_anew(LOST)
+            self._client = made(AdminClient, self._options)
 
     def _wait(self, future: Any, timeout_s: float) -> int:
         try:

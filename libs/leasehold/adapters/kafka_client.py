@@ -11,7 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
@@ -30,6 +31,14 @@ FLUSH_SLICE_S: Final = 0.1
 """Below 0.2 s, which confluent_kafka 2.16 cuts a longer flush into: between its pieces it goes on
 although an error that ends the client was raised. Callbacks run with that error already set, break
 off in their middle (SystemError), and the record that they were called for is never told."""
+
+LOST_AFTER_S: Final = 10.0
+"""Of a client that hears nothing, neither of success nor of a connection that fails: after this it
+is looked at whether it has a broker left (`ClientWatch.is_lost`). One whose broker is away tries
+again every second at least, and hears of it."""
+LOST: Final = "the client has lost all its brokers"
+LOST_DOUBLINGS_MAX: Final = 3
+"""Each new client in a row has twice the time: a connection may take librdkafka's 30 s to fail."""
 
 _CONNECTION_LINES: Final = frozenset({"FAIL", "ERROR"})  # said by the error callback, in words
 # librdkafka has one code for a connection that was refused and for a second handshake that failed
@@ -61,7 +70,7 @@ class ClientWatch:
 
     `fatal` holds the words of an error after which the client is of no more use. `denied` holds a
     sentence while the last connection that was tried was refused us (kafka_access.py): calls that
-    need one only time out then. Its methods are librdkafka callbacks and never raise.
+    need one only time out then. `log`, `hear` and `error` are librdkafka callbacks and never raise.
     """
 
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
@@ -71,6 +80,8 @@ class ClientWatch:
         self._client_id = client_id
         self._said_ns: dict[str, int] = {}
         self._reason = ""
+        self._heard_ns = boottime_ns()
+        self._losses = 0  # in a row
 
     def log(self, level: int, template: str, *args: Any) -> None:
         """The one method of `logging.Logger` that confluent_kafka calls."""
@@ -79,6 +90,12 @@ class ClientWatch:
             self._reason = str(args[-1]) if args else ""
         elif self._may_say(kind):
             LOG.log(level, template, *args)
+
+    def hear(self, error: KafkaError) -> None:
+        """What librdkafka tells by itself."""
+        if error.code() in _CONNECTION_CODES:
+            self._heard_ns = boottime_ns()
+        self.error(error)
 
     def error(self, error: KafkaError) -> None:
         if error.fatal():
@@ -101,6 +118,30 @@ class ClientWatch:
     def works(self) -> None:
         """A call has succeeded: whatever was denied before no longer is."""
         self.denied = None
+        self._heard_ns = boottime_ns()
+        self._losses = 0
+
+    @property
+    def is_silent(self) -> bool:
+        """Nothing was heard, of success or of a connection that failed, for long."""
+        return boottime_ns() - self._heard_ns >= LOST_AFTER_S * 1e9 * (1 << self._losses)
+
+    def is_lost(self, client: Producer | Consumer | AdminClient, topic: str) -> bool:
+        """Whether `client` has no broker and looks for none: it has to be made anew (librdkafka
+        2.16; its issue 5301, see DESIGN.md). Cheap, so that it can be asked at every turn; whoever
+        asks has run the client's callbacks, else a broker that is away looks the same. `topic`: any
+        that the client uses."""
+        if not self.is_silent:
+            return False
+        self._heard_ns = boottime_ns()
+        try:
+            client.list_topics(topic, timeout=0)  # nobody waits for what it answers
+        except KafkaException as error:
+            if error_of(error).code() == KafkaError._TRANSPORT:  # there is nobody to ask
+                self._losses = min(self._losses + 1, LOST_DOUBLINGS_MAX)
+                return True
+        self._losses = 0
+        return False
 
     def words(self, error: KafkaError) -> str:
         """What to say of an error of one call or record."""
@@ -128,6 +169,10 @@ class ClientWatch:
         denied = denial(error, self._settings)
         return self.denied if denied is None and error.code() in _OUT_OF_TIME else denied
 
+    def starts_anew(self, why: str) -> None:
+        """Say that the client is given up for a new one."""
+        self.note("anew", f"begins with a new connection to Kafka: {why}")
+
     def note(self, kind: str, words: str) -> None:
         """Say `words` unless the same kind of thing was said a moment ago."""
         if self._may_say(kind):
@@ -144,7 +189,7 @@ class ClientWatch:
 
 def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) -> dict[str, Any]:
     """Options of consumers and producers alike."""
-    error: Callable[[KafkaError], None] = watch.error
+    error: Callable[[KafkaError], None] = watch.hear
     return {
         **settings.librdkafka(),
         "client.id": client_id,

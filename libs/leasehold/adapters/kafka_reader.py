@@ -16,6 +16,7 @@ from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_client import (
     ASK_SLICE_S,
+    LOST,
     ClientWatch,
     client_options,
     error_of,
@@ -116,26 +117,25 @@ class TopicReader:
         self._give_up = give_up
         self._pause = threading.Event()  # never set
         self._next: dict[tuple[str, int], int] = {}
+        self._paused: set[tuple[str, int]] = set()
         self.ended: dict[tuple[str, int], int] = {}
         """Of each (topic, partition) that has been read to its end, where that was."""
-        self._consumer = made(
-            Consumer,
-            {
-                **client_options(settings, client_id, self._watch),
-                "group.id": "leasehold-none",  # librdkafka wants one; it is never joined
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed" if read_committed else "read_uncommitted",
-                "enable.partition.eof": tell_ends,
-                "fetch.wait.max.ms": fetch_wait_ms,
-                "fetch.min.bytes": 1,
-                "queued.min.messages": 1 if gather_ms else QUEUED_RECORDS_MIN,
-                "fetch.queue.backoff.ms": gather_ms or 1,
-                "fetch.error.backoff.ms": 50,
-                "queued.max.messages.kbytes": queued_kbytes_max,
-            },
-        )
+        self._options = {
+            **client_options(settings, client_id, self._watch),
+            "group.id": "leasehold-none",  # librdkafka wants one; it is never joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+            "enable.partition.eof": tell_ends,
+            "fetch.wait.max.ms": fetch_wait_ms,
+            "fetch.min.bytes": 1,
+            "queued.min.messages": 1 if gather_ms else QUEUED_RECORDS_MIN,
+            "fetch.queue.backoff.ms": gather_ms or 1,
+            "fetch.error.backoff.ms": 50,
+            "queued.max.messages.kbytes": queued_kbytes_max,
+        }
+        self._consumer = made(Consumer, self._options)
 
     def give_up_when(self, give_up: Callable[[], bool]) -> None:
         """For an owner that learns only later what it stops for; as the argument `give_up`."""
@@ -150,6 +150,7 @@ class TopicReader:
         """Deliver this partition from `offset` on, wherever it was read before."""
         assert offset >= 0, offset
         self.stop(topic, partition)
+        self._look(topic)
         self._next[topic, partition] = offset
         self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
 
@@ -158,12 +159,15 @@ class TopicReader:
         if self._next.pop((topic, partition), None) is not None:
             self._consumer.incremental_unassign([TopicPartition(topic, partition)])
         self.ended.pop((topic, partition), None)
+        self._paused.discard((topic, partition))
 
     def pause(self, topic: str, partition: int) -> None:
         """Back-pressure: nothing of it is delivered until `resume`; nothing is lost."""
+        self._paused.add((topic, partition))
         self._consumer.pause([TopicPartition(topic, partition)])
 
     def resume(self, topic: str, partition: int) -> None:
+        self._paused.discard((topic, partition))
         self._consumer.resume([TopicPartition(topic, partition)])
 
     def next_offset(self, topic: str, partition: int) -> int:
@@ -193,12 +197,16 @@ class TopicReader:
         try:
             first = self._consumer.poll(timeout_s)
             if first is None:
+                if self._next:
+                    self._look(next(iter(self._next))[0])
                 return
             messages.append(first)
             if records_max > 1:
                 messages += self._consumer.consume(records_max - 1, 0)
         except KafkaException as fatal:
             raise self._watch.unavailable("reading", fatal) from fatal
+        if messages[0].error() is None:
+            self._watch.works()
         for message in messages:
             error = message.error()
             if error is not None:
@@ -210,6 +218,17 @@ class TopicReader:
                 continue  # of a partition stopped or restarted while this was on its way
             self._next[place] = offset + 1
             yield place, offset, message
+
+    def _look(self, topic: str) -> None:
+        """Has the consumer a broker, or does it look for one? One that has lost all of them is made
+        anew, and goes on where it was."""
+        if not self._watch.is_lost(self._consumer, topic):
+            return
+        self._watch.starts_anew(LOST)
+        self._consumer.close()
+        self._consumer = made(Consumer, self._options)
+        self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in self._next.items()])
+        self._consumer.pause([TopicPartition(*place) for place in self._paused])
 
     def _heed(self, message: Any, error: KafkaError) -> None:
         """An error in the stream: raise what will not pass, tell of the rest."""
@@ -246,6 +265,7 @@ class TopicReader:
         """`first_offset` and `end_offset`, asked together. Raises BusUnavailable."""
         place = TopicPartition(topic, partition)
         doing = f"asking for the end of {topic}"
+        self._look(topic)
 
         def ask(slice_s: float) -> tuple[int, int]:
             found = self._consumer.get_watermark_offsets(place, timeout=slice_s, cached=False)
@@ -265,6 +285,7 @@ class TopicReader:
     def partitions(self, topic: str, timeout_s: float = ASK_TIMEOUT_S) -> int:
         """How many the topic has. Raises BusUnavailable, also for a topic that does not exist."""
         doing = f"asking for topic {topic}"
+        self._look(topic)
         found = self._ask(
             doing, lambda slice_s: self._consumer.list_topics(topic, timeout=slice_s), timeout_s
         ).topics[topic]

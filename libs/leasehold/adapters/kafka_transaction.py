@@ -190,13 +190,17 @@ class TransactionWriter:
                 if not error_of(error).retriable():
                     raise
                 waited_s = (boottime_ns() - began_ns) / 1e9
-                if waited_s >= GIVE_UP_AFTER_S and self._give_up():
+                self._poll(0)
+                if waited_s >= GIVE_UP_AFTER_S and (self._give_up() or self._is_lost()):
                     raise self._fatal(doing, error) from error
                 if waited_s >= SAY_AFTER_S:
                     self._watch.error(error_of(error))
-                    self._poll(0)
                     if self._watch.denied is not None:
                         raise self._fatal(doing, error) from error
+
+    def _is_lost(self) -> bool:
+        """Then nothing will come of waiting: what is open is for the next `open` to settle."""
+        return self._topic is not None and self._watch.is_lost(self._producer, self._topic)
 
     def _wait_for_first_delivery(self) -> None:
         waited_s = 0.0

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_client import (
+    LOST,
     ClientWatch,
     client_options,
     error_of,
@@ -89,6 +90,7 @@ class TopicWriter:
             "retry.backoff.max.ms": 200,
         }
         self._producer = made(Producer, self._options)
+        self._topic = topic
         if topic is not None:
             hasten(self._producer, topic)
 
@@ -107,6 +109,11 @@ class TopicWriter:
         not there, access denied) or has to ask first."""
         if self._watch.fatal is not None:
             self._renew()
+        elif self._watch.is_silent:
+            self._serve(0)  # what was heard while nobody asked
+            if not len(self._producer):
+                self._look()
+        self._topic = topic
         try:
             self._producer.produce(
                 topic,
@@ -136,6 +143,8 @@ class TopicWriter:
         """What became known since the last call; waits up to `timeout_s` for something."""
         if timeout_s or len(self._producer):  # else there is no event, and none to come
             self._serve(0 if self._deliveries else timeout_s)
+        if len(self._producer):
+            self._look()
         told = []
         while self._deliveries:
             told.append(self._deliveries.popleft())
@@ -178,9 +187,18 @@ class TopicWriter:
     def _ended(self, exception: KafkaException) -> None:
         self._watch.error(error_of(exception))
 
+    def _look(self) -> None:
+        """Has the producer a broker, or does it look for one? Of one that has lost all of them what
+        waits is told as failed."""
+        if self._topic is not None and self._watch.is_lost(self._producer, self._topic):
+            self._watch.fatal = LOST
+            self._renew()
+            hasten(self._producer, self._topic)
+
     def _renew(self) -> None:
         # After a fatal error librdkafka refuses every call: outcomes are told, then begin anew.
-        self._watch.note("renew", f"producer starts anew after: {self._watch.fatal}")
+        assert self._watch.fatal is not None
+        self._watch.starts_anew(self._watch.fatal)
         self._producer.purge()
         self._serve(0)
         self.flush(1.0)

@@ -18,6 +18,7 @@ from typing import cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from leasehold.adapters import kafka_client
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_access import AccessDenied, denial
 from leasehold.adapters.kafka_client import ClientWatch, flush
@@ -224,3 +225,75 @@ def test_a_flush_without_time_asks_once() -> None:
     producer, ended = Ending(), list[KafkaException]()
     assert flush(cast(Producer, producer), 0, ended.append) == 2
     assert producer.asked == [0]
+
+
+# ---------------------------------------------------------------- a client without any broker
+
+
+class Asked:
+    """A client that answers a question as librdkafka does: at once, since nobody waits."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        self.questions = 0
+
+    def list_topics(self, topic: str, timeout: float) -> None:
+        assert (topic, timeout) == ("log", 0)
+        self.questions += 1
+        raise KafkaException(KafkaError(self.code, "no"))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Its only element are the seconds since boot."""
+    now = [1_000.0]
+    monkeypatch.setattr(kafka_client, "boottime_ns", lambda: int(now[0] * 1e9))
+    return now
+
+
+def lost_at(watch: ClientWatch, client: Asked, clock: list[float], seconds: int) -> list[int]:
+    """When it was lost, asked every second."""
+    begun, found = clock[0], []
+    for second in range(1, seconds + 1):
+        clock[0] = begun + second
+        if watch.is_lost(cast(Producer, client), "log"):
+            found.append(second)
+    return found
+
+
+def test_a_silent_client_without_a_broker_is_lost_and_the_next_one_has_twice_the_time(
+    clock: list[float],
+) -> None:
+    watch, client = ClientWatch(ADA, "test"), Asked(KafkaError._TRANSPORT)
+    assert lost_at(watch, client, clock, 300) == [10, 30, 70, 150, 230]
+    assert client.questions == 5
+    watch.works()
+    assert lost_at(watch, client, clock, 30) == [10, 30]
+
+
+def test_a_client_that_has_a_broker_is_not_lost_however_silent(clock: list[float]) -> None:
+    watch, client = ClientWatch(ADA, "test"), Asked(KafkaError._TIMED_OUT)
+    assert lost_at(watch, client, clock, 100) == []
+    assert client.questions == 10, "one in ten seconds"
+
+
+@pytest.mark.parametrize("error", [REFUSED, ALL_DOWN], ids=["refused", "all down"])
+def test_a_client_that_looks_for_its_broker_is_not_lost(
+    error: KafkaError, clock: list[float]
+) -> None:
+    watch, client = ClientWatch(ADA, "test"), Asked(KafkaError._TRANSPORT)
+    for _ in range(20):
+        assert lost_at(watch, client, clock, 9) == []
+        watch.hear(error)
+    assert client.questions == 0
+    assert lost_at(watch, client, clock, 10) == [10]
+
+
+def test_what_one_call_says_is_no_sign_that_a_client_looks_for_its_broker(
+    clock: list[float],
+) -> None:
+    """A commit that times out is said every few seconds, with or without a broker."""
+    watch, client = ClientWatch(ADA, "test"), Asked(KafkaError._TRANSPORT)
+    assert lost_at(watch, client, clock, 9) == []
+    watch.error(KafkaError(KafkaError._TIMED_OUT, "no"))
+    assert lost_at(watch, client, clock, 1) == [1]
