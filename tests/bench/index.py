@@ -12,7 +12,7 @@ from leasehold.adapters.clock import boottime_ns
 from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.beside import WRITES_PER_S, Done, writes_beside
-from tests.bench.cpu import cpu_seconds, per_unit
+from tests.bench.cpu import cpu_times, per_unit
 from tests.bench.figure import Figure
 from tests.bench.jobs_reader import Ended
 from tests.bench.pacing import phase_spans
@@ -48,10 +48,10 @@ class LoadedRows:
     def change(self, sql: str) -> Ended:
         """A schema change over all rows; tells what it cost each process."""
         self.changed = True
-        before = cpu_seconds(self.where.cluster, self.processes)
+        before = cpu_times(self.where.cluster, self.processes)
         sizes = topic_bytes(self.where.cluster)
         ended = self.where.change(sql, JOB_TIMEOUT_S)
-        after = cpu_seconds(self.where.cluster, self.processes)
+        after = cpu_times(self.where.cluster, self.processes)
         say(f"bytes per row: {grown(sizes, topic_bytes(self.where.cluster), self.rows)}")
         say(f"processor time per row, µs: {per_unit(before, after, self.rows)}")
         return ended

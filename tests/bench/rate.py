@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.bench.bench_settings import BenchSettings
-from tests.bench.cpu import cpu_seconds, per_unit
+from tests.bench.cpu import cpu_times, per_unit
 from tests.bench.figure import Figure
 from tests.bench.stand import Stand, replicants, say, stand
 
@@ -42,11 +42,11 @@ def _rate(where: Stand, settings: BenchSettings, in_flight: int) -> float:
         client.wait_ready()
     say(f"{in_flight} transactions in flight for {WARM_UP_S} + {settings.seconds} s")
     processes = ["kafka", "m1", *replicants(settings.replicants)]
-    before = cpu_seconds(where.cluster, processes)
+    before = cpu_times(where.cluster, processes)
     for client in clients:
         client.go()
     answers = [client.answer(stop=False) for client in clients]
-    after = cpu_seconds(where.cluster, processes)
+    after = cpu_times(where.cluster, processes)
     committed: int = sum(answer["committed"] for answer in answers)
     everything: int = sum(answer["all"] for answer in answers)
     client_us = sum(answer["cpu_s"] for answer in answers) / everything * 1e6

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.bench.bench_settings import BenchSettings
-from tests.bench.cpu import cpu_seconds, per_unit
+from tests.bench.cpu import cpu_times, per_unit
 from tests.bench.figure import Figure, percentile
 from tests.bench.postgres import connected, postgres
 from tests.bench.stand import BenchFailure, Stand, replicants, say, stand
@@ -141,9 +141,9 @@ def _run(
     """Raises BenchFailure when a transaction failed for good."""
     say(f"{script}{server.suffix}: {clients} clients for {WARM_UP_S} + {seconds} s")
     _pgbench(server, folder, script, clients, WARM_UP_S)
-    before = cpu_seconds(where.cluster, server.processes)
+    before = cpu_times(where.cluster, server.processes)
     took_us = _pgbench(server, folder, script, clients, seconds)
-    after = cpu_seconds(where.cluster, server.processes)
+    after = cpu_times(where.cluster, server.processes)
     if server.processes:
         spent = per_unit(before, after, len(took_us))
         say(f"processor time per transaction, µs: {spent}")
