@@ -20,9 +20,11 @@ TOLD = "told"
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests stay where they are until the end: no collection looks through them."""
+    """Thousands of tests stay where they are until the end: no collection looks through them, and
+    those of what tests make come as seldom as in a node's process."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture

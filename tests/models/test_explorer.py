@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+
+import pytest
 
 from tests.models.explorer import explore
 
@@ -50,3 +53,20 @@ def test_two_runs_are_equal() -> None:
     first = explore(START, counter, lambda state: None, states_max=1_000, seed=7)
     second = explore(START, counter, lambda state: None, states_max=1_000, seed=7)
     assert first == second
+
+
+def test_nothing_is_collected_meanwhile_and_all_is_as_before_behind_it() -> None:
+    def broken(state: tuple[int, int]) -> Iterator[tuple[str, tuple[int, int]]]:
+        assert not gc.isenabled()
+        raise LookupError
+
+    assert gc.isenabled()
+    with pytest.raises(LookupError):
+        explore(START, broken, lambda state: None, states_max=10)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        explore(START, counter, lambda state: None, states_max=10)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
