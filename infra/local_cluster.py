@@ -86,6 +86,7 @@ class LocalCluster:
         self.services = {service.name: service for service in services}
         self.processes = Processes(self.data / "run", self.data / "log")
         self._environ = dict(os.environ if environ is None else environ)
+        archive = ClassArchives().java_options(KAFKA)
         self._broker = Broker(
             self.data / KAFKA,
             KAFKA_JARS,
@@ -93,9 +94,8 @@ class LocalCluster:
             ports.kafka_controller,
             kafka_heap_mb,
             lasting=lasting,
-            java_options=ClassArchives().java_options(KAFKA)
-            if kafka_options is None
-            else kafka_options,
+            java_options=archive if kafka_options is None else kafka_options,
+            format_options=archive,
         )
         self._watchdog: subprocess.Popen[bytes] | None = None
 

@@ -38,10 +38,12 @@ class Broker:
         *,
         lasting: bool = False,
         java_options: Sequence[str] = (),
+        format_options: Sequence[str] = (),
     ) -> None:
         """`extra`: settings that replace or join those of `local_settings`. `lasting`: it will run
         for longer than a test does, so what the optimising compiler costs at first is paid back.
-        `java_options`: more of them, for the broker's JVM alone."""
+        `java_options`, `format_options`: more of them, for the broker's JVM and for the one that
+        formats its storage."""
         self.folder = folder.absolute()
         self.jars = jars.absolute()
         self.port = port
@@ -50,6 +52,7 @@ class Broker:
         self.extra = dict(extra or {})
         self.lasting = lasting
         self.java_options = tuple(java_options)
+        self.format_options = tuple(format_options)
 
     def prepare(self, environ: Mapping[str, str]) -> None:
         """Write server.properties and format the storage once. Raises ProcessFailure."""
@@ -66,7 +69,7 @@ class Broker:
         shutil.rmtree(data, ignore_errors=True)
         cluster = uuid.uuid4().hex[:22]
         command = [
-            *self._java(SMALL_HEAP_MB),
+            *self._java(SMALL_HEAP_MB, *self.format_options),
             "kafka.tools.StorageTool",
             *("format", "--cluster-id", cluster, "--config", str(self._properties)),
         ]

@@ -5,6 +5,7 @@ Goal: neither another Java nor another class path makes it fall back in silence 
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -29,3 +30,12 @@ def test_the_broker_loads_its_classes_from_the_archive(tmp_path: Path) -> None:
     )
     loaded = [line for line in ended.stdout.splitlines() if " kafka.Kafka" in line]
     assert any("shared objects file (top)" in line for line in loaded), (loaded, ended.stderr)
+
+
+def test_who_formats_its_storage_loads_its_classes_from_there_too(tmp_path: Path) -> None:
+    told = tmp_path / "classes"
+    archive = ClassArchives().java_options("kafka")
+    options = (*archive, "-Xshare:on", f"-Xlog:class+load:file={told}")
+    Broker(tmp_path / "kafka", KAFKA_JARS, 1, 2, 256, format_options=options).prepare(os.environ)
+    loaded = [line for line in told.read_text().splitlines() if "kafka.server.KafkaConfig " in line]
+    assert any("shared objects file (top)" in line for line in loaded), loaded
