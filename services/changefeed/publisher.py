@@ -53,9 +53,9 @@ CLIENT_ID: Final = "changefeed"
 POSITION_KEY: Final = b"position"
 READ_RECORDS_MAX: Final = 500
 IDLE_WAIT_S: Final = 0.1
-GATHER_MS: Final = 20
+GATHER_MS: Final = 50
 """How often the log is read where its records come one by one: a fetch for each of 200 a second is
-a fifth of what the broker does then."""
+a fifth of what the broker does then. Less than what is published may linger."""
 GATHERED_MAX: Final = 100
 """Publications of one reading from which on the next follows at once."""
 RESEND_MAX: Final = 100
