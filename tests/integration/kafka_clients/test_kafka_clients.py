@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,7 @@ import pytest
 
 from infra.ports import Ports
 from leasehold.adapters import (
-    kafka_admin,
-    kafka_client,
-    kafka_reader,
     kafka_request_road,
-    kafka_transaction,
-    kafka_writer,
 )
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_admin import TopicAdmin, id_in
@@ -37,73 +32,8 @@ from leasehold.model.records import Barrier, LogPosition, LogRecord
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.log_identity import NO_ID
+from tests.integration.kafka_clients.talk import DEADLINE_S, read, told
 from tests.unit.replication.made_records import CODEC, M1, M2, claim, decisions, digest
-
-DEADLINE_S = 30.0
-
-
-@pytest.fixture
-def settings(kafka: str) -> KafkaSettings:
-    return KafkaSettings(bootstrap=kafka)
-
-
-@pytest.fixture
-def admin(settings: KafkaSettings) -> TopicAdmin:
-    return TopicAdmin(settings, "test-admin")
-
-
-@pytest.fixture
-def new_topic(admin: TopicAdmin) -> Callable[..., str]:
-    def make(partitions: int = 1, **config: str) -> str:
-        name = f"t{uuid.uuid4().hex[:12]}"
-        sizes = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
-        topic = Topic(name, partitions, {**sizes, **config})
-        assert admin.create([topic], 1) == (name,)
-        return name
-
-    return make
-
-
-@pytest.fixture
-def two_topics(new_topic: Callable[..., str]) -> tuple[str, str]:
-    return new_topic(), new_topic()
-
-
-@pytest.fixture
-def one_topic(two_topics: tuple[str, str]) -> str:
-    return two_topics[0]
-
-
-@pytest.fixture
-def reader(settings: KafkaSettings) -> Iterator[TopicReader]:
-    made = TopicReader(settings, "test-reader")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def writer(settings: KafkaSettings) -> Iterator[TopicWriter]:
-    made = TopicWriter(settings, "test-writer")
-    yield made
-    made.close(5)
-
-
-def read(reader: TopicReader, count: int) -> list[Record]:
-    give_up = time.monotonic() + DEADLINE_S
-    records: list[Record] = []
-    while len(records) < count:
-        assert time.monotonic() < give_up, f"{len(records)} of {count} records came"
-        records += reader.read(count - len(records), 0.1)
-    return records
-
-
-def told(writer: TopicWriter, count: int) -> list[Delivery]:
-    give_up = time.monotonic() + DEADLINE_S
-    deliveries: list[Delivery] = []
-    while len(deliveries) < count:
-        assert time.monotonic() < give_up, deliveries
-        deliveries += writer.deliveries(0.1)
-    return deliveries
 
 
 def test_records_arrive_in_order_with_everything_they_carry(
@@ -395,110 +325,6 @@ def test_l4_after_a_fatal_error_all_is_told_and_the_next_record_goes(
     writer._watch.fatal = "made up"
     writer.send(topic, 0, None, b"2", token=2)
     assert told(writer, 1) == [Delivery(2, topic, 0, 1, None)]
-
-
-# ---------------------------------------------------------------- a client without any broker
-
-
-@pytest.fixture
-def first_has_no_brokers(two_topics: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The topics are there. The first client that an adapter makes is as librdkafka leaves one
-    whose last broker was not among those that Kafka told (its issue 5301): it knows none, looks for
-    none, and is silent."""
-    monkeypatch.setattr(kafka_client, "LOST_AFTER_S", 0.5)
-    made = iter([{"bootstrap.servers": ""}])
-
-    def make(client: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> Any:
-        return client({**options, **next(made, {})})
-
-    for module in (kafka_admin, kafka_reader, kafka_transaction, kafka_writer):
-        monkeypatch.setattr(module, "made", make)
-
-
-@pytest.mark.usefixtures("first_has_no_brokers")
-def test_l4_a_writer_that_has_lost_its_brokers_tells_what_waits_and_goes_on(
-    settings: KafkaSettings, one_topic: str
-) -> None:
-    writer = TopicWriter(settings, "test-writer")
-    writer.send(one_topic, 0, None, b"waits", token="waits")
-    why = "the client has lost all its brokers"
-    assert told(writer, 1) == [Delivery("waits", one_topic, 0, -1, why)]
-    writer.send(one_topic, 0, None, b"goes on", token="goes on")
-    assert told(writer, 1) == [Delivery("goes on", one_topic, 0, 0, None)]
-    assert writer.close(5) == 0
-
-
-@pytest.mark.usefixtures("first_has_no_brokers")
-def test_a_writer_that_has_lost_its_brokers_while_idle_loses_no_record(
-    settings: KafkaSettings, one_topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = TopicWriter(settings, "test-writer", topic=one_topic)
-    with monkeypatch.context() as idle_for_long:
-        idle_for_long.setattr(kafka_client, "LOST_AFTER_S", 0)
-        writer.send(one_topic, 0, None, b"the first", token="the first")
-    assert told(writer, 1) == [Delivery("the first", one_topic, 0, 0, None)]
-    assert writer.close(5) == 0
-
-
-@pytest.mark.usefixtures("first_has_no_brokers")
-def test_a_reader_that_has_lost_its_brokers_goes_on_where_it_was(
-    settings: KafkaSettings, two_topics: tuple[str, str], caplog: pytest.LogCaptureFixture
-) -> None:
-    reader = TopicReader(settings, "test-reader")
-    free, held = two_topics
-    writer = TopicWriter(settings, "test-writer")
-    for topic in two_topics:
-        for number in range(4):
-            writer.send(topic, 0, None, b"%d" % number)
-        reader.start(topic, 0, 2)
-    assert writer.close(DEADLINE_S) == 0
-    reader.pause(held, 0)
-    assert [(r.topic, r.offset) for r in read(reader, 2)] == [(free, 2), (free, 3)]
-    assert reader.read(10, 0.3) == [], "it is paused as before"
-    reader.resume(held, 0)
-    assert [(r.topic, r.offset) for r in read(reader, 2)] == [(held, 2), (held, 3)]
-    assert [r.message for r in caplog.records].count(
-        "test-reader: begins with a new connection to Kafka: the client has lost all its brokers"
-    ) == 1
-    reader.close()
-
-
-@pytest.mark.usefixtures("first_has_no_brokers")
-def test_who_has_lost_its_brokers_and_only_asks_is_answered_again(
-    settings: KafkaSettings, one_topic: str
-) -> None:
-    admin = TopicAdmin(settings, "test-admin")
-    with pytest.raises(BusUnavailable):
-        admin.topic_id(one_topic)
-    assert admin.topic_id(one_topic) != NO_ID
-
-
-@pytest.mark.usefixtures("first_has_no_brokers")
-def test_transactions_that_have_lost_their_brokers_have_to_be_made_anew(
-    settings: KafkaSettings, one_topic: str
-) -> None:
-    lost = TransactionWriter(settings, "test", f"lost-{one_topic}", topic=one_topic)
-    with pytest.raises(BusUnavailable, match="opening transactions failed"):
-        lost.open()
-    lost.close()
-    again = TransactionWriter(settings, "test", f"lost-{one_topic}", topic=one_topic)
-    again.open()
-    again.begin()
-    again.send(one_topic, 0, b"key", b"value")
-    again.commit()
-    again.close()
-
-
-def test_l4_a_broker_that_is_away_is_waited_for_and_no_record_is_given_up_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It has no connection either, and hears so every second or sooner."""
-    monkeypatch.setattr(kafka_client, "LOST_AFTER_S", 2.5)
-    nowhere = KafkaSettings(bootstrap=f"127.0.0.1:{Ports.free().kafka}")
-    writer = TopicWriter(nowhere, "test", delivery_timeout_ms=7_000)
-    writer.send("anything", 0, None, b"x", token=1)
-    why = "Local: Message timed out"
-    assert told(writer, 1) == [Delivery(1, "anything", 0, -1, why)], "by its own time-out"
 
 
 def test_unusable_settings_are_told_in_words(tmp_path: Path) -> None:
