@@ -30,8 +30,13 @@ class Identity:
 @dataclass(frozen=True, slots=True)
 class ProcessEntry:
     identity: Identity
+    parent: int
     session: int
     state: str
+    own_ticks: int
+    """User and system time so far."""
+    ended_ticks: int
+    """That of children which have ended and were waited for, with all below them."""
 
     @property
     def ended(self) -> bool:
@@ -43,16 +48,29 @@ def boot_id() -> str:
     return (PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
+def stat_of(folder: Path) -> tuple[str, list[str]]:
+    """Name and what follows it (proc(5), from field 3 on) of the process or thread whose folder of
+    /proc this is. Raises OSError when it has ended."""
+    # The name stands in parentheses and may hold anything; the rest follows the last one.
+    name, _, words = (folder / "stat").read_text().rpartition(")")
+    return name.partition("(")[2], words.split()
+
+
 def entry_of(pid: int) -> ProcessEntry | None:
     """The process that has `pid` now, if there is one."""
     try:
-        stat = (PROC / str(pid) / "stat").read_text()
+        _, words = stat_of(PROC / str(pid))
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command's name stands in parentheses and may hold anything; the rest follows the last one.
-    words = stat.rpartition(")")[2].split()
-    state, session, start_ticks = words[0], int(words[3]), int(words[19])
-    return ProcessEntry(Identity(pid, start_ticks, boot_id()), session, state)
+    user, system, ended_user, ended_system = map(int, words[11:15])
+    return ProcessEntry(
+        identity=Identity(pid, int(words[19]), boot_id()),
+        parent=int(words[1]),
+        session=int(words[3]),
+        state=words[0],
+        own_ticks=user + system,
+        ended_ticks=ended_user + ended_system,
+    )
 
 
 def is_running(identity: Identity) -> bool:

@@ -7,54 +7,49 @@ import subprocess
 import sys
 from typing import Final
 
-from tests.bench.cpu import TICKS_PER_S, ProcessId, ProcessTime, Tree, spent_s, tree_times
+from infra.process_table import Identity, ProcessEntry
+from tests.bench.cpu import TICKS_PER_S, Tree, spent_s, tree_times
 
-ROOT: Final = ProcessId(10, 100)
-DAEMON: Final = ProcessId(20, 200)
-WORKER: Final = ProcessId(30, 300)
-BEFORE: Final[Tree] = {
-    ROOT: ProcessTime(parent=1, own=50, ended=5),
-    DAEMON: ProcessTime(parent=10, own=20, ended=0),
-    WORKER: ProcessTime(parent=20, own=70, ended=0),
-}
+ROOT: Final = Identity(10, 100, "boot")
+DAEMON: Final = Identity(20, 200, "boot")
+WORKER: Final = Identity(30, 300, "boot")
 
 
-def _ticks(after: Tree) -> float:
-    return spent_s(BEFORE, after) * TICKS_PER_S
+def took(process: Identity, parent: int, own: int, ended: int) -> ProcessEntry:
+    return ProcessEntry(process, parent, 10, "S", own, ended)
+
+
+def tree(*entries: ProcessEntry) -> Tree:
+    return {each.identity: each for each in entries}
+
+
+BEFORE: Final = tree(took(ROOT, 1, 50, 5), took(DAEMON, 10, 20, 0), took(WORKER, 20, 70, 0))
+
+
+def ticks(*after: ProcessEntry) -> float:
+    return spent_s(BEFORE, tree(*after)) * TICKS_PER_S
 
 
 def test_what_lives_counts_by_what_it_took_since_and_what_is_new_whole() -> None:
-    after = {
-        ROOT: ProcessTime(1, 51, 5),
-        DAEMON: ProcessTime(10, 22, 0),
-        WORKER: ProcessTime(20, 74, 0),
-        ProcessId(31, 400): ProcessTime(20, 8, 0),
-    }
-    assert _ticks(after) == 1 + 2 + 4 + 8
+    old = took(ROOT, 1, 51, 5), took(DAEMON, 10, 22, 0), took(WORKER, 20, 74, 0)
+    assert ticks(*old, took(Identity(31, 400, "boot"), 20, 8, 0)) == 1 + 2 + 4 + 8
 
 
 def test_one_that_ended_unwaited_for_takes_nothing_from_the_others() -> None:
-    after = {ROOT: ProcessTime(1, 51, 5), DAEMON: ProcessTime(10, 22, 0)}
-    assert _ticks(after) == 1 + 2
+    assert ticks(took(ROOT, 1, 51, 5), took(DAEMON, 10, 22, 0)) == 1 + 2
 
 
 def test_of_one_that_was_waited_for_what_it_took_since_counts() -> None:
-    after = {ROOT: ProcessTime(1, 51, 5), DAEMON: ProcessTime(10, 22, ended=73)}
-    assert _ticks(after) == 1 + 2 + 3
+    assert ticks(took(ROOT, 1, 51, 5), took(DAEMON, 10, 22, ended=73)) == 1 + 2 + 3
 
 
 def test_so_it_is_where_its_parent_ended_with_it() -> None:
-    after = {ROOT: ProcessTime(1, 51, ended=5 + 93)}
-    assert _ticks(after) == 1 + (93 - 90)
+    assert ticks(took(ROOT, 1, 51, ended=5 + 93)) == 1 + (93 - 90)
 
 
 def test_another_process_of_the_same_pid_is_another() -> None:
-    after = {
-        ROOT: ProcessTime(1, 50, 5),
-        DAEMON: ProcessTime(10, 20, 0),
-        ProcessId(30, 900): ProcessTime(20, 6, 0),
-    }
-    assert _ticks(after) == 6
+    same = Identity(30, 900, "boot")
+    assert ticks(took(ROOT, 1, 50, 5), took(DAEMON, 10, 20, 0), took(same, 20, 6, 0)) == 6
 
 
 def test_what_a_child_took_is_found_while_it_lives_and_once_more_at_no_time() -> None:
