@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from leasehold.adapters.garbage import collect_seldom
 from tests.models.summary import AddLine, ModelLine, Tell, table
 
 # How long an example takes says what else the machine does.
@@ -23,8 +24,7 @@ def pytest_collection_finish() -> None:
     """Thousands of tests stay where they are until the end: no collection looks through them, and
     those of what tests make come as seldom as in a node's process."""
     gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    collect_seldom()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ Beside other work it may be twice as much as on a quiet machine: compare version
 
 from __future__ import annotations
 
-import gc
 import itertools
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from leasehold.adapters.clock import new_incarnation, new_request_id, now
 from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.garbage import collect_seldom
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.request_form import form
 from leasehold.model.ids import genid
@@ -154,8 +154,7 @@ def measure(updates: int, records: int) -> dict[str, float]:
 def main() -> None:
     wanted = [int(text) for text in sys.argv[1:]]
     updates, records = (*wanted, *(UPDATES, RECORDS)[len(wanted) :])
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # as in a node's process
+    collect_seldom()
     found = measure(min(updates, ROWS), records)
     for who in ("master", "follower"):
         parts = {w.partition(": ")[2]: us for w, us in found.items() if w.startswith(who)}

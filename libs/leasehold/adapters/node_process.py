@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -25,6 +24,7 @@ from leasehold.adapters.environment import (
     describe,
     from_environment,
 )
+from leasehold.adapters.garbage import collect_seldom
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_node import BROKER_RETRY_S, KafkaNode
 from leasehold.adapters.readiness import announce_ready
@@ -104,11 +104,8 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
             server.close()
         store.close()
         return _ended_by(error)
-    # Records are tuples without cycles, and there are tens of thousands a second: what the cycle
-    # collector's scans of the young generation would cost is a stall for every request behind.
     sys.setswitchinterval(0.001)  # the ledger's thread waits for the loop no longer than that
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    collect_seldom()
     announcer = Thread(target=_announce, args=(node, cluster, stop), name="ready", daemon=True)
     announcer.start()
     closer: Thread | None = None

@@ -1,0 +1,16 @@
+"""The cycle collector, in a process that makes many small tuples."""
+
+from __future__ import annotations
+
+import gc
+from typing import Final
+
+THRESHOLDS: Final = (50_000, 20, 50)
+
+
+def collect_seldom() -> None:
+    """What is there stays and is looked through no more, what comes is seldom. Records are tuples
+    without cycles, and there are tens of thousands a second: what the scans of the young generation
+    would cost is a stall for every request behind."""
+    gc.freeze()
+    gc.set_threshold(*THRESHOLDS)
