@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
@@ -14,8 +14,26 @@ Subparsers: TypeAlias = Any  # argparse has no public name for what add_subparse
 Run: TypeAlias = Callable[[argparse.Namespace, ClientSettings, Output], int]
 
 
-def add(subparsers: Subparsers, name: str, run: Run, summary: str, more: str = "") -> Any:
-    """A parser for one subcommand, with `--json`."""
+SUMMARIES: Final[Mapping[str, str]] = {
+    "status": "show log, master, nodes, ledger, jobs and lanes",
+    "versions": "list tables with their version, columns and indexes; diff two versions; show"
+    " history",
+    "leases": "list leases per table and version, with their agents and sessions",
+    "jobs": "list schema changes and what they wait for; watch, steer or cancel them",
+    "submit": "send the change requests of a file and tell what became of them",
+    "ddl": "change the schema while everything runs",
+    "check": "have every live node check its tables at one log position",
+    "dead-letter": "list, explain and resubmit what was not applied",
+    "sql": "run SQL on a node, from a text, a file or by hand",
+    "user": "list and change who may come to the SQL port",
+    "dev": "a whole database in this process, fed by lines (no servers)",
+}
+"""All subcommands as `leasehold --help` lists them, which imports none of their files."""
+
+
+def add(subparsers: Subparsers, name: str, run: Run, more: str = "") -> Any:
+    """A parser for one of SUMMARIES, with `--json`."""
+    summary = SUMMARIES[name]
     parser = subparsers.add_parser(
         name,
         help=summary,

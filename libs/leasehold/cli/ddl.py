@@ -23,7 +23,6 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "ddl",
         run,
-        "change the schema while everything runs",
         "CREATE, ALTER and DROP TABLE and INDEX, TRUNCATE (README.md lists all of them).\n"
         "A CREATE TABLE is there at once; other changes are jobs, whose progress is shown until\n"
         "they end. Stopping the command does not stop the job (leasehold jobs cancel N does).\n"

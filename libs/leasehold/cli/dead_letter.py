@@ -40,9 +40,7 @@ ADVICE: Final = {
 
 
 def register(subparsers: Subparsers) -> None:
-    parser = add(
-        subparsers, "dead-letter", list_letters, "list, explain and resubmit what was not applied"
-    )
+    parser = add(subparsers, "dead-letter", list_letters)
     actions = parser.add_subparsers(metavar="ACTION")
     listed = actions.add_parser("list", help="list dead letters, newest last")
     listed.add_argument("--limit", type=int, default=LISTED_MAX, help="newest so many")

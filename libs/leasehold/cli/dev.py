@@ -41,9 +41,7 @@ anything."""
 
 
 def register(subparsers: Subparsers) -> None:
-    parser = add(
-        subparsers, "dev", run, "a whole database in this process, fed by lines (no servers)", HELP
-    )
+    parser = add(subparsers, "dev", run, HELP)
     parser.add_argument(
         "file", metavar="FILE", nargs="*", help="files of lines; none = standard input"
     )

@@ -24,7 +24,6 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "jobs",
         list_jobs,
-        "list schema changes and what they wait for; watch, steer or cancel them",
         "Up to its point of no return (leasehold ddl --explain shows it) a job can be cancelled;\n"
         "the table is then as it was before. Whom it waits for is named: agent, version, session.",
     )

@@ -19,7 +19,6 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "leases",
         run,
-        "list leases per table and version, with their agents and sessions",
         "A version marked old keeps the next one but one from being published.",
     )
     parser.add_argument("table", nargs="?", help="only this table")

@@ -51,7 +51,7 @@ _OPTIONS: Final = {
 
 
 def register(subparsers: Subparsers) -> None:
-    parser = add(subparsers, "sql", run, "run SQL on a node, from a text, a file or by hand", HELP)
+    parser = add(subparsers, "sql", run, HELP)
     parser.add_argument("file", metavar="FILE", nargs="?", help="statements; - = standard input")
     parser.add_argument("-c", "--command", metavar="SQL", help="this text")
     parser.add_argument("--format", choices=FORMATS, help="of rows (table)")

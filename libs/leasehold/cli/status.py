@@ -27,7 +27,6 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "status",
         run,
-        "show log, master, nodes, ledger, jobs and lanes",
         "Exit code 1 when something is not right: no master, a node that is silent or not "
         "coherent, a ledger that is away or not ready, Spark or a changefeed that is silent, a "
         "job that failed in the last hour, unless the same change has succeeded since, or somebody "

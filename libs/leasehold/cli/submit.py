@@ -32,7 +32,6 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "submit",
         run,
-        "send the change requests of a file and tell what became of them",
         "FILE holds one JSON object per line, or MessagePack objects one after another:\n\n"
         '  {"table": "flights", "op": "update", "key": {"id": 7}, "values": {"gate": "B4"}}\n'
         '  {"transaction": [ … ], "on_conflict": "fail"}\n'

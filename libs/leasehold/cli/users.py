@@ -29,9 +29,7 @@ no password can be found. A replicant reads it when it starts."""
 
 
 def register(subparsers: Subparsers) -> None:
-    parser = add(
-        subparsers, "user", list_users, "list and change who may come to the SQL port", MORE
-    )
+    parser = add(subparsers, "user", list_users, MORE)
     actions = parser.add_subparsers(metavar="ACTION")
     listed = actions.add_parser("list", help="names of the users in the file")
     added = actions.add_parser(

@@ -44,12 +44,7 @@ FORMATS: Final[Mapping[str, Callable[[Descriptor], dict[str, Any]]]] = {
 
 
 def register(subparsers: Subparsers) -> None:
-    parser = add(
-        subparsers,
-        "versions",
-        run,
-        "list tables with their version, columns and indexes; diff two versions; show history",
-    )
+    parser = add(subparsers, "versions", run)
     parser.usage = USAGE
     parser.add_argument(
         "words",
