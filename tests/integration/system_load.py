@@ -21,7 +21,7 @@ IN_FLIGHT_MAX: Final = 8
 ASK_AGAIN_S: Final = 15.0
 ALONE: Final = 100
 """A row that no load changes, only the tests themselves."""
-PACE_S: Final = 0.02
+PACE_S: Final = 0.04
 """Between two requests of one writer: what is tested needs writes at any moment, not a machine
 that has no time for anything else. At 0.01 two writers alone are half of two slow processors."""
 STEADY_S: Final = 0.01

@@ -62,8 +62,8 @@ class HiddenTwins(Twins):
 
     # ------------------------------------------------------------ what may be asked
 
-    def requests(self, world: World, descriptor: Descriptor) -> Iterable[ChangeRequest]:
-        keys = tuple(sorted(key for t, key, _ in world.held.rows if t == descriptor.table_id))
+    def requests(self, held: Rows, descriptor: Descriptor) -> Iterable[ChangeRequest]:
+        keys = tuple(sorted(key for t, key, _ in held.rows if t == descriptor.table_id))
         known = keys if descriptor.hidden_key else len(keys)
         asked = descriptor.hidden_key, bool(descriptor.former), known
         if asked not in self._asked:
@@ -99,8 +99,8 @@ class HiddenTwins(Twins):
             again = _insert({"id": 1}, {"v": 0})
             yield [again, _update({"id": 1}, {"id": 2}), again]
 
-    def deserved(self, world: World, named: Descriptor, request: ChangeRequest) -> bool:
-        return self.dropped and super().deserved(world, named, request)
+    def deserved(self, held: Rows, named: Descriptor, request: ChangeRequest) -> bool:
+        return self.dropped and super().deserved(held, named, request)
 
     def may_fail(self, held: Rows) -> bool:
         values = [dict(pairs).get(KEY) for table, _, pairs in held.rows if table == 1]

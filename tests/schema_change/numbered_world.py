@@ -230,26 +230,37 @@ def passed(node: Node, moved: tuple[int, ...]) -> Node:
 
 
 def joined(world: World, move: Move, others: tuple[Node, ...]) -> World:
-    """With what was handed out before, and who else is there."""
-    nodes = (*(passed(node, move.moved) for node in others), *move.world.nodes)
-    given = tuple(each for each in world.given if each[0] not in move.anew)
-    laps = tuple(each for each in move.world.laps if each[0] not in move.anew)
-    after = move.world._replace(nodes=tuple(sorted(nodes)), given=given, laps=laps)
+    """With what was handed out before, and who else is there. Once for each transition, where the
+    rest is worked out once for many: so it makes nothing anew that stays as it is."""
+    if move.moved:
+        others = tuple(passed(node, move.moved) for node in others)
+    nodes = tuple(sorted((*others, *move.world.nodes)))
+    given, laps, harm = world.given, move.world.laps, move.world.harm
+    if move.anew:
+        given = tuple(each for each in given if each[0] not in move.anew)
+        laps = tuple(each for each in laps if each[0] not in move.anew)
     for each in move.drawn:
-        if each in after.given:
-            return after._replace(harm=f"number {each[2]} of a sequence is given twice")
-        after = after._replace(given=(*after.given, each))
-    return pruned(after)
+        if each in given:
+            harm = f"number {each[2]} of a sequence is given twice"
+        given = (*given, each)
+    if given and not harm:
+        given = pruned(given, move.world.held, nodes, dict(laps))
+    return move.world._replace(nodes=nodes, given=given, laps=laps, harm=harm)
 
 
-def pruned(world: World) -> World:
-    first = {(t, lap_of(world, t)): dict(pairs)[LAST] for t, _, pairs in world.held.rows if t != 1}
-    for node in world.nodes:
+def pruned(
+    given: tuple[tuple[int, int, int], ...],
+    held: Rows,
+    nodes: tuple[Node, ...],
+    laps: dict[int, int],
+) -> tuple[tuple[int, int, int], ...]:
+    first = {(t, laps.get(t, 0)): dict(pairs)[LAST] for t, _, pairs in held.rows if t != 1}
+    for node in nodes:
         for block in node.blocks:
             place = block.sequence, block.lap
             first[place] = min(first.get(place, block.next), block.next)
-    kept = (each for each in world.given if each[:2] in first and each[2] >= first[each[:2]])
-    return world._replace(given=tuple(sorted(kept)))
+    kept = (each for each in given if each[:2] in first and each[2] >= first[each[:2]])
+    return tuple(sorted(kept))
 
 
 def lap_of(world: World, sequence_id: int) -> int:

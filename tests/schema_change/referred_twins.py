@@ -21,7 +21,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.states import State
 from leasehold.transaction.verify import verify
 from tests.schema_change.hidden_twins import REQUEST, HiddenTwins
-from tests.schema_change.twins import LSN, MOMENT, Position, Rows, Twins, World, _data, _store
+from tests.schema_change.twins import LSN, MOMENT, Rows, Seen, Twins, World, Write, _data, _store
 
 CHILD, K, P = 2, 1, 2
 REFERS: Final = "CREATE TABLE c (k integer PRIMARY KEY, p integer REFERENCES t (id))"
@@ -87,33 +87,29 @@ class Referred(Twins):
 
     # ------------------------------------------------------------ transitions
 
-    def successors(self, world: World) -> Iterator[tuple[str, World]]:
-        yield from super().successors(world)
-        if world.harm:
-            return
-        position = self.all[world.at]
-        for child in _used(position.catalog):
+    def writes(self, held: Rows, seen: Seen) -> Iterator[Write]:
+        yield from super().writes(held, seen)
+        for child in _used(seen.catalog):
             for operation in _of_child():
-                after = self._child_written(world, position, operation, child.version)
-                if after is not None:
-                    words = f"{operation.kind.name} c {dict(operation.values)}"
-                    yield f"{words} for version {child.version}", after
+                words = f"{operation.kind.name} c {dict(operation.values)}"
+                label = f"{words} for version {child.version}"
+                yield from self._child_written(label, held, seen, operation, child.version)
 
     def _child_written(
-        self, world: World, position: Position, operation: Operation, version: int
-    ) -> World | None:
-        store = _store(world.held)
+        self, label: str, held: Rows, seen: Seen, operation: Operation, version: int
+    ) -> Iterator[Write]:
+        store, rules = _store(held), self.rules.verify
         asked = ChangeRequest(REQUEST, (operation._replace(schema_version=version),))
-        rules = self.rules.verify
         try:
-            decided = verify(asked, position.catalog, store.row, LSN, rules, store.holders, MOMENT)
+            decided = verify(asked, seen.catalog, store.row, LSN, rules, store.holders, MOMENT)
         except ForeignKeyViolation:
-            if operation.values["p"] in _shown(world.held, position.catalog):
-                return world._replace(harm="refused, though the row that it refers to is there")
-            return None
+            if operation.values["p"] in _shown(held, seen.catalog):
+                harm = "refused, though the row that it refers to is there"
+                yield Write(label, held, harm)
         except Refused:
-            return None
-        return self._applied(world, position, store, decided.changes)
+            pass
+        else:
+            yield self._applied(label, seen, store, decided.changes)
 
 
 @dataclass

@@ -76,15 +76,41 @@ class World(NamedTuple):
 
 @dataclass(frozen=True)
 class Position:
-    """`runs`: of fills that have begun: (run, element, version)."""
+    """`runs`: of fills that have begun: (run, element, version); `seen`: number of what writers see
+    of it."""
 
     job: Job
     catalog: Catalog
     runs: tuple[tuple[int, int, int], ...] = ()
+    seen: int = 0
 
     @property
     def words(self) -> str:
         return f"{self.job.status.value}, step {self.job.step} {self.job.phase.value}"
+
+
+class Seen(NamedTuple):
+    """What writers see of positions: versions, without a job; `tables` are those of the job."""
+
+    catalog: Catalog
+    tables: tuple[int, ...]
+
+
+class Write(NamedTuple):
+    """Who wrote what, and what is there then."""
+
+    label: str
+    held: Rows
+    harm: str = ""
+
+
+class _Unseen(dict[int, Job]):
+    """Jobs that no write asks for. Else positions that differ in these alone were not the same."""
+
+    def _asked(self, *_: object) -> Any:
+        raise AssertionError("a write asks for a job")
+
+    __getitem__ = __iter__ = __contains__ = __len__ = get = keys = values = items = _asked
 
 
 @dataclass(frozen=True)
@@ -127,9 +153,13 @@ class Twins:
 
     def __post_init__(self) -> None:
         self.catalog.apply(JobWrite(self.job.job_id, self.job.to_wire()), 0, 0)
-        self.all = [Position(self.job, self.catalog)]
+        self.all: list[Position] = []
+        self.seen: list[Seen] = []
+        self._seen_numbers: dict[Any, int] = {}
         self._numbers: dict[Any, int] = {}
         self._found: dict[Any, str] = {}
+        self._known: dict[tuple[Rows, int], tuple[Write, ...]] = {}
+        self._keep(Position(self.job, self.catalog))
         self._requests = {"id": _requests("id"), "k": _requests("k")}
 
     def starts(self) -> Iterator[tuple[str, World]]:
@@ -189,25 +219,32 @@ class Twins:
         if world.harm:
             return
         position = self.all[world.at]
-        store = _store(world.held)
-        for version in _in_use(position.catalog):
-            descriptor = position.catalog.resolve("t", version)
-            for request in self.requests(world, descriptor):
-                done = self._written(world, position, store, request, version)
-                if done is not None:
-                    yield f"{_words(request)} for version {version}", done
+        key = world.held, position.seen
+        if key not in self._known:
+            self._known[key] = tuple(self.writes(world.held, self.seen[position.seen]))
+        for write in self._known[key]:
+            yield write.label, self.kept(world._replace(held=write.held, harm=write.harm))
         yield from self._chunks(world, position)
         yield from self._job(world, position)
 
-    def requests(self, world: World, descriptor: Descriptor) -> Iterable[ChangeRequest]:
-        """What writers at a version may ask for."""
+    def writes(self, held: Rows, seen: Seen) -> Iterator[Write]:
+        """By whoever may use a version. Of where the job stands only what is `seen` has to do with
+        them, so they are worked out once for all positions that are alike in it."""
+        for version in _in_use(seen.catalog):
+            named = seen.catalog.resolve("t", version)
+            for request in self.requests(held, named):
+                label = f"{_words(request)} for version {version}"
+                yield from self._written(label, held, seen, named, request)
+
+    def requests(self, held: Rows, descriptor: Descriptor) -> Iterable[ChangeRequest]:
+        """What writers at a version with this key may ask for."""
         return self._requests[descriptor.key_columns[0].name]
 
-    def deserved(self, world: World, named: Descriptor, request: ChangeRequest) -> bool:
+    def deserved(self, held: Rows, named: Descriptor, request: ChangeRequest) -> bool:
         """Only who writes under the new key may be told to come again: with a value that is another
         row's old key."""
         given = {operation.values.get("id") for operation in request.operations}
-        rows = (dict(pairs) for pairs in _images(world.held, named.table_id))
+        rows = (dict(pairs) for pairs in _images(held, named.table_id))
         return bool(named.former) and any(row.get(ID) in given for row in rows)
 
     def may_fail(self, held: Rows) -> bool:
@@ -224,54 +261,37 @@ class Twins:
         return world
 
     def _written(
-        self,
-        world: World,
-        position: Position,
-        store: MemoryStore,
-        request: ChangeRequest,
-        version: int,
-    ) -> World | None:
-        operations = tuple(o._replace(schema_version=version) for o in request.operations)
+        self, label: str, held: Rows, seen: Seen, named: Descriptor, request: ChangeRequest
+    ) -> Iterator[Write]:
+        """Nothing, where it is refused or changes nothing."""
+        store, rules = _store(held), self.rules.verify
+        operations = tuple(o._replace(schema_version=named.version) for o in request.operations)
         asked = request._replace(operations=operations)
         try:
-            decided = verify(
-                asked,
-                position.catalog,
-                store.row,
-                LSN,
-                self.rules.verify,
-                store.holders,
-                MOMENT,
-            )
+            decided = verify(asked, seen.catalog, store.row, LSN, rules, store.holders, MOMENT)
         except StaleVersion as error:
-            if not self.deserved(world, position.catalog.resolve("t", version), request):
-                return world._replace(harm=f"refused for the change's sake: {error.message}")
-            return None
+            if not self.deserved(held, named, request):
+                yield Write(label, held, f"refused for the change's sake: {error.message}")
         except Refused:
-            return None
-        if not decided.changes:
-            return None
-        return self._applied(world, position, _store(world.held), decided.changes)
+            pass
+        else:
+            if decided.changes:
+                yield self._applied(label, seen, store, decided.changes)
 
     def _applied(
-        self,
-        world: World,
-        position: Position,
-        store: MemoryStore,
-        changes: tuple[RowChange, ...],
-    ) -> World:
+        self, label: str, seen: Seen, store: MemoryStore, changes: tuple[RowChange, ...]
+    ) -> Write:
         for number, change in enumerate(changes):
-            descriptor = position.catalog.version(change.table_id, change.version)
+            descriptor = seen.catalog.version(change.table_id, change.version)
             store.change(descriptor, change, LSN, number, None)
-        harm = self._genids_differ(store, position)
-        return self.kept(world._replace(held=_rows_of(store), harm=harm))
+        return Write(label, _rows_of(store), self._genids_differ(store, seen))
 
-    def _genids_differ(self, store: MemoryStore, position: Position) -> str:
-        first, *others = position.job.tables
+    def _genids_differ(self, store: MemoryStore, seen: Seen) -> str:
+        first, *others = seen.tables
         for other in others:
-            if not moves(position.catalog, other) or not moves(position.catalog, first):
+            if not moves(seen.catalog, other) or not moves(seen.catalog, first):
                 continue
-            twin = position.catalog.newest(other)
+            twin = seen.catalog.newest(other)
             if not twin.twin:
                 continue
             for table, key in store._now.exists:
@@ -296,9 +316,10 @@ class Twins:
                     store.fill(position.catalog.version(1, fill.version), fill)
                 now = run == position.job.run and position.job.phase is Phase.BACKFILLING
                 todo = world.todo - {key} if now else world.todo
-                before = world._replace(todo=todo)
-                after = self._applied(before, position, store, part.changes)
-                yield f"chunk of run {run}, row {key}", after
+                label = f"chunk of run {run}, row {key}"
+                write = self._applied(label, self.seen[position.seen], store, part.changes)
+                after = world._replace(held=write.held, todo=todo, harm=write.harm)
+                yield label, self.kept(after)
 
     def _job(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
         job = position.job
@@ -362,8 +383,7 @@ class Twins:
             runs = before.runs
             if job.run != before.job.run and job.phase is Phase.BACKFILLING:
                 runs = (*runs, (job.run, job.element_id, job.versions[1]))
-            self._numbers[place] = len(self.all)
-            self.all.append(Position(job, catalog, runs))
+            self._numbers[place] = self._keep(Position(job, catalog, runs))
         at = self._numbers[place]
         world = world._replace(held=_without_dead(world.held, self.all[at].catalog))
         todo = world.todo
@@ -372,6 +392,21 @@ class Twins:
         elif job.phase is not Phase.BACKFILLING:
             todo = frozenset()
         return self.kept(world._replace(at=at, todo=todo))
+
+    def _keep(self, position: Position) -> int:
+        """Its number, and of what writers see of it."""
+        catalog = position.catalog.copy()
+        catalog.jobs = _Unseen()
+        versions = [
+            (number, catalog.min_version(number), [d.to_wire() for d in catalog.versions(number)])
+            for number in sorted(catalog._versions)
+        ]
+        key = position.job.tables, repr((versions, catalog._names))
+        if key not in self._seen_numbers:
+            self._seen_numbers[key] = len(self.seen)
+            self.seen.append(Seen(catalog, position.job.tables))
+        self.all.append(replace(position, seen=self._seen_numbers[key]))
+        return len(self.all) - 1
 
 
 # ------------------------------------------------------------------ parts
