@@ -36,7 +36,7 @@ from tests.integration.system_cluster import (
     until,
 )
 from tests.integration.system_jobs import begin, ended
-from tests.integration.system_load import Load, made_counters, settled
+from tests.integration.system_load import OFTEN_S, Load, made_counters, settled
 from tests.integration.system_subscriber import following
 
 NODES = ("m1", "m2", "r1")
@@ -58,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def load(settings: ClientSettings, replica: Replica) -> Iterator[Load]:
     """Writers that go on through every outage of this module."""
-    with Load(settings, "t", KEYS) as made:
+    with Load(settings, "t", KEYS, pace_s=OFTEN_S) as made:
         made.more(50)
         yield made
 
