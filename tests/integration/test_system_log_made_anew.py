@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
@@ -77,7 +78,15 @@ def blind(cluster: LocalCluster) -> None:
     if is_fast(cluster):
         cluster.restart("kafka")
     told = partial(command, cluster, "status")
-    until(lambda: told().code == 0, "a status without troubles", seen=lambda: told().out)
+
+    def untroubled() -> bool:
+        said = told()
+        # Beside the logs, to be read where it took long: once in some hundred restarts it does.
+        with (cluster.processes.logs / "status.log").open("a") as kept:
+            kept.write(f"{datetime.now(UTC)} {said.out}\n")
+        return said.code == 0
+
+    until(untroubled, "a status without troubles", seen=lambda: told().out)
 
 
 # ---------------------------------------------------------------- the log
