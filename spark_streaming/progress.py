@@ -13,7 +13,9 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
+from pyspark import SparkContext
 from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
     QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
@@ -118,6 +120,17 @@ class ProgressBoard:
             self._lane = None
 
 
+class RunsAlone(JStreamingQueryListener):
+    """What the JVM calls: of a micro-batch's progress only which run it is of is read.
+
+    PySpark's own reads all of it, value by value. Of a query with state that is hundreds of calls
+    from one process to the other and back, during which nobody else has the processor: 98 ms of the
+    JVM's and 23 of Python's were a writer's longest wait (tests/bench/DESIGN.md)."""
+
+    def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
+        self.pylistener.report(jevent.progress().runId().toString())  # type: ignore[attr-defined]
+
+
 class QueryListener(StreamingQueryListener):
     """Forwards Spark's events about backfill queries to the board.
 
@@ -127,7 +140,16 @@ class QueryListener(StreamingQueryListener):
     def __init__(self, board: ProgressBoard) -> None:
         self._board = board
         self._runs: dict[str, RunId] = {}
+        self._jvm_s: Any = None
         self.failures = 0
+
+    @property
+    def _jlistener(self) -> Any:
+        """What `addListener` of PySpark gives to the JVM."""
+        if self._jvm_s is None:
+            jvm: Any = SparkContext._jvm  # noqa: SLF001 - PySpark offers no other way
+            self._jvm_s = jvm.PythonStreamingQueryListenerWrapper(RunsAlone(self))
+        return self._jvm_s
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         run = run_of_query(event.name)
@@ -136,10 +158,10 @@ class QueryListener(StreamingQueryListener):
             self._board.report(run)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        self._report(event.progress)
+        self.report(str(event.progress.runId))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        self._report(event)
+        self.report(str(event.runId))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         if event.exception is not None:
@@ -148,8 +170,9 @@ class QueryListener(StreamingQueryListener):
         if run is not None:
             self._board.report(run)
 
-    def _report(self, event: Any) -> None:
-        run = self._runs.get(str(event.runId))
+    def report(self, run_id: str) -> None:
+        """Spark's id of a query's run: its progress, if it is a backfill's."""
+        run = self._runs.get(run_id)
         if run is not None:
             self._board.report(run)
 
