@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final
 
 from pyspark import SparkContext
@@ -140,16 +141,13 @@ class QueryListener(StreamingQueryListener):
     def __init__(self, board: ProgressBoard) -> None:
         self._board = board
         self._runs: dict[str, RunId] = {}
-        self._jvm_s: Any = None
         self.failures = 0
 
-    @property
+    @cached_property
     def _jlistener(self) -> Any:
         """What `addListener` of PySpark gives to the JVM."""
-        if self._jvm_s is None:
-            jvm: Any = SparkContext._jvm  # noqa: SLF001 - PySpark offers no other way
-            self._jvm_s = jvm.PythonStreamingQueryListenerWrapper(RunsAlone(self))
-        return self._jvm_s
+        jvm: Any = SparkContext._jvm  # noqa: SLF001 - PySpark offers no other way
+        return jvm.PythonStreamingQueryListenerWrapper(RunsAlone(self))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         run = run_of_query(event.name)

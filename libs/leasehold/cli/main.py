@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
 
 from leasehold.adapters.compiled import version_line
 from leasehold.cli.command import SUMMARIES
@@ -25,10 +24,6 @@ settings (environment): LEASEHOLD_KAFKA, LEASEHOLD_REDIS, LEASEHOLD_DATABASE, â€
 """
 
 
-FILES: Final = {"dead-letter": "dead_letter", "user": "users"}
-"""Of subcommands that are called otherwise than their file."""
-
-
 def parser(chosen: str) -> argparse.ArgumentParser:
     """Of the others only the name is known: the files of all together take five times as long to
     import as those of `submit`, twice as long as those of `status`, each time."""
@@ -42,7 +37,7 @@ def parser(chosen: str) -> argparse.ArgumentParser:
     subparsers = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, summary in SUMMARIES.items():
         if name == chosen:
-            import_module(f"leasehold.cli.{FILES.get(name, name)}").register(subparsers)
+            import_module(f"leasehold.cli.{name.replace('-', '_')}").register(subparsers)
         else:
             subparsers.add_parser(name, help=summary)
     return root
