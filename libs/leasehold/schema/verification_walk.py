@@ -25,12 +25,15 @@ class WalkSettings:
     """A table of more than `whole_max` rows is looked at in slices of at most `rows_max` rows or
     entries, made smaller where one takes a node longer than `slice_ms`. One pass holds a snapshot
     for about 2 µs a row; slices take two to three times as long in all. Beside users, to whom a
-    node's look gives way, one pass would hold it ten times as long: then the limit is
-    `whole_beside_max`, and `rest_ms` after a slice comes the next, in which the WAL begins anew."""
+    node's look gives way, one pass would hold it ten times as long, and sixty times on a machine
+    at a third of its speed: then the limit is `whole_beside_max`, the first slice, whose time
+    nobody knows, has `first_beside_max`, and `rest_ms` after a slice comes the next, in which the
+    WAL begins anew."""
 
     whole_max: int = 1_000_000
-    whole_beside_max: int = 100_000
+    whole_beside_max: int = 20_000
     rows_max: int = 100_000
+    first_beside_max: int = 5_000
     slice_ms: int = 500
     rest_ms: int = 100
 
@@ -103,15 +106,16 @@ class VerificationWalk:
 
     def first(self, job: Job) -> CheckSlice | None:
         """Where a verification begins; None: the table is looked at in one pass."""
-        whole_max = self._settings.whole_max
+        whole_max, rows_max = self._settings.whole_max, self._settings.rows_max
         if self._users():
             whole_max = min(whole_max, self._settings.whole_beside_max)
+            rows_max = min(rows_max, self._settings.first_beside_max)
         whole_max = self._limited(job, whole_max)
         # A row and its twin may lie in slices of different positions.
         if ALL_ROWS in job.current.verifies or 0 <= self._rows_about(job.table_id) <= whole_max:
             return None
         part = 0 if self._rules.rows_before_entries else self._parts(job)[0]
-        return CheckSlice(part, (), self._rows_max(job))
+        return CheckSlice(part, (), self._limited(job, rows_max))
 
     def resumed(self, job: Job) -> CheckSlice | None:
         """Where one goes on whose reports may have passed us by: at the same slice when it is known

@@ -206,6 +206,19 @@ def test_beside_users_a_smaller_table_is_looked_at_in_slices_too(users: bool) ->
     assert world.job().status is Status.SUCCEEDED
 
 
+@pytest.mark.parametrize(("users", "rows"), [(False, 100), (True, 3)])
+def test_beside_users_the_first_slice_whose_time_nobody_knows_is_small(
+    users: bool, rows: int
+) -> None:
+    walk = WalkSettings(whole_max=2, whole_beside_max=2, rows_max=100, first_beside_max=3)
+    world = verifying(walk=walk, users=users)
+    look = world.job().look
+    assert look is not None
+    assert look.rows_max == rows
+    world.settle()
+    assert world.job().status is Status.SUCCEEDED
+
+
 @pytest.mark.parametrize(("users", "rests"), [(False, 0), (True, len(WAY) - 1)])
 def test_beside_users_there_is_a_rest_behind_each_slice(users: bool, rests: int) -> None:
     """In which no snapshot keeps the WAL."""
