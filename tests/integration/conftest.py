@@ -25,35 +25,43 @@ from tests.integration.system_cluster import named, settings_of
 from tests.integration.system_load import STEADY_S, Load
 
 LONGEST: Final = (
-    "system_schema",
-    "pgbench",
-    "system_outages",
-    "spark_backfill",
-    "system_log_made_anew",
-    "matrix",
-    "system_menu",
-    "system_fast_log",
-    "system_random",
-    "system_takeover",
-    "spark_validation",
-    "system_full_disk",
-    "spark_comparison",
+    "changes",
+    "test_system_schema",
+    "test_system_outages",
+    "test_system_log_made_anew",
+    "test_pgbench",
+    "test_system_random",
+    "test_system_takeover",
+    "test_spark_validation",
+    "test_system_full_disk",
+    "test_system_fast_log",
+    "test_system_fast_requests",
+    "test_matrix",
+    "test_spark_backfill",
+    "test_spark_comparison",
 )
-"""Modules of a minute and more by what they take (`--durations=0`)."""
+"""Groups of a minute and more by what they take (`--durations=0`)."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest modules come first, so that no worker begins one when the others have no more
-    to do (`--no-loadscope-reorder`: xdist would begin with those of many tests)."""
+    """A module's tests are one worker's, and a package's, since they share what they start. The
+    longest come first, so that no worker begins one when the others have no more to do
+    (`--no-loadscope-reorder`: xdist would begin with those of many tests)."""
     for item in items:
         if "tests/integration/" in item.path.as_posix():
             item.add_marker(pytest.mark.integration)
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_turn)
 
 
+def _group(item: pytest.Item) -> str:
+    package = item.getparent(pytest.Package)
+    return item.path.stem if package is None else package.path.name
+
+
 def _turn(item: pytest.Item) -> int:
-    name = item.path.stem.removeprefix("test_")
-    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+    group = _group(item)
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ its tables are on, each statement does as before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,30 +16,26 @@ from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.write_set import WriteSet
-from tests.integration.system_cluster import assert_consistent, running, settings_of, until
+from tests.integration.changes import NODES
+from tests.integration.system_cluster import assert_consistent, until
 from tests.integration.system_jobs import begin, ended
 from tests.integration.system_load import settled
 
-SERVICES = ("m1", "r1", "changefeed", "spark")
-NODES = ("m1", "r1")
 ROWS = 200
 AGAIN = "ALTER TABLE p ADD PRIMARY KEY (k)"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("referred"), SERVICES) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = (
-                "CREATE TABLE p (id bigint PRIMARY KEY, k bigint NOT NULL, tag text);"
-                " CREATE TABLE c (id bigint PRIMARY KEY, p bigint"
-                " CONSTRAINT cp REFERENCES p ON DELETE CASCADE ON UPDATE CASCADE)"
-            )
-            assert producer.submit({"sql": sql}).result().lsn
-            rows = [_inserted("p", key, {"k": key, "tag": "old"}) for key in range(ROWS)]
-            rows += [_inserted("c", key, {"p": key}) for key in range(ROWS)]
-            assert producer.submit({"transaction": rows}).result(90).lsn
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def tables(producer: ChangeProducer) -> None:
+    sql = (
+        "CREATE TABLE p (id bigint PRIMARY KEY, k bigint NOT NULL, tag text);"
+        " CREATE TABLE c (id bigint PRIMARY KEY, p bigint"
+        " CONSTRAINT cp REFERENCES p ON DELETE CASCADE ON UPDATE CASCADE)"
+    )
+    assert producer.submit({"sql": sql}).result().lsn
+    rows = [_inserted("p", key, {"k": key, "tag": "old"}) for key in range(ROWS)]
+    rows += [_inserted("c", key, {"p": key}) for key in range(ROWS)]
+    assert producer.submit({"transaction": rows}).result(90).lsn
 
 
 def _inserted(table: str, key: int, values: dict[str, Any]) -> dict[str, Any]:

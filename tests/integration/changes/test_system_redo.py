@@ -6,7 +6,6 @@ what the master no longer sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,32 +16,28 @@ from leasehold.client.cluster_view import ClusterView
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.records import Outcome
 from leasehold.schema.job import Phase, Status
-from tests.integration.system_cluster import assert_consistent, running, seen, settings_of
+from tests.integration.changes import NODES
+from tests.integration.system_cluster import assert_consistent, seen
 from tests.integration.system_jobs import at_full_speed, begin, ended, in_backfill, slowly
 from tests.integration.system_load import settled
 
-SERVICES = ("m1", "r1", "changefeed", "spark")
-NODES = ("m1", "r1")
 ROWS = 300
 SLOW = 100
 """Rows per second: a pass takes some seconds, and one micro-batch holds every image."""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("redo"), SERVICES) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = "CREATE TABLE t (id bigint PRIMARY KEY, n int)"
-            assert producer.submit({"sql": sql}).result().lsn
-            rows = [change(key, "insert", key) for key in range(1, ROWS + 1)]
-            # Nobody else has the value that is passed around.
-            rows[99] = change(100, "insert", 10_000)
-            assert producer.submit({"transaction": rows}).result(90).lsn
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def table(producer: ChangeProducer) -> None:
+    sql = "CREATE TABLE redone (id bigint PRIMARY KEY, n int)"
+    assert producer.submit({"sql": sql}).result().lsn
+    rows = [change(key, "insert", key) for key in range(1, ROWS + 1)]
+    # Nobody else has the value that is passed around.
+    rows[99] = change(100, "insert", 10_000)
+    assert producer.submit({"transaction": rows}).result(90).lsn
 
 
 def change(key: int, op: str, value: int) -> dict[str, Any]:
-    return {"table": "t", "op": op, "key": {"id": key}, "values": {"n": value}}
+    return {"table": "redone", "op": op, "key": {"id": key}, "values": {"n": value}}
 
 
 def put(producer: ChangeProducer, key: int, value: int) -> Outcome:
@@ -71,7 +66,7 @@ def test_sc_redo_false_conflict(
 ) -> None:
     """68. While the index is built a row goes 1 → 100 → 1, then another 2 → 100: no two rows were
     ever equal, and the change goes through."""
-    job = slowly(producer, "CREATE UNIQUE INDEX t_n ON t (n)", SLOW)
+    job = slowly(producer, "CREATE UNIQUE INDEX redone_n ON redone (n)", SLOW)
     in_backfill(watch, job, 20)
     for key, value in ((1, 100), (1, 1), (2, 100)):
         assert put(producer, key, value).lsn
@@ -79,7 +74,7 @@ def test_sc_redo_false_conflict(
     found = ended(watch, job)
     assert (found.error, found.findings) == ("", ())
     replica.wait_coherent()
-    assert [row["id"] for row in replica.get_by("t_n", 100)] == [2]
+    assert [row["id"] for row in replica.get_by("redone_n", 100)] == [2]
     assert put(producer, 3, 100).code == "23505"
 
 
@@ -88,10 +83,10 @@ def test_duplicates_that_are_mended_behind_sparks_back_fail_nothing(
 ) -> None:
     """Goal: Spark has read two equal rows, one of them changes, Spark names both: the master looks
     at its own rows, drops the findings, and the change goes through."""
-    ended(watch, begin(producer, "DROP INDEX t_n"))
+    ended(watch, begin(producer, "DROP INDEX redone_n"))
     assert put(producer, 4, 555).lsn
     assert put(producer, 5, 555).lsn
-    job = slowly(producer, "CREATE UNIQUE INDEX t_n ON t (n)", SLOW)
+    job = slowly(producer, "CREATE UNIQUE INDEX redone_n ON redone (n)", SLOW)
     in_validation(watch, job)
     assert put(producer, 6, 555).code == "23505", "new writes are checked already"
     assert put(producer, 5, 556).lsn
@@ -105,10 +100,10 @@ def test_those_that_stay_fail_the_change_and_are_named(
 ) -> None:
     """Goal: of two pairs of duplicates one is mended meanwhile; the job fails for the other one
     alone, by rows and value, and leaves the table as it was."""
-    ended(watch, begin(producer, "DROP INDEX t_n"))
+    ended(watch, begin(producer, "DROP INDEX redone_n"))
     for key, value in ((4, 777), (5, 777), (6, 888), (7, 888)):
         assert put(producer, key, value).lsn
-    job = slowly(producer, "CREATE UNIQUE INDEX t_n ON t (n)", SLOW)
+    job = slowly(producer, "CREATE UNIQUE INDEX redone_n ON redone (n)", SLOW)
     in_validation(watch, job)
     assert put(producer, 7, 889).lsn
     at_full_speed(producer, job)

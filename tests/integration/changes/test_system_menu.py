@@ -23,37 +23,33 @@ from leasehold.client.row_decode import RowEvent, TruncationEvent
 from leasehold.client.subscriber import News
 from leasehold.model.errors import UnknownColumn, UnknownTable
 from leasehold.model.records import ChangeRequest, JobControl, Outcome, RowImage
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.job import Job, Status
+from tests.integration.changes import NODES
 from tests.integration.system_cluster import (
     assert_consistent,
     command,
     named,
-    running,
     settings_of,
     until,
 )
 from tests.integration.system_jobs import await_job, begin, ended
 from tests.integration.system_load import Load, settled
 
-SERVICES = ("m1", "r1", "changefeed", "spark")
-NODES = ("m1", "r1")
 KEYS = range(4)
 CODEC = MessagePackCodec()
 ROWS = 400
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("menu"), SERVICES) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = (
-                "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0, city text,"
-                " size int, tag text)"
-            )
-            assert producer.submit({"sql": sql}).result().lsn
-            rows = [row(key) for key in range(ROWS)]
-            assert producer.submit({"transaction": rows}).result(90).lsn
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def table(producer: ChangeProducer) -> None:
+    sql = (
+        "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0, city text, size int,"
+        " tag text)"
+    )
+    assert producer.submit({"sql": sql}).result().lsn
+    rows = [row(key) for key in range(ROWS)]
+    assert producer.submit({"transaction": rows}).result(90).lsn
 
 
 def row(key: int) -> dict[str, Any]:
@@ -69,12 +65,17 @@ def load(settings: ClientSettings) -> Iterator[Load]:
         yield made
 
 
+def of_t(watch: ClusterWatch) -> Descriptor:
+    tables = (each.descriptor for each in watch.view.tables.values())
+    return next(each for each in tables if each.name == "t")
+
+
 def changed(watch: ClusterWatch, producer: ChangeProducer, sql: str) -> Job:
     return ended(watch, begin(producer, sql))
 
 
 def failed(watch: ClusterWatch, producer: ChangeProducer, sql: str) -> Job:
-    before = watch.view.tables[1].descriptor
+    before = of_t(watch)
     job = ended(watch, begin(producer, sql), Status.FAILED)
     after = watch.view.tables[job.table_id].descriptor
     assert (after.columns, after.indexes, after.checks) == (
@@ -186,7 +187,7 @@ def test_a_column_changes_its_type(
     has read a row before may still write it."""
     before = images(settings)
     changed(watch, producer, "ALTER TABLE t ALTER tag TYPE bigint USING CAST(tag AS bigint)")
-    (tag,) = (c for c in watch.view.tables[1].descriptor.columns if c.name == "tag")
+    (tag,) = (c for c in of_t(watch).columns if c.name == "tag")
     wanted = {key: key for key in range(ROWS)}
 
     def told() -> bool:

@@ -7,7 +7,6 @@ over with the name; the table that had it is gone in the end.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -24,36 +23,32 @@ from leasehold.client.row_decode import RowEvent
 from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import MalformedRequest
 from leasehold.schema.job import Status
-from tests.integration.system_cluster import assert_consistent, named, running, settings_of, until
+from tests.integration.changes import NODES
+from tests.integration.system_cluster import assert_consistent, named, until
 from tests.integration.system_followers import EXAMPLES, Follower, following
 from tests.integration.system_jobs import begin, ended
 from tests.integration.system_load import settled
 
-SERVICES = ("m1", "r1", "changefeed", "spark")
-NODES = ("m1", "r1")
 ROWS = 300
 KEYS = range(5)
-CHANGE = "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (k)"
+CHANGE = "ALTER TABLE keyed DROP CONSTRAINT keyed_pkey, ADD PRIMARY KEY (k)"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("key"), SERVICES) as made:
-        with ChangeProducer(settings_of(made, "setup")) as producer:
-            sql = "CREATE TABLE t (id bigint PRIMARY KEY, k bigint, n int NOT NULL, tag text)"
-            index = "; CREATE INDEX t_tag ON t (tag)"
-            assert producer.submit({"sql": sql + index}).result().lsn
-            rows = [
-                {
-                    "table": "t",
-                    "op": "insert",
-                    "key": {"id": key},
-                    "values": {"k": key, "n": 0, "tag": f"tag {key % 7}"},
-                }
-                for key in range(ROWS)
-            ]
-            assert producer.submit({"transaction": rows}).result(90).lsn
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def table(producer: ChangeProducer) -> None:
+    sql = "CREATE TABLE keyed (id bigint PRIMARY KEY, k bigint, n int NOT NULL, tag text)"
+    index = "; CREATE INDEX keyed_tag ON keyed (tag)"
+    assert producer.submit({"sql": sql + index}).result().lsn
+    rows = [
+        {
+            "table": "keyed",
+            "op": "insert",
+            "key": {"id": key},
+            "values": {"k": key, "n": 0, "tag": f"tag {key % 7}"},
+        }
+        for key in range(ROWS)
+    ]
+    assert producer.submit({"transaction": rows}).result(90).lsn
 
 
 class Writer(threading.Thread):
@@ -82,12 +77,12 @@ class Writer(threading.Thread):
     def _add(self, key: int, tx: WriteSet) -> str:
         name = "id"
         try:
-            row = tx.get("t", {"id": key})
+            row = tx.get("keyed", {"id": key})
         except MalformedRequest:
             name = "k"
-            row = tx.get("t", {"k": key})
+            row = tx.get("keyed", {"k": key})
         assert row is not None, key
-        tx.update("t", {name: key}, {"n": row["n"] + 1})
+        tx.update("keyed", {name: key}, {"n": row["n"] + 1})
         return name
 
     def stop(self) -> None:
@@ -115,9 +110,9 @@ def test_the_rows_go_over_and_everybody_with_them(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as stack:
-        subscriber = stack.enter_context(Subscriber(named(settings, "follower"), ["t"]))
+        subscriber = stack.enter_context(Subscriber(named(settings, "follower"), ["keyed"]))
         services = [
-            stack.enter_context(following(cluster, example, "t", tmp_path / example))
+            stack.enter_context(following(cluster, example, "keyed", tmp_path / example))
             for example in EXAMPLES
         ]
         seen: dict[int, int] = {}
@@ -134,7 +129,7 @@ def test_the_rows_go_over_and_everybody_with_them(
         writer = Writer(replica)
         writer.start()
         try:
-            twice = {"table": "t", "op": "update", "key": {"id": 9}, "values": {"k": 8}}
+            twice = {"table": "keyed", "op": "update", "key": {"id": 9}, "values": {"k": 8}}
             assert settled(producer.submit(twice)).lsn
             job = ended(watch, begin(producer, CHANGE), Status.FAILED)
             assert sorted(key for _, _, key, _ in job.findings) == [(8,), (9,)]
@@ -146,15 +141,20 @@ def test_the_rows_go_over_and_everybody_with_them(
             writer.stop()
         old, new = job.tables
         replica.wait_coherent()
-        table = next(t for t in replica.tables() if "t" in t.names)
+        table = next(t for t in replica.tables() if "keyed" in t.names)
         assert (table.table_id, table.former, table.twin) == (new, old, 0)
         assert [c.name for c in table.key_columns] == ["k"]
         assert table.version == job.versions[new]
-        rows = {row["k"]: row for row in replica.scan("t")}
+        rows = {row["k"]: row for row in replica.scan("keyed")}
         assert {key: rows[key]["n"] for key in KEYS} == writer.counts
         assert len(rows) == ROWS
-        assert len(list(replica.get_by("t_tag", "tag 3"))) == len(range(3, ROWS, 7))
-        last = {"table": "t", "op": "update", "key": {"k": 200}, "values": {"n": 77, "id": 2_000}}
+        assert len(list(replica.get_by("keyed_tag", "tag 3"))) == len(range(3, ROWS, 7))
+        last = {
+            "table": "keyed",
+            "op": "update",
+            "key": {"k": 200},
+            "values": {"n": 77, "id": 2_000},
+        }
         outcome = settled(producer.submit(last))
         assert outcome.lsn, outcome
 
@@ -163,7 +163,7 @@ def test_the_rows_go_over_and_everybody_with_them(
             return seen.get(2_000) == 77 and all(seen[k] == n for k, n in writer.counts.items())
 
         until(caught_up, "the rows of the table that has the name now")
-        expected = {row["id"]: row["n"] for row in replica.scan("t")}
+        expected = {row["id"]: row["n"] for row in replica.scan("keyed")}
         for each in services:
             until(partial(has_told, each, expected), "the same rows told by an example")
             versions = [told["version"] for told in each.told if "changed" in told]

@@ -1,0 +1,6 @@
+"""Schema changes of tables of their own on one cluster: Kafka, Redis and Spark start once for all.
+
+A package, since pytest ends what is of package scope with the last test below an `__init__.py`.
+"""
+
+NODES = ("m1", "r1")

@@ -1,0 +1,17 @@
+"""The cluster that these modules share. None of them ends or pauses a process of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from tests.integration.changes import NODES
+from tests.integration.system_cluster import SPARK, running
+
+
+@pytest.fixture(scope="package")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with running(tmp_path_factory.mktemp("changes"), (*NODES, "changefeed", SPARK)) as made:
+        yield made
