@@ -43,6 +43,7 @@ LONGEST: Final = (
 """Groups of a minute and more by what they take (`--durations=0`)."""
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist's own looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A module's tests are one worker's, and a package's, since they share what they start. The
     longest come first, so that no worker begins one when the others have no more to do
