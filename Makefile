@@ -91,7 +91,7 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 
 integration: setup ## tests on real Kafka, Redis and Spark, on free ports
 	@echo "== $(INTEGRATION)"
-	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadgroup --no-loadscope-reorder $(INTEGRATION) $(ARGS)
+	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(INTEGRATION) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service
 	@$(PYTHON) -m infra.cluster up

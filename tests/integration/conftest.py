@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
@@ -43,26 +45,36 @@ LONGEST: Final = (
 """Groups of a minute and more by what they take (`--durations=0`)."""
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist's own looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A module's tests are one worker's, and a package's, since they share what they start. The
-    longest come first, so that no worker begins one when the others have no more to do
+    """The longest come first, so that no worker begins one when the others have no more to do
     (`--no-loadscope-reorder`: xdist would begin with those of many tests)."""
     for item in items:
         if "tests/integration/" in item.path.as_posix():
             item.add_marker(pytest.mark.integration)
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_turn)
 
 
-def _group(item: pytest.Item) -> str:
-    package = item.getparent(pytest.Package)
-    return item.path.stem if package is None else package.path.name
-
-
 def _turn(item: pytest.Item) -> int:
-    group = _group(item)
-    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
+    name = _group(item.path).name
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+
+def _group(path: PurePath) -> PurePath:
+    """A module that starts what it needs, or a package that does so for all of its modules."""
+    return path.parent if path.parent.name == "changes" else path.with_suffix("")
+
+
+class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """The tests of a group on one worker. (xdist's `loadgroup` needs `_nodeid` of pytest's items,
+    which pytest 9.2 has no more: each test would go to any worker.)"""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return str(_group(PurePath(super()._split_scope(nodeid))))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
