@@ -28,8 +28,6 @@ WORKERS ?= 2
 # Some unit tests wait for a moment: one more than the cores keeps these busy. Files in order, since
 # the long ones come first; xdist would keep those with few tests for the end.
 UNIT_WORKERS ?= 3
-# Those of integration wait for other processes a fifth of their time.
-INTEGRATION_WORKERS ?= 3
 
 # Each suite has workers that import the same files, and pytest rewrites hundreds of them: what
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
@@ -91,7 +89,7 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 
 integration: setup ## tests on real Kafka, Redis and Spark, on free ports
 	@echo "== $(INTEGRATION)"
-	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(INTEGRATION) $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(INTEGRATION) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service
 	@$(PYTHON) -m infra.cluster up
