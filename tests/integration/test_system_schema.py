@@ -25,6 +25,7 @@ from leasehold.model.ids import genid
 from leasehold.schema.job import Status
 from tests.integration.system_cluster import (
     SOON_S,
+    SPARK,
     assert_consistent,
     command,
     logged,
@@ -46,7 +47,7 @@ from tests.integration.system_jobs import (
 from tests.integration.system_load import Load, settled
 
 NODES = ("m1", "m2", "r1", "r2")
-SERVICES = ("m1", "m2", "r1", "r2", "changefeed", "spark")
+SERVICES = ("m1", "m2", "r1", "r2", "changefeed", SPARK)
 KEYS = range(6)
 ROWS = 3_000
 RETRY_ATTEMPTS = 3
@@ -134,9 +135,9 @@ def test_spark_killed_in_a_backfill_and_started_again(
     sql = "ALTER TABLE t ADD COLUMN weight int NOT NULL DEFAULT 7"
     job = slowly(producer, sql, SLOW)
     in_backfill(watch, job)
-    cluster.kill("spark")
+    cluster.kill(SPARK)
     load.more(100)
-    cluster.start("spark")
+    cluster.start(SPARK)
     at_full_speed(producer, job)
     ended(watch, job)
     replica.wait_coherent()
@@ -316,3 +317,4 @@ def test_all_jobs_ended_all_nodes_are_consistent_and_every_sum_is_exact(
     assert_consistent(cluster, NODES)
     for name in ("m1", "m2", "r1", "r2", "changefeed"):
         assert "Traceback" not in logged(cluster, name)
+    assert "StackOverflowError" not in logged(cluster, SPARK), "queries stopped in a micro-batch"
