@@ -59,9 +59,12 @@ def _turn(item: pytest.Item) -> int:
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
+PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.glob("*/__init__.py")}
+
+
 def _group(path: PurePath) -> PurePath:
     """A module that starts what it needs, or a package that does so for all of its modules."""
-    return path.parent if path.parent.name == "changes" else path.with_suffix("")
+    return path.parent if path.parent.name in PACKAGES else path.with_suffix("")
 
 
 class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]

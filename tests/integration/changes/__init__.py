@@ -3,4 +3,6 @@
 A package, since pytest ends what is of package scope with the last test below an `__init__.py`.
 """
 
-NODES = ("m1", "r1")
+from typing import Final
+
+NODES: Final = ("m1", "r1")

@@ -168,9 +168,9 @@ def test_checks_not_null_and_defaults(watch: ClusterWatch, producer: ChangeProdu
     assert put(producer, 6, tag="6").lsn
 
 
-def images(settings: ClientSettings) -> dict[Any, RowImage]:
+def images(settings: ClientSettings, table: int) -> dict[Any, RowImage]:
     """What the rows topic tells of each row, by its key."""
-    topic = settings.topics.rows(1).name
+    topic = settings.topics.rows(table).name
     told = read_compacted(settings.kafka, "leasehold-test-images", topic)
     found = [CODEC.decode_as(RowImage, data) for key, data in told.items() if key != row_key(())]
     return {image.key[0]: image for image in found}
@@ -185,17 +185,18 @@ def test_a_column_changes_its_type(
 ) -> None:
     """Its rows are filled by image, which is told to everybody and is no write all the same: who
     has read a row before may still write it."""
-    before = images(settings)
+    table = of_t(watch).table_id
+    before = images(settings, table)
     changed(watch, producer, "ALTER TABLE t ALTER tag TYPE bigint USING CAST(tag AS bigint)")
     (tag,) = (c for c in of_t(watch).columns if c.name == "tag")
     wanted = {key: key for key in range(ROWS)}
 
     def told() -> bool:
-        found = images(settings).items()
+        found = images(settings, table).items()
         return {key: image.values.get(tag.element_id) for key, image in found} == wanted
 
     until(told, "an image of each row with its new value")
-    after = images(settings)
+    after = images(settings, table)
     assert after[100].lsn > before[100].lsn
     assert after[100].genids == before[100].genids
     seen = max(before[100].genids.values())
