@@ -26,6 +26,7 @@ from tests.integration.redis_server import RedisServer, redis_in
 from tests.integration.system_cluster import named, settings_of
 from tests.integration.system_load import STEADY_S, Load
 
+PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.glob("*/__init__.py")}
 LONGEST: Final = (
     "changes",
     "test_system_schema",
@@ -57,9 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _turn(item: pytest.Item) -> int:
     name = _group(item.path).name
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
-
-
-PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.glob("*/__init__.py")}
 
 
 def _group(path: PurePath) -> PurePath:

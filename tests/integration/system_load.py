@@ -29,6 +29,8 @@ OFTEN_S: Final = 0.02
 STEADY_S: Final = 0.01
 """Of writers whose requests are to be told by Redis: on a busy machine less would go by Kafka."""
 
+ROWS_AT_ONCE: Final = 500
+
 
 class Answered(NamedTuple):
     """A request with the outcome it was told."""
@@ -159,6 +161,14 @@ def made_counters(settings: ClientSettings, keys: Iterable[int]) -> None:
         for key in keys:
             fields = {"table": "t", "op": "insert", "key": {"id": key}, "values": {}}
             assert producer.submit(fields).result().lsn
+
+
+def made_tables(producer: ChangeProducer, sql: str, inserts: Sequence[Mapping[str, Any]]) -> None:
+    """Tables with rows, ROWS_AT_ONCE in a transaction."""
+    assert producer.submit({"sql": sql}).result().lsn
+    for first in range(0, len(inserts), ROWS_AT_ONCE):
+        rows = inserts[first : first + ROWS_AT_ONCE]
+        assert producer.submit({"transaction": rows}).result(90).lsn
 
 
 def add_one(producer: ChangeProducer) -> int:

@@ -44,7 +44,7 @@ from tests.integration.system_jobs import (
     in_backfill,
     slowly,
 )
-from tests.integration.system_load import Load, settled
+from tests.integration.system_load import Load, made_tables, settled
 
 NODES = ("m1", "m2", "r1", "r2")
 SERVICES = ("m1", "m2", "r1", "r2", "changefeed", SPARK)
@@ -64,10 +64,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
                 "CREATE TABLE t (id bigint PRIMARY KEY, city text, n int NOT NULL DEFAULT 0,"
                 " note text)"
             )
-            assert producer.submit({"sql": sql}).result().lsn
-            for first in range(0, ROWS, 500):
-                rows = [row(key) for key in range(first, first + 500)]
-                assert producer.submit({"transaction": rows}).result(90).lsn
+            made_tables(producer, sql, [row(key) for key in range(ROWS)])
         yield made
 
 

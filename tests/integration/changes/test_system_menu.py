@@ -34,7 +34,7 @@ from tests.integration.system_cluster import (
     until,
 )
 from tests.integration.system_jobs import await_job, begin, ended
-from tests.integration.system_load import Load, settled
+from tests.integration.system_load import Load, made_tables, settled
 
 KEYS = range(4)
 CODEC = MessagePackCodec()
@@ -47,9 +47,8 @@ def table(producer: ChangeProducer) -> None:
         "CREATE TABLE t (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0, city text, size int,"
         " tag text)"
     )
-    assert producer.submit({"sql": sql}).result().lsn
     rows = [row(key) for key in range(ROWS)]
-    assert producer.submit({"transaction": rows}).result(90).lsn
+    made_tables(producer, sql, rows)
 
 
 def row(key: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from tests.integration.changes import NODES
 from tests.integration.system_cluster import assert_consistent, named, until
 from tests.integration.system_followers import EXAMPLES, Follower, following
 from tests.integration.system_jobs import begin, ended
-from tests.integration.system_load import settled
+from tests.integration.system_load import made_tables, settled
 
 ROWS = 300
 KEYS = range(5)
@@ -38,7 +38,6 @@ CHANGE = "ALTER TABLE keyed DROP CONSTRAINT keyed_pkey, ADD PRIMARY KEY (k)"
 def table(producer: ChangeProducer) -> None:
     sql = "CREATE TABLE keyed (id bigint PRIMARY KEY, k bigint, n int NOT NULL, tag text)"
     index = "; CREATE INDEX keyed_tag ON keyed (tag)"
-    assert producer.submit({"sql": sql + index}).result().lsn
     rows = [
         {
             "table": "keyed",
@@ -48,7 +47,7 @@ def table(producer: ChangeProducer) -> None:
         }
         for key in range(ROWS)
     ]
-    assert producer.submit({"transaction": rows}).result(90).lsn
+    made_tables(producer, sql + index, rows)
 
 
 class Writer(threading.Thread):

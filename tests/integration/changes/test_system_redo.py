@@ -19,7 +19,7 @@ from leasehold.schema.job import Phase, Status
 from tests.integration.changes import NODES
 from tests.integration.system_cluster import assert_consistent, seen
 from tests.integration.system_jobs import at_full_speed, begin, ended, in_backfill, slowly
-from tests.integration.system_load import settled
+from tests.integration.system_load import made_tables, settled
 
 ROWS = 300
 SLOW = 100
@@ -29,11 +29,10 @@ SLOW = 100
 @pytest.fixture(scope="module", autouse=True)
 def table(producer: ChangeProducer) -> None:
     sql = "CREATE TABLE redone (id bigint PRIMARY KEY, n int)"
-    assert producer.submit({"sql": sql}).result().lsn
     rows = [change(key, "insert", key) for key in range(1, ROWS + 1)]
     # Nobody else has the value that is passed around.
     rows[99] = change(100, "insert", 10_000)
-    assert producer.submit({"transaction": rows}).result(90).lsn
+    made_tables(producer, sql, rows)
 
 
 def change(key: int, op: str, value: int) -> dict[str, Any]:

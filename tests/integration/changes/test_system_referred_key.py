@@ -19,7 +19,7 @@ from leasehold.client.write_set import WriteSet
 from tests.integration.changes import NODES
 from tests.integration.system_cluster import assert_consistent, until
 from tests.integration.system_jobs import begin, ended
-from tests.integration.system_load import settled
+from tests.integration.system_load import made_tables, settled
 
 ROWS = 200
 AGAIN = "ALTER TABLE p ADD PRIMARY KEY (k)"
@@ -32,10 +32,9 @@ def tables(producer: ChangeProducer) -> None:
         " CREATE TABLE c (id bigint PRIMARY KEY, p bigint"
         " CONSTRAINT cp REFERENCES p ON DELETE CASCADE ON UPDATE CASCADE)"
     )
-    assert producer.submit({"sql": sql}).result().lsn
     rows = [_inserted("p", key, {"k": key, "tag": "old"}) for key in range(ROWS)]
     rows += [_inserted("c", key, {"p": key}) for key in range(ROWS)]
-    assert producer.submit({"transaction": rows}).result(90).lsn
+    made_tables(producer, sql, rows)
 
 
 def _inserted(table: str, key: int, values: dict[str, Any]) -> dict[str, Any]:
