@@ -106,6 +106,9 @@ python_packages() {
     "$(python_311)" -m venv --clear "$PWD/.venv" || fail "Python could not make .venv; see above."
   fi
   say "installing Python packages (pyspark is large: a minute or two the first time)"
+  # A wheel that pip makes of a source package is unpacked and thrown away: compressing pyspark's
+  # takes longer than everything else that is done to it.
+  export DIST_EXTRA_CONFIG=$PWD/infra/wheels.cfg
   # What comes as source is built with the lock's own setuptools: a build in isolation would fetch
   # whichever is newest, with no digest to check it by.
   "${pip[@]}" --require-hashes --requirement <(locked setuptools) \
@@ -158,9 +161,17 @@ compiled() {
 
 system_packages
 infra/postgresql.sh
+
+# pip keeps one processor busy, so Maven works beside it: one after the other, since two of them
+# must not write one repository. A process group of its own, to be ended whole.
+set -m
+{ jars kafka infra/kafka/pom.xml; jars spark infra/spark/pom.xml; } </dev/null &
+fetching=$!
+set +m
+trap 'kill -- "-$fetching" 2>/dev/null || true' EXIT
 python_packages
-jars kafka infra/kafka/pom.xml
-jars spark infra/spark/pom.xml
+wait "$fetching" || fail "Kafka's or Spark's jars are missing; Maven's words are above."
+trap - EXIT
 # What starts no service has no use for it, and would wait for it after each change of the sources.
 [ "${1:-}" = --without-build ] || { compiled; .venv/bin/python -m infra.class_archives build; }
 say "$ready"
