@@ -7,8 +7,8 @@ than that of the others, for ever, also after its upgrade.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 from leasehold.model.errors import LogStopped
 from leasehold.schema.types import KNOWN
@@ -19,6 +19,9 @@ class Written(Protocol):
 
 
 T = TypeVar("T", bound=Written)
+
+PLAIN: Final = frozenset({str, int, bool, float, bytes, type(None)})
+"""Of these has no part a name."""
 
 
 def as_written(body: Any, read: Callable[[Any], T]) -> T:
@@ -36,21 +39,26 @@ def as_written(body: Any, read: Callable[[Any], T]) -> T:
 def _not_in(said: Any, again: Any) -> str:
     """The first name in `said` that is not in `again`; "" for none. Lists that were said otherwise
     (an older release's) have nothing to compare."""
-    if said == again:  # nearly all parts of nearly all bodies: no need to look into them
+    if said.__class__ in PLAIN or said == again:  # nearly all parts of nearly all bodies
         return ""
     if isinstance(said, Mapping) and isinstance(again, Mapping):
-        known = {str(name): value for name, value in again.items()}
-        for name, value in said.items():
-            if str(name) not in known:
-                return str(name)
-            found = _not_in(value, known[str(name)])
-            if found:
-                return found
-    elif _is_list(said) and _is_list(again) and len(said) == len(again):
-        for one, other in zip(said, again, strict=True):
-            found = _not_in(one, other)
-            if found:
-                return found
+        return _not_in_mapping(said, again)
+    # What comes from the wire and goes there has no other lists.
+    both = isinstance(said, list | tuple) and isinstance(again, list | tuple)
+    if both and len(said) == len(again):
+        return next(filter(None, map(_not_in, said, again)), "")
+    return ""
+
+
+def _not_in_mapping(said: Mapping[Any, Any], again: Mapping[Any, Any]) -> str:
+    """By the names' text: numbers that name something are text in JSON."""
+    known = {str(name): value for name, value in again.items()}
+    for name, value in said.items():
+        word = str(name)
+        if word not in known:
+            return word
+        if found := _not_in(value, known[word]):
+            return found
     return ""
 
 
@@ -58,10 +66,6 @@ def _unknown_type(body: Mapping[str, Any]) -> str:
     """Of a column; "" for none."""
     types = (column["type"] for column in body.get("columns", ()))
     return next((str(name) for name in types if name not in KNOWN), "")
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _newer(body: Any, why: str) -> LogStopped:
