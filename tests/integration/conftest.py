@@ -6,7 +6,6 @@ end with the session even if it is killed (LocalCluster's watchdog).
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Final
@@ -23,7 +22,7 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.topics import Topics
 from tests.integration.redis_server import RedisServer, redis_in
-from tests.integration.system_cluster import named, settings_of
+from tests.integration.system_cluster import a_database, named, settings_of
 from tests.integration.system_load import STEADY_S, Load
 
 PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.glob("*/__init__.py")}
@@ -112,7 +111,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisSer
 @pytest.fixture
 def database(kafka: str, servers: LocalCluster) -> str:
     """A database name that no other test has, with its topics created."""
-    name = f"t{uuid.uuid4().hex[:12]}"
+    name = a_database()
     assert servers.bootstrap == kafka
     servers.create_topics(name)
     return name

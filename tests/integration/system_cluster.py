@@ -6,9 +6,11 @@ A module starts one cluster and shares it between its tests; what a test breaks 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -39,12 +41,44 @@ def running(
     """Kafka, Redis, the topics, and the named services, each ready for work."""
     with LocalCluster(folder, Ports.free(), environ) as cluster:
         cluster.start_servers()
-        cluster.create_topics()
-        if SPARK in names:
-            cluster.start(SPARK, wait=False)
-        for name in names:
-            cluster.start(name)
+        _start_services(cluster, names)
         yield cluster
+
+
+@contextmanager
+def running_beside(
+    servers: LocalCluster,
+    folder: Path,
+    names: Sequence[str],
+    environ: Mapping[str, str] | None = None,
+) -> Iterator[LocalCluster]:
+    """The same on the Kafka and the Redis of `servers`, with a database of its own: for who ends
+    or pauses neither of the two, so that these need not be started once more."""
+    servers.start_servers()
+    theirs = servers.ports
+    ports = replace(
+        Ports.free(),
+        kafka=theirs.kafka,
+        kafka_controller=theirs.kafka_controller,
+        redis=theirs.redis,
+    )
+    own = {**(os.environ if environ is None else environ), "LEASEHOLD_DATABASE": a_database()}
+    with LocalCluster(folder, ports, own) as cluster:
+        _start_services(cluster, names)
+        yield cluster
+
+
+def a_database() -> str:
+    """A name that no other test has."""
+    return f"t{uuid.uuid4().hex[:12]}"
+
+
+def _start_services(cluster: LocalCluster, names: Sequence[str]) -> None:
+    cluster.create_topics()
+    if SPARK in names:
+        cluster.start(SPARK, wait=False)
+    for name in names:
+        cluster.start(name)
 
 
 def settings_of(cluster: LocalCluster, node: str) -> ClientSettings:

@@ -24,6 +24,8 @@ ALONE: Final = 100
 PACE_S: Final = 0.04
 """Between two requests of one writer: what is tested needs writes at any moment, not a machine
 that has no time for anything else. At 0.01 two writers alone are half of two slow processors."""
+SELDOM_S: Final = 0.08
+"""Beside jobs that take minutes, which need processors, too."""
 OFTEN_S: Final = 0.02
 """Of writers whose acknowledgements are to come by Redis, which those of rarer writes do not."""
 STEADY_S: Final = 0.01

@@ -28,7 +28,7 @@ from tests.integration.system_cluster import (
     command,
     logged,
     named,
-    running,
+    running_beside,
     settings_of,
     until,
 )
@@ -40,8 +40,12 @@ KEYS = range(6)
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("replicant"), (*NODES, "changefeed")) as made:
+def cluster(
+    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    with running_beside(
+        servers, tmp_path_factory.mktemp("replicant"), (*NODES, "changefeed")
+    ) as made:
         made_counters(settings_of(made, "setup"), (*KEYS, ALONE))
         yield made
 

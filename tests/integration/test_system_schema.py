@@ -30,7 +30,7 @@ from tests.integration.system_cluster import (
     command,
     logged,
     named,
-    running,
+    running_beside,
     seen,
     settings_of,
     until,
@@ -44,7 +44,7 @@ from tests.integration.system_jobs import (
     in_backfill,
     slowly,
 )
-from tests.integration.system_load import Load, made_tables, settled
+from tests.integration.system_load import SELDOM_S, Load, made_tables, settled
 
 NODES = ("m1", "m2", "r1", "r2")
 SERVICES = ("m1", "m2", "r1", "r2", "changefeed", SPARK)
@@ -56,9 +56,11 @@ SLOW = 400
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(
+    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
     environ = {**os.environ, "LEASEHOLD_RETRY_ATTEMPTS": str(RETRY_ATTEMPTS)}
-    with running(tmp_path_factory.mktemp("schema"), SERVICES, environ) as made:
+    with running_beside(servers, tmp_path_factory.mktemp("schema"), SERVICES, environ) as made:
         with ChangeProducer(settings_of(made, "setup")) as producer:
             sql = (
                 "CREATE TABLE t (id bigint PRIMARY KEY, city text, n int NOT NULL DEFAULT 0,"
@@ -76,7 +78,7 @@ def row(key: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def load(settings: ClientSettings) -> Iterator[Load]:
     """Writers that go on through every schema change of this module."""
-    with Load(settings, "t", KEYS) as made:
+    with Load(settings, "t", KEYS, pace_s=SELDOM_S) as made:
         made.more(20)
         yield made
 

@@ -24,7 +24,7 @@ from tests.integration.system_cluster import (
     assert_consistent,
     command,
     logged,
-    running,
+    running_beside,
     seen,
     settings_of,
     until,
@@ -37,8 +37,12 @@ KEYS = range(6)
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("takeover"), (*NODES, "changefeed")) as made:
+def cluster(
+    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    with running_beside(
+        servers, tmp_path_factory.mktemp("takeover"), (*NODES, "changefeed")
+    ) as made:
         made_counters(settings_of(made, "setup"), ())
         yield made
 

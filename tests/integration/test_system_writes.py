@@ -25,7 +25,7 @@ from tests.integration.system_cluster import (
     Asker,
     assert_consistent,
     logged,
-    running,
+    running_beside,
     settings_of,
     until,
 )
@@ -38,8 +38,10 @@ TABLES = (
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("writes"), (*NODES, "changefeed")) as made:
+def cluster(
+    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    with running_beside(servers, tmp_path_factory.mktemp("writes"), (*NODES, "changefeed")) as made:
         with ChangeProducer(settings_of(made, "setup")) as producer:
             for sql in TABLES:
                 assert producer.submit({"sql": sql}).result().lsn

@@ -8,10 +8,14 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from tests.integration.changes import NODES
-from tests.integration.system_cluster import SPARK, running
+from tests.integration.system_cluster import SPARK, running_beside
 
 
 @pytest.fixture(scope="package")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with running(tmp_path_factory.mktemp("changes"), (*NODES, "changefeed", SPARK)) as made:
+def cluster(
+    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    with running_beside(
+        servers, tmp_path_factory.mktemp("changes"), (*NODES, "changefeed", SPARK)
+    ) as made:
         yield made

@@ -34,7 +34,7 @@ from tests.integration.system_cluster import (
     until,
 )
 from tests.integration.system_jobs import await_job, begin, ended
-from tests.integration.system_load import Load, made_tables, settled
+from tests.integration.system_load import SELDOM_S, Load, made_tables, settled
 
 KEYS = range(4)
 CODEC = MessagePackCodec()
@@ -59,7 +59,7 @@ def row(key: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def load(settings: ClientSettings) -> Iterator[Load]:
     """Writers that go on through every schema change of this module."""
-    with Load(settings, "t", KEYS) as made:
+    with Load(settings, "t", KEYS, pace_s=SELDOM_S) as made:
         made.more(20)
         yield made
 
