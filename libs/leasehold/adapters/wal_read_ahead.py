@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Full, Queue
 from threading import Thread
 from typing import Final
 
@@ -30,6 +30,9 @@ STEP_BYTES: Final = 1 << 20
 """What is asked for at a time."""
 CALL_BYTES: Final = 128 << 10
 """And in one call: of a longer one Linux leaves out what the device does not read ahead."""
+
+RANGES_MAX: Final = 16
+"""That may wait for the thread. Of more, a disk that is so far behind has no use."""
 
 
 class WalReadAhead:
@@ -60,7 +63,8 @@ class WalReadAhead:
     def _ask(self, begin: int, end: int) -> int:
         if self._reader is None:
             self._reader = _Reader(self._path)
-        self._reader.ranges.put(range(begin, end, CALL_BYTES))
+        with suppress(Full):  # commits read for themselves
+            self._reader.ranges.put_nowait(range(begin, end, CALL_BYTES))
         return end
 
     def close(self) -> None:
@@ -81,7 +85,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.ranges: SimpleQueue[range | None] = SimpleQueue()
+        self.ranges: Queue[range | None] = Queue(RANGES_MAX)
         self._thread = Thread(target=self._run, name="store-wal-ahead", daemon=True)
         self._thread.start()
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Queue
 from time import monotonic
 
 import apsw
@@ -23,7 +23,13 @@ import pytest
 from leasehold.adapters import sqlite_checkpoints, wal_read_ahead
 from leasehold.adapters.sqlite_checkpoints import Checkpoints
 from leasehold.adapters.sqlite_layout import connect, make_writer
-from leasehold.adapters.wal_read_ahead import AHEAD_BYTES, CALL_BYTES, STEP_BYTES, WalReadAhead
+from leasehold.adapters.wal_read_ahead import (
+    AHEAD_BYTES,
+    CALL_BYTES,
+    RANGES_MAX,
+    STEP_BYTES,
+    WalReadAhead,
+)
 
 BLOCK = mmap.PAGESIZE
 DEADLINE_S = 30.0
@@ -90,11 +96,24 @@ def test_a_file_that_is_not_there_is_tried_for_again(tmp_path: Path, ahead: WalR
     wait_until_read(wal, AHEAD_BYTES)
 
 
+def test_a_disk_that_takes_nothing_is_waited_for_by_nobody_and_nothing_piles_up(
+    tmp_path: Path, ahead: WalReadAhead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.db-wal").write_bytes(bytes(STEP_BYTES))
+    answers = threading.Event()
+    monkeypatch.setattr(os, "posix_fadvise", lambda *_: answers.wait(DEADLINE_S))
+    for _ in range(10 * RANGES_MAX):
+        ahead.begins_anew_soon()
+    assert ahead._reader is not None
+    assert ahead._reader.ranges.qsize() == RANGES_MAX
+    answers.set()
+
+
 class Noted:
     """In place of the thread: what was asked for since the WAL began anew, or is about to."""
 
     def __init__(self, _path: Path) -> None:
-        self.ranges: SimpleQueue[range | None] = SimpleQueue()
+        self.ranges: Queue[range | None] = Queue()
 
     def taken(self) -> Iterator[range]:
         while not self.ranges.empty():
