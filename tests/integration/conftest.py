@@ -22,7 +22,7 @@ from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.topics import Topics
 from tests.integration.redis_server import RedisServer, redis_in
-from tests.integration.system_cluster import a_database, named, settings_of
+from tests.integration.system_cluster import Beside, a_database, named, settings_of
 from tests.integration.system_load import STEADY_S, Load
 
 PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.glob("*/__init__.py")}
@@ -83,6 +83,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("servers")
     with LocalCluster(folder, Ports.free(), services=()) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def beside(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Beside:
+    """For modules that start services of their own."""
+    return Beside(servers, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

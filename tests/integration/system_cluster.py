@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports
 from leasehold.adapters.clock import boottime_ns
@@ -45,27 +47,31 @@ def running(
         yield cluster
 
 
-@contextmanager
-def running_beside(
-    servers: LocalCluster,
-    folder: Path,
-    names: Sequence[str],
-    environ: Mapping[str, str] | None = None,
-) -> Iterator[LocalCluster]:
-    """The same on the Kafka and the Redis of `servers`, with a database of its own: for who ends
-    or pauses neither of the two, so that these need not be started once more."""
-    servers.start_servers()
-    theirs = servers.ports
-    ports = replace(
-        Ports.free(),
-        kafka=theirs.kafka,
-        kafka_controller=theirs.kafka_controller,
-        redis=theirs.redis,
-    )
-    own = {**(os.environ if environ is None else environ), "LEASEHOLD_DATABASE": a_database()}
-    with LocalCluster(folder, ports, own) as cluster:
-        _start_services(cluster, names)
-        yield cluster
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The Kafka and the Redis of `servers`, for who ends or pauses neither of the two: they need
+    not be started once more."""
+
+    servers: LocalCluster
+    folders: pytest.TempPathFactory
+
+    @contextmanager
+    def running(
+        self, folder: str, names: Sequence[str], environ: Mapping[str, str] | None = None
+    ) -> Iterator[LocalCluster]:
+        """The topics of a database of its own, and the named services, each ready for work."""
+        self.servers.start_servers()
+        theirs = self.servers.ports
+        ports = replace(
+            Ports.free(),
+            kafka=theirs.kafka,
+            kafka_controller=theirs.kafka_controller,
+            redis=theirs.redis,
+        )
+        own = {**(os.environ if environ is None else environ), "LEASEHOLD_DATABASE": a_database()}
+        with LocalCluster(self.folders.mktemp(folder), ports, own) as cluster:
+            _start_services(cluster, names)
+            yield cluster
 
 
 def a_database() -> str:

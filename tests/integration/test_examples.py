@@ -20,7 +20,7 @@ from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
-from tests.integration.system_cluster import command, running_beside, settings_of, until
+from tests.integration.system_cluster import Beside, command, settings_of, until
 from tests.integration.system_followers import EXAMPLES, Follower, following
 from tests.integration.system_jobs import begin, ended
 
@@ -35,10 +35,8 @@ CHANGES = (
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(servers, tmp_path_factory.mktemp("examples"), SERVICES) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("examples", SERVICES) as made:
         yield made
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local_cluster import LocalCluster
-from tests.integration.system_cluster import SPARK, running_beside
+from tests.integration.system_cluster import SPARK, Beside
 from tests.integration.test_system_sql import environment, psql
 from tests.models.summary import Tell
 
@@ -35,10 +35,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(servers, tmp_path_factory.mktemp("pgbench"), NODES) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("pgbench", NODES) as made:
         pgbench(made, "-i", "-I", "dt", "-s", "1")
         psql(made, 0, FEW)
         yield made

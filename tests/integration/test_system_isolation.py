@@ -19,7 +19,7 @@ from leasehold import ChangeProducer, Replica, open_replica
 from leasehold.client.replica import Transacted
 from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import Refused, SnapshotTooOld
-from tests.integration.system_cluster import running_beside, settings_of
+from tests.integration.system_cluster import Beside, settings_of
 
 WAIT_S = 60
 Work = Callable[[WriteSet], Any]
@@ -27,12 +27,8 @@ STRICT = ("serializable", "linearizable")
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(
-        servers, tmp_path_factory.mktemp("isolation"), ("m1", "r1", "changefeed")
-    ) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("isolation", ("m1", "r1", "changefeed")) as made:
         yield made
 
 

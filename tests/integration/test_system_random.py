@@ -17,7 +17,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica
 from leasehold.client.cluster_watch import ClusterWatch
-from tests.integration.system_cluster import assert_consistent, running_beside, until
+from tests.integration.system_cluster import Beside, assert_consistent, until
 from tests.integration.system_random import RealMenu
 from tests.simulation.menu import demand_ended_well
 
@@ -28,13 +28,9 @@ JOBS_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
     environ = {**os.environ, "LEASEHOLD_SESSION_TTL_MS": "3000"}
-    with running_beside(
-        servers, tmp_path_factory.mktemp("random"), (*NODES, "changefeed", "spark"), environ
-    ) as made:
+    with beside.running("random", (*NODES, "changefeed", "spark"), environ) as made:
         yield made
 
 

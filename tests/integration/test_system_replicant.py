@@ -23,12 +23,12 @@ from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.lease.commands import Holders
 from leasehold.lease.replies import HolderList
 from tests.integration.system_cluster import (
+    Beside,
     assert_consistent,
     await_coherent,
     command,
     logged,
     named,
-    running_beside,
     settings_of,
     until,
 )
@@ -40,12 +40,8 @@ KEYS = range(6)
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(
-        servers, tmp_path_factory.mktemp("replicant"), (*NODES, "changefeed")
-    ) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("replicant", (*NODES, "changefeed")) as made:
         made_counters(settings_of(made, "setup"), (*KEYS, ALONE))
         yield made
 

@@ -26,11 +26,11 @@ from leasehold.schema.job import Status
 from tests.integration.system_cluster import (
     SOON_S,
     SPARK,
+    Beside,
     assert_consistent,
     command,
     logged,
     named,
-    running_beside,
     seen,
     settings_of,
     until,
@@ -56,11 +56,9 @@ SLOW = 400
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
     environ = {**os.environ, "LEASEHOLD_RETRY_ATTEMPTS": str(RETRY_ATTEMPTS)}
-    with running_beside(servers, tmp_path_factory.mktemp("schema"), SERVICES, environ) as made:
+    with beside.running("schema", SERVICES, environ) as made:
         with ChangeProducer(settings_of(made, "setup")) as producer:
             sql = (
                 "CREATE TABLE t (id bigint PRIMARY KEY, city text, n int NOT NULL DEFAULT 0,"

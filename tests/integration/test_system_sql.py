@@ -22,16 +22,14 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, connect_async
 from leasehold import connect as connect_embedded
-from tests.integration.system_cluster import command, running_beside, settings_of, until
+from tests.integration.system_cluster import Beside, command, settings_of, until
 
 NODES = ("m1", "r1", "r2", "changefeed")
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(servers, tmp_path_factory.mktemp("sql"), NODES) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("sql", NODES) as made:
         yield made
 
 

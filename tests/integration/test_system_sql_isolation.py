@@ -21,7 +21,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold.model.errors import Refused, refused
 from leasehold.transaction.isolation import Level
-from tests.integration.system_cluster import running_beside
+from tests.integration.system_cluster import Beside
 from tests.isolation.cycles import Transaction, anomalies
 from tests.isolation.hermitage import CASES
 from tests.isolation.sql_list_append import items_of
@@ -38,12 +38,8 @@ ENDINGS = {"40001"}
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(
-        servers, tmp_path_factory.mktemp("levels"), ("m1", "r1", "r2", "changefeed")
-    ) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("levels", ("m1", "r1", "r2", "changefeed")) as made:
         yield made
 
 

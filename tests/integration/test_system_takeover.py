@@ -21,10 +21,10 @@ from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.records import LogPosition
 from leasehold.replication.log import Verdict, admit
 from tests.integration.system_cluster import (
+    Beside,
     assert_consistent,
     command,
     logged,
-    running_beside,
     seen,
     settings_of,
     until,
@@ -37,12 +37,8 @@ KEYS = range(6)
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(
-        servers, tmp_path_factory.mktemp("takeover"), (*NODES, "changefeed")
-    ) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("takeover", (*NODES, "changefeed")) as made:
         made_counters(settings_of(made, "setup"), ())
         yield made
 

@@ -23,9 +23,9 @@ from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.records import DeadLetter, Outcome
 from tests.integration.system_cluster import (
     Asker,
+    Beside,
     assert_consistent,
     logged,
-    running_beside,
     settings_of,
     until,
 )
@@ -38,10 +38,8 @@ TABLES = (
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(servers, tmp_path_factory.mktemp("writes"), (*NODES, "changefeed")) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("writes", (*NODES, "changefeed")) as made:
         with ChangeProducer(settings_of(made, "setup")) as producer:
             for sql in TABLES:
                 assert producer.submit({"sql": sql}).result().lsn

@@ -8,14 +8,10 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from tests.integration.changes import NODES
-from tests.integration.system_cluster import SPARK, running_beside
+from tests.integration.system_cluster import SPARK, Beside
 
 
 @pytest.fixture(scope="package")
-def cluster(
-    servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCluster]:
-    with running_beside(
-        servers, tmp_path_factory.mktemp("changes"), (*NODES, "changefeed", SPARK)
-    ) as made:
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("changes", (*NODES, "changefeed", SPARK)) as made:
         yield made
