@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from leasehold.adapters.environment import ClusterSettings, KafkaSettings, Redis
 from leasehold.adapters.kafka_cluster_road import ACKS_TAIL_RECORDS
 from leasehold.adapters.redis_ledger import RedisLedger
 from leasehold.cli.main import main
+from leasehold.client.cluster_report import report
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.pending import Standing
 from leasehold.client.row_decode import RowEvent
@@ -245,6 +247,35 @@ def test_a_node_that_died_is_silent_however_much_others_have_said_since(
     assert (nodes["r3"]["coherency"], nodes["r3"]["offset"]) == ("silent", 4)
     assert nodes["r3"]["age_ms"] >= 60_000
     assert any("r3" in trouble for trouble in told["troubles"])
+
+
+def test_a_watch_reads_on_while_it_asks_where_hundreds_of_topics_end(
+    settings: ClientSettings, stage: Stage, topics: Topics, ledger: RedisLedger
+) -> None:
+    """Nodes that acknowledge are never silent, and the newest word is there, however many tables
+    there are; most of them have no topic, since they never had a row."""
+    play_a_database(stage, topics)
+    create_rows_topic(settings, 300)
+    for table_id in range(2, 301):
+        descriptor = replace(flights(1), table_id=table_id, name=f"flights_{table_id}")
+        stage.version(descriptor, table_id)
+    stage.flush()
+    with ClusterWatch(settings) as watch:
+        assert not watch.first_look(SOON_S).not_read
+        assert watch.wait_for(lambda seen: len(seen.tables) == 300, SOON_S)
+        for lsn in range(4, 24):
+            stage.put(topics.acks.name, ack("r1", offset=lsn, lsn=lsn))
+            stage.flush()
+            wait_for_lsn(watch, "r1", lsn)
+            view = watch.view
+            assert view.gaps(unix_us()) == []
+            nodes = {node["node"]: node for node in report(view, unix_us())["nodes"]}
+            assert nodes["r1"]["coherency"] != "silent"
+        assert watch.wait_for(lambda seen: "rows/300" in seen.ends, SOON_S)
+
+
+def wait_for_lsn(watch: ClusterWatch, node: str, lsn: int) -> None:
+    assert watch.wait_for(lambda seen: seen.nodes[node].ack.lsn == lsn, SOON_S)
 
 
 def test_commands_on_a_running_database(

@@ -16,8 +16,10 @@ from leasehold.adapters.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.redis_ledger import RedisLedger
 from leasehold.lease.commands import (
     HOLDERS_MAX,
+    LEASES_PER_SESSION_MAX,
     Acquire,
     Change,
+    Command,
     Holders,
     Lease,
     Liveness,
@@ -184,6 +186,27 @@ def test_d6_a_redis_that_hangs_or_is_gone_is_unavailable_in_bounded_time(
         ledger.call(Liveness())
     server.start()
     assert isinstance(ledger.call(Liveness()), LivenessReport)
+    ledger.close()
+
+
+def test_many_questions_are_answered_in_order_for_one_round_trip(server: RedisServer) -> None:
+    """Also after an error in the middle, whose replies must not be taken for the next ones'."""
+    ledger = ledger_on(server, timeout_s=0.2)
+    open_for_publishing(ledger, *(Seed(table, 1, 1) for table in range(1, 301)))
+    for number, agent in enumerate(("a", "b", "c")):
+        leases = tuple(Lease(table, 1) for table in range(1, 301) if table % 3 == number)
+        ledger.call(Register(agent, number + 1, 1, leases[:LEASES_PER_SESSION_MAX]))
+    questions: list[Command] = [Holders(table) for table in range(300, 0, -1)]
+    told = [ledger.call(question) for question in questions]
+    assert ledger.call_all(questions) == told
+    assert ledger.call_all([]) == []
+    redis.Redis.from_url(server.url).script_flush()
+    assert ledger.call_all(questions) == told, "the script was not there"
+    server.pause()
+    with pytest.raises(LedgerUnavailable):
+        ledger.call_all(questions)
+    server.resume()
+    assert ledger.call_all(questions[:2]) == told[:2]
     ledger.close()
 
 

@@ -11,6 +11,7 @@ from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.kafka_topic_ends import TopicEndsReader
 from leasehold.adapters.log_header import LogHeader, read_header
 from leasehold.client.cluster_view import (
     ClaimSeen,
@@ -20,7 +21,7 @@ from leasehold.client.cluster_view import (
     TopicEnds,
 )
 from leasehold.client.last_heard import last_heard
-from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
+from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.records import (
     Ack,
     ChangefeedReport,
@@ -41,9 +42,6 @@ ACKS_TAIL_RECORDS: Final = 2_000
 that lives. The last ones of others lie before it (`_silent`)."""
 SILENT_LOOK_S: Final = 5.0
 """Longest that those are looked for: whoever asks for the state waits for it."""
-FOLLOWED: Final = 5  # log, acks, versions, jobs, notices
-ENDS_EVERY_NS: Final = 1_000_000_000
-ENDS_TIMEOUT_S: Final = 2.0
 
 _SHOWN: Final = (
     *(Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
@@ -71,9 +69,10 @@ class KafkaClusterRoad:
         self._begun = False
         self._found: list[Event] = []  # read, and not given out
         self._acks_from = 0
+        self._first_ends: dict[str, int] = {}
         self._heard: set[str] = set()
         self._looked_back = False
-        self._ends_ns = 0
+        self._ends: TopicEndsReader | None = None
         self._table_ids: set[int] = set()
 
     def events(self, timeout_s: float) -> list[Event]:
@@ -91,42 +90,61 @@ class KafkaClusterRoad:
         if not self._looked_back and self._at_ends:
             found += self._silent()
             self._looked_back = True
-        if boottime_ns() - self._ends_ns >= ENDS_EVERY_NS:
-            self._ends_ns = boottime_ns()
-            found += [TopicEnds(self._ends()), Reachable("kafka")]
+        found += self._topic_ends()
         self._found = []
         return found
 
     @property
-    def caught_up(self) -> bool:
-        return self._at_ends and self._looked_back
+    def not_read(self) -> dict[str, int]:
+        """Of each topic that was never read to its end, by its name without the database's: how
+        many records are left, about (-1: not known yet)."""
+        if self._at_ends and self._looked_back:
+            return {}
+        left = {}
+        for topic in self._followed():
+            if (topic, 0) not in self._reader.ended:
+                end = self._first_ends.get(topic)
+                read = self._reader.next_offset(topic, 0) if end is not None else 0
+                left[topic.partition(".")[2]] = -1 if end is None else max(0, end - read)
+        # The last words of those who have been silent for long stand there, too.
+        return left or {self._topics.acks.name.partition(".")[2]: -1}
 
     def close(self) -> None:
         self._reader.close()
 
-    # --- inside --------------------------------------------------------------------------------
-
-    @property
-    def _at_ends(self) -> bool:
-        return self._begun and len(self._reader.ended) == FOLLOWED
-
-    def _begin(self) -> None:
+    def _followed(self) -> dict[str, int | None]:
+        """How many of each topic's newest records are read; None: all."""
         topics = self._topics
-        tails = {
+        return {
             topics.log.name: LOG_TAIL_RECORDS,
             topics.acks.name: ACKS_TAIL_RECORDS,
             topics.versions.name: None,
             topics.jobs.name: None,
             topics.notices.name: 0,  # what versions and jobs say, sooner
         }
-        for topic, tail in tails.items():
-            first = once_led(partial(self._reader.first_offset, topic, 0))
-            end = once_led(partial(self._reader.end_offset, topic, 0))
+
+    # --- inside --------------------------------------------------------------------------------
+
+    @property
+    def _at_ends(self) -> bool:
+        return self._begun and len(self._reader.ended) == len(self._followed())
+
+    def _begin(self) -> None:
+        for topic, tail in self._followed().items():
+            first, end = once_led(partial(self._reader.offsets, topic, 0))
             begin = first if tail is None else max(first, end - tail)
             self._reader.start(topic, 0, begin)
-            if topic == topics.acks.name:
+            self._first_ends[topic] = end
+            if topic == self._topics.acks.name:
                 self._acks_from = begin
         self._begun = True
+
+    def _topic_ends(self) -> list[Event]:
+        """It is also how a broker that is away is noticed (BusUnavailable)."""
+        if self._ends is None:
+            self._ends = TopicEndsReader(self._settings, self._topics, "leasehold-watch-ends")
+        ends = self._ends.poll(self._table_ids)
+        return [] if ends is None else [TopicEnds(ends), Reachable("kafka")]
 
     def _silent(self) -> list[Event]:
         """The last acknowledgement of each node that has not been heard of in the acks' tail: one
@@ -169,31 +187,6 @@ class KafkaClusterRoad:
         if isinstance(header, LogHeader):
             return [LogSeen(offset, *header)]
         return [ClaimSeen(offset, header.epoch, header.node)]
-
-    def _ends(self) -> dict[str, int]:
-        """Next offsets; it is also how a broker that is away is noticed (BusUnavailable)."""
-        topics = self._topics
-        singles = {
-            "log": topics.log.name,
-            "requests": topics.requests.name,
-            "backfill": topics.backfill.name,
-            "dead-letter": topics.dead_letter.name,
-        }
-        found = {
-            label: once_led(partial(self._reader.end_offset, topic, 0, ENDS_TIMEOUT_S))
-            for label, topic in singles.items()
-        }
-        for table_id in self._table_ids:
-            rows = topics.rows(table_id)
-            try:
-                found[f"rows/{table_id}"] = sum(
-                    self._reader.end_offset(rows.name, number, ENDS_TIMEOUT_S)
-                    - self._reader.first_offset(rows.name, number, ENDS_TIMEOUT_S)
-                    for number in range(rows.partitions)
-                )
-            except BusUnavailable:
-                continue  # a table without a row yet has no topic
-        return found
 
 
 class _AckWindows:

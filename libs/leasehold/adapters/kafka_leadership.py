@@ -37,7 +37,12 @@ def once_led(ask: Callable[[], Answer], timeout_s: float = LEADER_TIMEOUT_S) -> 
             return ask()
         except BusUnavailable as error:
             cause = error.__cause__
-            passing = isinstance(cause, KafkaException) and error_of(cause).code() in _PASSING
+            passing = isinstance(cause, KafkaException) and lacks_leader(cause)
             if not passing or boottime_ns() >= give_up_ns:
                 raise
             never.wait(LOOK_AGAIN_S)
+
+
+def lacks_leader(error: KafkaException) -> bool:
+    """Whether only the partition's leader is missing just now."""
+    return error_of(error).code() in _PASSING

@@ -119,15 +119,49 @@ class RedisLedger:
             ) from error
         return _reply(raw)
 
+    def call_all(self, commands: Sequence[Command]) -> list[Reply]:
+        """The replies to `commands`, in order, for what one round trip takes and not one each. For
+        commands that only look: after an error nobody knows which of them were carried out.
+
+        Raises LedgerUnavailable.
+        """
+        if not commands:
+            return []
+        first = self.call(commands[0])  # afterwards the script is there
+        _, digest = _script()
+        given = [[_NAMES[type(c)], *_ARGUMENTS[type(c)](c)] for c in commands[1:]]
+        for arguments in given:
+            _check_numbers(arguments)
+        connection = self._open_connection()
+        try:
+            connection.send_packed_command(
+                connection.pack_commands(
+                    ("EVALSHA", digest, 1, self._prefix, *arguments) for arguments in given
+                )
+            )
+            raw = [connection.read_response() for _ in given]
+        except (redis.RedisError, OSError) as error:
+            connection.disconnect()  # replies that were not read belong to nobody
+            raise LedgerUnavailable(
+                f"Redis at {self._where} did not answer {len(commands)} questions ({error}). "
+                "Reads and writes go on; schema changes wait until it is back.",
+                ledger=self._where,
+            ) from error
+        return [first, *map(_reply, raw)]
+
     def _ask(self, how: str, script: str, arguments: Arguments) -> Any:
+        connection = self._open_connection()
+        connection.send_command(how, script, 1, self._prefix, *arguments)
+        return connection.read_response()
+
+    def _open_connection(self) -> Any:
         """Past the client's pool and retries, which take longer than all the rest of a call."""
         connection = self._connection
         if connection is None:
             connection = self._connection = self._client.connection_pool.get_connection()
         elif _stale(connection):
             connection.disconnect()  # to send makes it anew
-        connection.send_command(how, script, 1, self._prefix, *arguments)
-        return connection.read_response()
+        return connection
 
     def close(self) -> None:
         self._client.close()

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         args.refuse("--repair wants the table that is to be repaired")
     if args.slice_rows and (args.table is None or args.repair):
         args.refuse("--slice-rows wants one table, and nothing to repair")
-    with looking(settings) as (watch, view):
+    with looking(settings, output) as (watch, view):
         table_ids = _table_ids(view, args.table)
         if not table_ids:
             if output.as_json:
@@ -196,7 +196,8 @@ def _table_ids(view: ClusterView, name: str | None) -> list[int]:
 
 
 def live_nodes(view: ClusterView, now: int) -> list[str]:
-    return sorted(name for name, node in view.nodes.items() if not node.silent(now))
+    at_us = view.as_of_us(now)
+    return sorted(name for name, node in view.nodes.items() if not node.silent(at_us))
 
 
 def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:

@@ -61,7 +61,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    with looking(settings) as (_, view):
+    with looking(settings, output) as (_, view):
         jobs = report(view, now_us())["jobs"]
     if output.as_json:
         output.json(jobs)
@@ -111,7 +111,7 @@ def _row(job: dict[str, Any]) -> list[Any]:
 
 
 def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    with looking(settings) as (seen, view):
+    with looking(settings, output) as (seen, view):
         jobs = report(view, now_us())["jobs"]
         if args.job is not None and args.job not in {job["job"] for job in jobs}:
             output.error(f"there is no job {args.job}")

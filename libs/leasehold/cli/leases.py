@@ -25,7 +25,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    with looking(settings) as (_, view):
+    with looking(settings, output) as (_, view):
         told = report(view, now_us())
         if "ledger" in view.unreachable:
             raise LedgerUnavailable(view.unreachable["ledger"])

@@ -6,24 +6,52 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from leasehold.adapters.clock import unix_us
+from leasehold.adapters.clock import boottime_ns, unix_us
+from leasehold.cli.output import Output
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.errors import BusUnavailable
 
 FIRST_LOOK_S: Final = 15.0
+WHOLE_LOOK_S: Final = 120.0
+"""Longest that a command reads the topics before it says that it can't tell."""
+NOTE_EVERY_S: Final = 5.0
 
 
 @contextmanager
-def looking(settings: ClientSettings) -> Iterator[tuple[ClusterWatch, ClusterView]]:
-    """A watch and its first view. Raises BusUnavailable when Kafka can't be reached."""
+def looking(
+    settings: ClientSettings, output: Output, *, whole: bool = True
+) -> Iterator[tuple[ClusterWatch, ClusterView]]:
+    """A watch and its first view, of everything that stands on the topics. With `whole` False the
+    view may have gaps (`ClusterView.gaps`) after FIRST_LOOK_S, and the caller has to name them.
+
+    Raises BusUnavailable when Kafka can't be reached, or the topics could not be read to their ends
+    in WHOLE_LOOK_S: what is missing must not look as if it did not exist.
+    """
     with ClusterWatch(settings) as watch:
         view = watch.first_look(FIRST_LOOK_S)
+        if whole:
+            view = _read_whole(watch, view, output)
         why = view.unreachable.get("kafka")
         if why is not None:
             raise BusUnavailable(why)
         yield watch, view
+
+
+def _read_whole(watch: ClusterWatch, view: ClusterView, output: Output) -> ClusterView:
+    give_up_ns = boottime_ns() + int((WHOLE_LOOK_S - FIRST_LOOK_S) * 1e9)
+    while (gaps := view.gaps(now_us())) and "kafka" not in view.unreachable:
+        words = "; ".join(gaps)
+        if boottime_ns() > give_up_ns:
+            raise BusUnavailable(
+                f"what stands on the topics is not known after {WHOLE_LOOK_S:.0f} s: {words}; "
+                "look at the load of the brokers and of this machine, then try again"
+            )
+        output.note(f"{words} …")
+        watch.wait_for(lambda seen: not seen.gaps(now_us()), NOTE_EVERY_S)
+        view = watch.view
+    return view
 
 
 def now_us() -> int:

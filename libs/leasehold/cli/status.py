@@ -35,10 +35,11 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    with looking(settings) as (watch, view):
+    with looking(settings, output, whole=False) as (watch, view):
         # What stands on the topics may be old: only what is written now shows who is alive.
         offset = view.log.end
-        watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
+        if not view.not_read:
+            watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
         told = report(watch.view, now_us())
     troubles = troubles_of(told)
     told["troubles"] = troubles
@@ -51,10 +52,11 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 
 def troubles_of(told: dict[str, Any]) -> list[str]:
     """Sentences on what is not right; each names what it is about."""
-    found = []
+    found = [f"not all is known: {gap}; what is shown here is incomplete" for gap in told["gaps"]]
     log = told["log"]
     if not log["master"]:
-        found.append("no master yet: no node has claimed an epoch")
+        if not told["gaps"]:  # who it is may stand in what was not read yet
+            found.append("no master yet: no node has claimed an epoch")
     elif (log["master_silent_ms"] or 0) * 1_000 > SILENT_AFTER_US:
         found.append(
             f"master {log['master']} has written nothing for {span(log['master_silent_ms'])}: "
@@ -166,7 +168,9 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
             ]
             for n in told["nodes"]
         ],
-        "no node has been heard of in the last hour: start one (make up)",
+        "nodes are not known yet"
+        if told["gaps"]
+        else "no node has been heard of in the last hour: start one (make up)",
     )
     running = [job for job in told["jobs"] if job["status"] not in ENDED]
     if running:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.clock import boottime_ns, unix_us
 from leasehold.client.cluster_view import ClusterView
 from leasehold.model.errors import BusUnavailable
 
@@ -48,7 +48,8 @@ class ClusterLooks:
 
     def view(self, wanted: Wanted = lambda _: True) -> ClusterView:
         """The newest, which is `wanted` unless that takes too long: a caller should find what it
-        has just done. Raises BusUnavailable when Kafka can't be reached."""
+        has just done. Raises BusUnavailable when Kafka can't be reached, or what stands on the
+        topics is not known (yet): half of it must not look like all of it."""
         watch = self._begin()
         try:
             view = watch.first_look(FIRST_LOOK_S)
@@ -63,6 +64,8 @@ class ClusterLooks:
         why = view.unreachable.get("kafka")
         if why is not None:
             raise BusUnavailable(why)
+        if gaps := view.gaps(unix_us()):
+            raise BusUnavailable(f"the state of the database is not known: {'; '.join(gaps)}")
         return view
 
     def close(self) -> None:

@@ -30,19 +30,24 @@ CHANGEFEED_SILENT_SAID_MS: Final = 15_000
 
 
 def report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """The whole view. Ages and lags are computed for `now_us`. `dead_letters`: the next offset of
-    their topic, where the ends of transactions have offsets, too."""
+    """The whole view. Ages and lags are those at `as_of_us`, when the topics were last read, and
+    for the ledger those at `now_us`. `gaps`: sentences on what can't be told yet, or no longer; as
+    a rule none. `dead_letters`: the next offset of their topic, where the ends of transactions have
+    offsets, too."""
+    asked_us, now_us = now_us, view.as_of_us(now_us)
     return {
-        "now_us": now_us,
+        "now_us": asked_us,
+        "as_of_us": now_us,
+        "gaps": view.gaps(asked_us),
         "unreachable": dict(view.unreachable),
         "log": log_report(view, now_us),
         "rates": rates_report(view, now_us),
         "nodes": [node_report(view, node, now_us) for node in _by_name(view)],
-        "ledger": ledger_report(view, now_us),
+        "ledger": ledger_report(view, asked_us),
         "spark": spark_report(view, now_us),
         "changefeed": changefeed_report(view, now_us),
         "tables": [table_report(view, table) for _, table in sorted(view.tables.items())],
-        "leases": leases_report(view, now_us),
+        "leases": leases_report(view, asked_us),
         "jobs": jobs_report(view, now_us),
         "lanes": lanes_report(view),
         "versions": [event_report(change) for change in reversed(view.recent)],

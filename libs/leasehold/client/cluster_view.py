@@ -90,6 +90,13 @@ class Reachable(NamedTuple):
     what: str
 
 
+class TopicsRead(NamedTuple):
+    """A round of reading has ended. `left`: topics that were never read to their ends yet, and how
+    many records are left of each, about (-1: not known)."""
+
+    left: Mapping[str, int]
+
+
 Event: TypeAlias = (
     LogSeen
     | ClaimSeen
@@ -105,6 +112,7 @@ Event: TypeAlias = (
     | LedgerSeen
     | Unreachable
     | Reachable
+    | TopicsRead
 )
 
 # ---------------------------------------------------------------- what is shown
@@ -183,7 +191,9 @@ class ClusterView:
     `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
     it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
     then each node's newest report by name and table id. `sessions`: by id. `committed`, `refused`
-    and `dead_lettered` count since the view began to look.
+    and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
+    to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
+    topics were last read, 0 for a view that is told of everything at once.
     """
 
     log: LogView = field(default_factory=LogView)
@@ -201,10 +211,29 @@ class ClusterView:
     ledger_us: int = 0
     ends: Mapping[str, int] = field(default_factory=dict)
     unreachable: Mapping[str, str] = field(default_factory=dict)
+    not_read: Mapping[str, int] = field(default_factory=dict)
+    read_us: int = 0
     seconds: tuple[Second, ...] = ()  # newest last, seconds without a record left out
     committed: int = 0
     refused: int = 0
     dead_lettered: int = 0
+
+    def as_of_us(self, now_us: int) -> int:
+        """The moment that what the topics say is of: nobody is silent because this view was not
+        read on."""
+        return min(now_us, self.read_us) if self.read_us else now_us
+
+    def gaps(self, now_us: int) -> list[str]:
+        """Sentences on what this view can't tell yet, or no longer tells; none as a rule."""
+        found = [
+            f"topic {topic} is still being read"
+            + (f", about {records:,} records are left" if records >= 0 else "")
+            for topic, records in sorted(self.not_read.items())
+        ]
+        behind_us = now_us - self.as_of_us(now_us)
+        if behind_us > SILENT_AFTER_US:
+            found.append(f"the topics were last read {behind_us // 1_000_000} s ago")
+        return found
 
 
 # ---------------------------------------------------------------- the fold
@@ -243,6 +272,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return replace(view, unreachable={**view.unreachable, event.what: event.why})
         case Reachable():
             return _reached(view, event.what)
+        case TopicsRead():
+            return replace(view, not_read=dict(event.left), read_us=now_us)
 
 
 def _checked(view: ClusterView, report: CheckReport) -> ClusterView:

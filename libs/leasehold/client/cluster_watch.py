@@ -7,12 +7,19 @@ their bodies, and joins no consumer group: any number of watchers cost the maste
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from leasehold.adapters.clock import boottime_ns, unix_us
 from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_view import ClusterView, Event, LedgerSeen, Unreachable, fold
+from leasehold.client.cluster_view import (
+    ClusterView,
+    Event,
+    LedgerSeen,
+    TopicsRead,
+    Unreachable,
+    fold,
+)
 from leasehold.lease.commands import Command, Holders, Snapshot
 from leasehold.lease.replies import HolderList, Holding, Reply, SnapshotReport
 from leasehold.model.closing import Closing
@@ -20,9 +27,10 @@ from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 
 LEDGER_EVERY_S: Final = 0.5
 AWAY_RETRY_S: Final = 1.0
+NOTHING_READ: Final[Mapping[str, int]] = {"acks": -1, "jobs": -1, "log": -1, "versions": -1}
 READ_TIMEOUT_S: Final = 0.2
 LISTED_TABLES_MAX: Final = 256
-"""Holders are asked for table by table; beyond so many a view shows counts only."""
+"""Of so many tables a view names the holders; of the others it shows counts only."""
 
 
 class EventRoad(Protocol):
@@ -33,8 +41,9 @@ class EventRoad(Protocol):
         ...
 
     @property
-    def caught_up(self) -> bool:
-        """Everything that stood on the topics when it began has been given out."""
+    def not_read(self) -> Mapping[str, int]:
+        """Topics of which not everything that stood there when it began has been given out, with
+        how many records are left, about (-1: not known yet)."""
         ...
 
     def close(self) -> None: ...
@@ -42,6 +51,8 @@ class EventRoad(Protocol):
 
 class Ledger(Protocol):
     def call(self, command: Command) -> Reply: ...
+
+    def call_all(self, commands: Sequence[Command]) -> list[Reply]: ...
 
     def close(self) -> None: ...
 
@@ -60,7 +71,7 @@ class ClusterWatch(Closing):
         self._road = road or _kafka_road(settings, self._stopping.is_set)
         self._ledger = ledger or _redis_ledger(settings)
         self._changed = threading.Condition()
-        self._view = ClusterView()
+        self._view = ClusterView(not_read=NOTHING_READ)
         self._number = 0
         self._bus_seen = False
         self._ledger_seen = False
@@ -113,7 +124,8 @@ class ClusterWatch(Closing):
         with self._changed:
             for event in events:
                 self._view = fold(self._view, event, now_us)
-            self._number += bool(events)
+            # That topics were read, and had nothing new, is no change that anybody waits for.
+            self._number += any(not isinstance(event, TopicsRead) for event in events)
             self._bus_seen = self._bus_seen or bus
             self._ledger_seen = self._ledger_seen or ledger
             self._changed.notify_all()
@@ -126,7 +138,8 @@ class ClusterWatch(Closing):
                 self._take(Unreachable("kafka", error.message), bus=True)
                 self._stopping.wait(AWAY_RETRY_S)
                 continue
-            self._take(*events, bus=self._road.caught_up)
+            left = self._road.not_read
+            self._take(*events, TopicsRead(left), bus=not left)
 
     def _ask_ledger(self) -> None:
         while not self._stopping.is_set():
@@ -140,14 +153,13 @@ class ClusterWatch(Closing):
             self._stopping.wait(LEDGER_EVERY_S - (boottime_ns() - began_ns) / 1e9)
 
     def _holders(self, report: SnapshotReport) -> dict[int, tuple[Holding, ...]]:
-        found = {}
-        for status in report.tables[:LISTED_TABLES_MAX]:
-            if not status.leases:
-                continue
-            reply = self._ledger.call(Holders(status.table))
-            if isinstance(reply, HolderList):
-                found[status.table] = reply.holders
-        return found
+        tables = [s.table for s in report.tables[:LISTED_TABLES_MAX] if s.leases]
+        replies = self._ledger.call_all([Holders(table) for table in tables])
+        return {
+            table: reply.holders
+            for table, reply in zip(tables, replies, strict=True)
+            if isinstance(reply, HolderList)
+        }
 
 
 def _kafka_road(settings: ClientSettings, give_up: Callable[[], bool]) -> EventRoad:

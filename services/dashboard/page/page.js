@@ -203,6 +203,7 @@ function events(state) {
 function health(state) {
   const away = Object.keys(state.unreachable);
   if (away.includes("kafka")) return ["no connection to Kafka", "bad"];
+  if (state.gaps.length) return ["not all is known", "warn"];
   if (!state.log.master) return ["no master yet", "warn"];
   if (state.log.master_silent_ms > 3000) return ["the master is silent", "bad"];
   const poor = state.nodes.filter((node) => ["incoherent", "silent"].includes(node.coherency));
@@ -224,7 +225,8 @@ function draw(state) {
   at("health").dataset.tone = tone;
   document.body.classList.toggle("away", "kafka" in state.unreachable);
   banner(Object.entries(state.unreachable)
-    .map(([what, why]) => `No connection to ${what === "kafka" ? "Kafka" : "the lease ledger"}: ${why}`).join("\n"));
+    .map(([what, why]) => `No connection to ${what === "kafka" ? "Kafka" : "the lease ledger"}: ${why}`)
+    .concat(state.gaps.map((gap) => `Not all is known: ${gap}. What is shown here is incomplete.`)).join("\n"));
   tiles(state);
   chart(state.rates.last_minute);
   at("jobs").replaceChildren(...jobs(state.jobs));

@@ -20,7 +20,7 @@ from leasehold.schema.descriptor import Descriptor
 
 
 @contextmanager
-def _no_tables(_settings: ClientSettings) -> Iterator[tuple[Any, ClusterView]]:
+def _no_tables(_settings: ClientSettings, _output: Output) -> Iterator[tuple[Any, ClusterView]]:
     yield None, ClusterView()
 
 
@@ -71,7 +71,7 @@ def _run(
     monkeypatch: pytest.MonkeyPatch, watch: Watch, *, repair: bool, slice_rows: int = 0
 ) -> int:
     @contextmanager
-    def looking(_settings: ClientSettings) -> Iterator[tuple[Any, ClusterView]]:
+    def looking(_settings: ClientSettings, _output: Output) -> Iterator[tuple[Any, ClusterView]]:
         yield watch, watch.view
 
     monkeypatch.setattr(check, "looking", looking)

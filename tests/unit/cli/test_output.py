@@ -175,6 +175,7 @@ def failed(**more: Any) -> dict[str, Any]:
 def told(**changes: Any) -> dict[str, Any]:
     return {
         "now_us": NOW_US,
+        "gaps": [],
         "log": {"master": "m1", "master_silent_ms": 100},
         "nodes": [{"node": "r1", "role": "replicant", "coherency": "coherent", "for_ms": 1,
                    "lag_records": 0}],
@@ -190,6 +191,12 @@ def told(**changes: Any) -> dict[str, Any]:
     ("changes", "word"),
     [
         ({"log": {"master": "", "master_silent_ms": None}}, "no master"),
+        ({"gaps": ["topic jobs is still being read"]}, "topic jobs is still being read"),
+        (
+            {"gaps": ["topic log is still being read"],
+             "log": {"master": "", "master_silent_ms": None}},
+            "topic log is still being read",
+        ),
         ({"log": {"master": "m1", "master_silent_ms": 9_000}}, "written nothing"),
         ({"ledger": {"state": "grace"}}, "ledger is grace"),
         ({"spark": {"silent": True, "heard_ms": 9_000, "trouble": ""}}, "Spark is silent"),

@@ -30,6 +30,7 @@ from leasehold.client.cluster_view import (
     LogSeen,
     Reachable,
     TopicEnds,
+    TopicsRead,
     Unreachable,
     fold,
 )
@@ -181,6 +182,29 @@ def test_a_node_that_is_not_heard_is_silent() -> None:
     (told,) = report(view, NOW + SILENT_AFTER_US + 1)["nodes"]
     assert told["coherency"] == "silent"
     assert told["for_ms"] == SILENT_AFTER_US // 1_000
+
+
+def test_a_node_is_not_silent_because_the_watcher_has_not_read_on() -> None:
+    """Ages are those at the last reading; that it lies back is said in words instead."""
+    view = seen(ack("r1"), TopicsRead({}))
+    late = NOW + 40 * SECOND
+    told = report(view, late)
+    assert told["nodes"][0]["coherency"] == "coherent"
+    assert (told["nodes"][0]["age_ms"], told["as_of_us"], told["now_us"]) == (0, NOW, late)
+    assert told["gaps"] == ["the topics were last read 40 s ago"]
+    assert troubles_of(told)[0].startswith("not all is known: the topics were last read 40 s ago")
+    (told_again,) = report(fold(view, TopicsRead({}), late), late)["nodes"]
+    assert told_again["coherency"] == "silent", "read on, and nothing was heard of it"
+
+
+def test_topics_that_were_not_read_to_their_ends_are_named() -> None:
+    view = seen(ack("r1"), TopicsRead({"jobs": 12_000, "acks": -1}))
+    assert report(view, NOW)["gaps"] == [
+        "topic acks is still being read",
+        "topic jobs is still being read, about 12,000 records are left",
+    ]
+    assert report(fold(view, TopicsRead({}), NOW), NOW)["gaps"] == []
+    assert report(seen(ack("r1")), NOW)["gaps"] == [], "a view that is told of everything at once"
 
 
 def test_an_older_ack_does_not_overtake_a_newer_one() -> None:
