@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import now_us
 from leasehold.cli.output import Output, span
+from leasehold.cli.terminal_text import escape_control
 from leasehold.client.cluster_report import report
 from leasehold.client.cluster_watch import ClusterWatch
 
@@ -24,11 +25,11 @@ def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
     statuses: dict[int, str] = {}
     said: dict[int, tuple[Any, ...]] = {}
     columns = (
-        TextColumn("{task.fields[name]}"),
+        TextColumn("{task.fields[name]}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[words]}"),
+        TextColumn("{task.fields[words]}", markup=False),
     )
     with output.progress(*columns) as progress:
         tasks: dict[int, TaskID] = {}
@@ -39,9 +40,10 @@ def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
                     continue
                 statuses[number] = job["status"]
                 if number not in tasks:
-                    name = f"job {number} {job['table']}"
+                    name = escape_control(f"job {number} {job['table']}")
                     tasks[number] = progress.add_task("", total=1.0, name=name, words="")
-                progress.update(tasks[number], completed=job["fraction"], words=progress_words(job))
+                words = escape_control(progress_words(job))
+                progress.update(tasks[number], completed=job["fraction"], words=words)
                 _say(job, said, output)
             if len(statuses) == len(wanted) and all(s in ENDED for s in statuses.values()):
                 break

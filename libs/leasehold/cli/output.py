@@ -2,7 +2,8 @@
 
 Answers go to standard output, everything else (progress, errors) to standard error, so that
 `leasehold … --json | jq` never meets a word that is not JSON. Colour and bars are only for
-terminals; NO_COLOR is respected (rich does both).
+terminals; NO_COLOR is respected (rich does both). No word that is shown can steer a terminal
+(terminal_text.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from rich.table import Table
 from rich.text import Text
 
 from leasehold.adapters.json_form import json_text
+from leasehold.cli.terminal_text import (
+    escape_control,
+    escape_control_in_json,
+    escape_control_in_lines,
+)
 
 
 class Output:
@@ -34,7 +40,7 @@ class Output:
         return self.err.is_terminal and not self.as_json
 
     def json(self, value: Any) -> None:
-        sys.stdout.write(json_text(value) + "\n")
+        sys.stdout.write(escape_control_in_json(json_text(value)) + "\n")
         sys.stdout.flush()
 
     def data(self, data: bytes) -> None:
@@ -44,20 +50,22 @@ class Output:
         sys.stdout.buffer.flush()
 
     def line(self, words: str = "", style: str = "") -> None:
-        self.out.print(Text(words, style))
+        self.out.print(Text(escape_control_in_lines(words), style))
 
     def note(self, words: str) -> None:
         """For people only, beside the answer."""
         if not self.as_json:
-            self.err.print(Text(words, "dim"))
+            self.err.print(Text(escape_control_in_lines(words), "dim"))
 
     def error(self, words: str, code: str = "") -> None:
         if self.as_json:
             self.json({"error": words, "code": code})
-        self.err.print(Text.assemble(("leasehold: ", "bold red"), words))
+        shown = escape_control_in_lines(words)
+        self.err.print(Text.assemble(("leasehold: ", "bold red"), shown))
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
         """Heads that start with ">" are numbers (to the right). `empty`: said when no row is."""
+        heads = [escape_control(head) for head in heads]
         listed = [[_cell(value) for value in row] for row in rows]
         if not listed:
             self.line(empty, "dim")
@@ -65,7 +73,8 @@ class Output:
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         for head in heads:
             right = head.startswith(">")
-            table.add_column(head.removeprefix(">"), justify="right" if right else "left")
+            name = Text(head.removeprefix(">"))  # a name is no markup
+            table.add_column(name, justify="right" if right else "left")
         for row in listed:
             table.add_row(*row)
         self.out.print(table, soft_wrap=False) if self.out.is_terminal else self._plain(
@@ -114,7 +123,7 @@ def _cell(value: Any) -> Text:
         return value
     if value is None:
         return Text("–", "dim")
-    words = f"{value:,}" if type(value) is int else str(value)
+    words = f"{value:,}" if type(value) is int else escape_control(str(value))
     return Text(words, STYLES.get(words, ""))
 
 

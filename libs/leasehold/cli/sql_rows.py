@@ -10,16 +10,16 @@ from typing import Any, Final, Protocol
 from rich.text import Text
 
 from leasehold.cli.output import Output
+from leasehold.cli.terminal_text import (
+    escape_control,
+    escape_control_in_json,
+    escape_control_in_lines,
+)
 from leasehold.pgwire.replies import Field
 from leasehold.pgwire.wire_types import NUMBERS
 
 _OIDS: Final = {numbers.oid: name for name, numbers in NUMBERS.items()}
 _NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "double precision", "numeric", "oid"})
-_CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
-    9: "\\t",
-    10: "\\n",
-    13: "\\r",
-}
 
 
 class Rows(Protocol):
@@ -58,18 +58,22 @@ def _head(field: Field) -> str:
 
 
 def _cell(value: str | None) -> Text:
-    """A terminal obeys control characters: they are shown instead."""
-    return Text("NULL", "dim") if value is None else Text(value.translate(_CONTROL))
+    return Text("NULL", "dim") if value is None else Text(escape_control(value))
 
 
 class CsvRows:
-    """As PostgreSQL's COPY: NULL is nothing, an empty text is quoted."""
+    """As PostgreSQL's COPY: NULL is nothing, an empty text is quoted. A file gets the values as
+    they are, a terminal with escapes for what it would obey."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stdout.isatty()
 
     def begin(self, fields: Sequence[Field]) -> None:
         self.row([field.name for field in fields])
 
     def row(self, values: Sequence[str | None]) -> None:
-        sys.stdout.write(",".join(map(_quoted, values)) + "\n")
+        line = ",".join(map(_quoted, values))
+        sys.stdout.write((escape_control_in_lines(line) if self._is_terminal else line) + "\n")
 
     def end(self) -> None:
         sys.stdout.flush()
@@ -104,7 +108,7 @@ class JsonRows:
             name: None if value is None else read(value)
             for name, read, value in zip(self._names, self._reads, values, strict=True)
         }
-        sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
+        sys.stdout.write(escape_control_in_json(json.dumps(made, ensure_ascii=False)) + "\n")
 
     def end(self) -> None:
         sys.stdout.flush()
