@@ -109,7 +109,7 @@ def gather_sought(
             _keyed(descriptor, element, value)
             for element, value in zip(index.columns, key, strict=True)
         )
-        so_far.range(descriptor, ReadRange(index.name, keyed))
+        so_far.range(descriptor, ReadRange(descriptor.read_name(index), keyed))
 
 
 def _keyed(descriptor: Descriptor, element: int, value: Any) -> Any:
@@ -121,7 +121,8 @@ def range_of(descriptor: Descriptor, read: Read) -> ReadRange:
     """`read`'s bounds both belong to it; of a range only the lower one does."""
     by = ""
     if read.index_id != PRIMARY:
-        by = next(i.name for i in descriptor.indexes if i.element_id == read.index_id)
+        index = next(i for i in descriptor.indexes if i.element_id == read.index_id)
+        by = descriptor.read_name(index)
     low = () if read.low is None else (read.low,)
     after = None if read.high is None else behind(read.high)
     return ReadRange(by, read.prefix, low, () if after is None else (after,))

@@ -177,7 +177,7 @@ class WriteSet:
         descriptor, by = self._reads.index(index)
         stored = self._reads.index_key(descriptor, by, _tuple_of(values))
         if self.isolation.verifies_reads:
-            self.so_far.range(descriptor, ReadRange(by.name, stored))
+            self.so_far.range(descriptor, ReadRange(descriptor.read_name(by), stored))
         made, width = entry_of(descriptor, by), len(by.columns)
         found: dict[Key, tuple[Key, dict[str, Any]]] = {}
         for key, row in self._reads.get_by(descriptor, by, stored, rows_max):

@@ -26,7 +26,7 @@ from leasehold.schema.elements import (
     Index,
 )
 from leasehold.schema.making import made_index
-from leasehold.schema.names import PRIMARY_KEY_SUFFIX, free_name
+from leasehold.schema.names import PRIMARY_KEY_SUFFIX, free_name, implied_index_name
 from leasehold.schema.references import (
     check_actions,
     check_types,
@@ -115,7 +115,7 @@ class ConstraintActions:
                 f"table {table.name!r} has {FOREIGN_KEYS_MAX} foreign keys, the most allowed"
             )
         self._draft.names.add(name)
-        index, over = self._index_for(columns)
+        index, over = self._index_for(columns, name)
         ids = tuple(column.element_id for column in columns)
         to_ids = tuple(column.element_id for column in to.columns)
         key = ForeignKey(
@@ -196,7 +196,9 @@ class ConstraintActions:
         self._refuse_name(action.to, relations)
         self._draft.take(way.rename(found, action.to), f"constraint {found.name}")
 
-    def _index_for(self, columns: tuple[Column, ...]) -> tuple[int, Track | None]:
+    def _index_for(
+        self, columns: tuple[Column, ...], foreign_key: str
+    ) -> tuple[int, Track | None]:
         """The id of an index over exactly these columns, and its track if it is made here."""
         there = index_over(self._draft.table, columns)
         if there is not None and there not in self._draft.dropped:
@@ -205,9 +207,7 @@ class ConstraintActions:
         for track in self._draft.tracks:
             if track.new and isinstance(track.element, Index) and track.element.columns == ids:
                 return track.element.element_id, track
-        stem = "_".join((self._draft.table.name, *(column.name for column in columns)))
-        name = free_name(stem, "_idx", self._draft.taken)
-        self._draft.taken.add(name)
+        name = implied_index_name(foreign_key)
         present = sum(isinstance(track.element, Index) for track in self._draft.tracks)
         index = made_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
         made = way.add_index(replace(index, implied=True), unique=False)

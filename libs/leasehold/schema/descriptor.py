@@ -67,6 +67,10 @@ FOREIGN_KEYS_MAX: Final = 32
 NAME_BYTES_MAX: Final = 63
 
 
+_BY_ID: Final = "\0"
+"""No name holds it."""
+
+
 class LockMove(NamedTuple):
     """Columns went from the lock `source` to `target`; every write since the LSN `fence` that
     concerned them has set both, or `target` alone (Claim 8)."""
@@ -248,8 +252,24 @@ class Descriptor:
         return found
 
     def index(self, name: str) -> Index | None:
-        """By its name or the one before a rename that is not over yet."""
-        return next((i for i in self.indexes if name in (i.name, i.alias)), None)
+        """By its name or the one before a rename that is not over yet. One that only goes with a
+        foreign key has no name that anybody could mean."""
+        named = (i for i in self.indexes if not i.implied)
+        return next((i for i in named if name in (i.name, i.alias)), None)
+
+    def read_name(self, index: Index) -> str:
+        """How a transaction that has read by `index` names it (`ReadRange.by`): by its name, but
+        by its id where it only goes with a foreign key and another one has that name."""
+        others = (other for other in self.indexes if other is not index)
+        shared = index.implied and any(index.name in (o.name, o.alias) for o in others)
+        return f"{_BY_ID}{index.element_id}" if shared else index.name
+
+    def read_index(self, name: str) -> Index | None:
+        """The index that `read_name` names so, whether or not users know of it."""
+        if name.startswith(_BY_ID):
+            return next((i for i in self.indexes if f"{_BY_ID}{i.element_id}" == name), None)
+        implied = (i for i in self.indexes if i.implied)
+        return self.index(name) or next((i for i in implied if name in (i.name, i.alias)), None)
 
     def lock(self, name: str) -> Lock | None:
         return next((k for k in self.row_locks if k.name == name and k.state in READABLE), None)

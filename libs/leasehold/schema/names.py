@@ -13,7 +13,7 @@ from typing import Final
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import NAME_BYTES_MAX, Descriptor
 from leasehold.schema.edits import Edit, Kind
-from leasehold.schema.elements import ForeignKey
+from leasehold.schema.elements import ForeignKey, Index
 from leasehold.schema.job import Job
 
 PRIMARY_KEY_SUFFIX: Final = "_pkey"
@@ -42,10 +42,13 @@ def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
 def _names_in(job: Job, kind: Kind) -> Iterator[str]:
     for edit in _edits(job):
         bodies = [body for body in (edit.before, edit.after) if body is not None]
-        if edit.kind is kind:
+        if edit.kind is Kind.INDEX and kind is Kind.INDEX:
+            yield from (str(body["name"]) for body in bodies if not body.get("implied"))
+        elif edit.kind is kind:
             yield from (str(body["name"]) for body in bodies)
         elif kind is Kind.INDEX:  # of a table that the job will make
-            yield from (str(i["name"]) for body in bodies for i in body.get("indexes", ()))
+            made = (index for body in bodies for index in body.get("indexes", ()))
+            yield from (str(index["name"]) for index in made if not index.get("implied"))
 
 
 def relations_in(job: Job) -> set[str]:
@@ -58,21 +61,32 @@ def _edits(job: Job) -> Iterator[Edit]:
 
 
 def relation_names(catalog: Catalog) -> set[str]:
-    """Tables and indexes share their names, as in PostgreSQL."""
+    """Tables and indexes share their names, as in PostgreSQL. An index that only goes with a foreign
+    key takes none: PostgreSQL makes no such index, and users give its name to one of theirs."""
     names = set(catalog.table_names())
     for table in catalog.tables():
-        for index in table.indexes:
+        for index in named_indexes(table):
             names |= {index.name, index.alias} - {""}
     names.update(_planned(catalog, Kind.TABLE))
     names.update(_planned(catalog, Kind.INDEX))
     return names
 
 
+def named_indexes(table: Descriptor) -> Iterator[Index]:
+    """Indexes that users know of."""
+    return (index for index in table.indexes if not index.implied)
+
+
+def implied_index_name(foreign_key: str) -> str:
+    """What jobs and checks call an index that only goes with a foreign key."""
+    return cut(foreign_key, "_index")
+
+
 def constraint_names(table: Descriptor) -> set[str]:
     """Of one table: checks, unique constraints, the primary key."""
     names = {check.name for check in table.checks}
     names |= {key.name for key in table.foreign_keys}
-    names |= {index.name for index in table.indexes}
+    names |= {index.name for index in named_indexes(table)}
     return names | {table.name + PRIMARY_KEY_SUFFIX}
 
 

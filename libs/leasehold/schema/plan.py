@@ -470,8 +470,6 @@ def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Nothing
     taken = relation_names(catalog)
     name = statement.name
     shown = _implied(statement, table)
-    if shown is not None:
-        taken.discard(shown.name)
     if not statement.named:
         name = free_name(name.removesuffix("_idx"), "_idx", taken)
     elif name in taken:

@@ -22,7 +22,12 @@ from leasehold.schema.dependents import HINT, dropped_along
 from leasehold.schema.descriptor import DEFAULT_LOCK, Descriptor
 from leasehold.schema.elements import HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.schema.making import made_index
-from leasehold.schema.names import PRIMARY_KEY_SUFFIX, constraint_names, free_name
+from leasehold.schema.names import (
+    PRIMARY_KEY_SUFFIX,
+    constraint_names,
+    free_name,
+    implied_index_name,
+)
 from leasehold.schema.references import Referring, implied_index, index_over, unique_over
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track, another_key, hidden_key, lost_reference, refer_to
@@ -219,7 +224,7 @@ def _completed(other: Descriptor, taken: set[str], asked: KeyChange) -> Descript
     if asked.cascade:
         other = _without_lost(other)
     for foreign in other.foreign_keys:
-        other = _with_index(other, foreign, taken)
+        other = _with_index(other, foreign)
     return other
 
 
@@ -263,7 +268,7 @@ def _still_hidden(column: Column) -> Column:
     return replace(column, default_expression="gen_random_uuid()")
 
 
-def _with_index(table: Descriptor, foreign: ForeignKey, taken: set[str]) -> Descriptor:
+def _with_index(table: Descriptor, foreign: ForeignKey) -> Descriptor:
     """A foreign key whose rows were found by the old primary key has an index from now on."""
     if foreign.index:
         return table
@@ -271,9 +276,7 @@ def _with_index(table: Descriptor, foreign: ForeignKey, taken: set[str]) -> Desc
     indexes: Iterable[Index] = table.indexes
     found = index_over(table, columns)
     if found is None:
-        stem = "_".join((table.name, *(column.name for column in columns)))
-        name = free_name(stem, "_idx", taken)
-        taken.add(name)
+        name = implied_index_name(foreign.name)
         made = replace(made_index(table, name, columns, table.next_element_id), implied=True)
         found, indexes = made.element_id, (*table.indexes, made)
     keys = (

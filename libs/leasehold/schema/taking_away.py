@@ -95,7 +95,7 @@ def names_of(tables: Iterable[Descriptor]) -> set[str]:
     found: set[str] = set()
     for table in tables:
         found |= {table.name, table.alias}
-        for index in table.indexes:
+        for index in named_indexes(table):
             found |= {index.name, index.alias}
     return found - {""}
 

@@ -193,7 +193,7 @@ def _key_read(descriptor: Descriptor, index: str) -> tuple[int, int]:
     """(index id, parts of its key)."""
     if not index:
         return PRIMARY, len(descriptor.primary_key)
-    found = descriptor.index(index)
+    found = descriptor.read_index(index)
     if found is None or found.state not in READABLE:
         raise UnknownColumn(f"index {index!r} does not exist", index=index)
     return found.element_id, len(found.columns)

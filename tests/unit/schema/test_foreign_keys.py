@@ -81,7 +81,7 @@ def test_it_waits_for_its_index_and_is_verified_before_it_is_public(catalog: Cat
     table = catalog.resolve("c")
     (key,), (index,) = table.foreign_keys, table.indexes
     assert (key.name, key.parent, key.parent_columns, key.parent_index) == ("c_a_fkey", 1, (1,), 0)
-    assert (index.name, key.index) == ("c_a_idx", index.element_id)
+    assert (index.name, key.index) == ("c_a_fkey_index", index.element_id)
     states = [
         [(edit.kind.value, edit.state) for edit in step.edits if edit.before != edit.after]
         for step in job.steps

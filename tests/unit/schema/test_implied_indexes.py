@@ -51,7 +51,36 @@ def test_an_index_that_is_asked_for_is_that_one(catalog: Catalog) -> None:
 @pytest.mark.parametrize("sql", ["CREATE UNIQUE INDEX u ON c (a)", "CREATE INDEX u ON c (a, b)"])
 def test_another_one_is_made(catalog: Catalog, sql: str) -> None:
     run(catalog, sql)
-    assert indexes(catalog) == [("c_a_idx", True), ("u", False)]
+    assert indexes(catalog) == [("c_a_fkey_index", True), ("u", False)]
+
+
+def test_it_takes_no_name_that_users_want(catalog: Catalog) -> None:
+    """Neither a new one nor one of a log that is there, which was called as users call theirs."""
+    run(catalog, "CREATE UNIQUE INDEX IF NOT EXISTS c_a_fkey_index ON c (a)")
+    assert indexes(catalog) == [("c_a_fkey_index", True), ("c_a_fkey_index", False)]
+    run(catalog, "CREATE INDEX by_a ON c (a)")
+    run(catalog, "DROP INDEX by_a")
+    assert indexes(catalog) == [("by_a", True), ("c_a_fkey_index", False)]
+    run(catalog, "CREATE TABLE by_a (id int PRIMARY KEY)")
+    run(catalog, "ALTER INDEX c_a_fkey_index RENAME TO c_a_idx")
+    for sql in ("CREATE INDEX by_a ON c (b)", "CREATE UNIQUE INDEX c_a_idx ON c (b)"):
+        with pytest.raises(DuplicateObject):
+            run(catalog, sql)
+
+
+def test_reads_by_it_are_told_from_reads_by_another_one_of_its_name(catalog: Catalog) -> None:
+    """What a transaction has read travels with the index's name."""
+    alone = catalog.resolve("c")
+    (implied,) = alone.indexes
+    assert alone.read_name(implied) == implied.name, "as older nodes write and read it"
+    run(catalog, f"CREATE UNIQUE INDEX {implied.name} ON c (a)")
+    table = catalog.resolve("c")
+    assert [table.read_index(table.read_name(index)) for index in table.indexes] == [
+        *table.indexes
+    ]
+    assert table.read_index(implied.name) == table.index(implied.name) == table.indexes[1]
+    assert alone.read_index(implied.name) == implied
+    assert table.read_index("\0" + "99") is None
 
 
 def test_it_has_no_name_for_anybody(catalog: Catalog) -> None:
@@ -66,7 +95,7 @@ def test_it_has_no_name_for_anybody(catalog: Catalog) -> None:
 def test_it_goes_with_its_last_foreign_key(catalog: Catalog) -> None:
     run(catalog, "ALTER TABLE c ADD CONSTRAINT again FOREIGN KEY (a) REFERENCES p")
     run(catalog, "ALTER TABLE c DROP CONSTRAINT again")
-    assert indexes(catalog) == [("c_a_idx", True)]
+    assert indexes(catalog) == [("c_a_fkey_index", True)]
     run(catalog, "ALTER TABLE c DROP CONSTRAINT c_a_fkey")
     assert indexes(catalog) == []
 

@@ -30,7 +30,10 @@ from leasehold.sql.ddl import parse_statements
 from leasehold.sql.statements import Explain
 from tests.unit.schema.job_world import World
 
-OLD = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES p)"
+OLD = (
+    "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES p);"
+    " CREATE INDEX t_p_idx ON t (p)"
+)
 ANEW = (
     "DROP TABLE t; DROP TABLE p; CREATE TABLE p (k text PRIMARY KEY);"
     " CREATE TABLE t (k text PRIMARY KEY REFERENCES p); CREATE INDEX t_p_idx ON t (k)"

@@ -160,7 +160,7 @@ def test_elements_keep_their_ids_and_a_foreign_key_gets_an_index() -> None:
     old, new = catalog.newest(2), catalog.newest(3)
     assert [c.element_id for c in new.columns] == [c.element_id for c in old.columns]
     (key,), (index,) = new.foreign_keys, new.indexes
-    assert (key.index, index.name, index.columns) == (index.element_id, "t_id_idx", (1,))
+    assert (key.index, index.name, index.columns) == (index.element_id, "t_id_fkey_index", (1,))
     assert {i.element_id for i in old.indexes}.isdisjoint({index.element_id})
     assert new.checks == old.checks
     assert (old.twin, new.twin, new.version) == (3, 2, old.version)
