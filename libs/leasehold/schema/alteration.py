@@ -119,8 +119,11 @@ class Alteration:
     ) -> None:
         """All that will be added: what is dropped with what rests on it may come before that.
         `gone`: what else the same request takes away."""
+        actions = tuple(actions)
         self._draft.gone = gone
         self._draft.going = {action.name for action in actions if isinstance(action, DropColumn)}
+        dropped = {action.name for action in actions if isinstance(action, DropConstraint)}
+        self.constraints.free_names(dropped)
 
     def add(self, action: Action) -> None:
         """Take one action. Raises what `plan` raises."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from leasehold.model.errors import (
     DuplicateObject,
-    FeatureNotSupported,
     OutOfRange,
     UnknownObject,
 )
@@ -26,7 +26,8 @@ from leasehold.schema.elements import (
     Index,
 )
 from leasehold.schema.making import made_index
-from leasehold.schema.names import PRIMARY_KEY_SUFFIX, free_name, implied_index_name
+from leasehold.schema.names import implied_index_name
+from leasehold.schema.object_names import free_object_name, joined_names
 from leasehold.schema.references import (
     check_actions,
     check_types,
@@ -61,8 +62,8 @@ class ConstraintActions:
         """UNIQUE (…): an index of the constraint's name, which is the table's then."""
         columns = [self._draft.column(name, unique.position) for name in unique.columns]
         self._draft.refuse_retyped(columns)
-        stem = "_".join((self._draft.table.name, *unique.columns))
-        name = self._constraint_name(unique.name, stem, "_key", self._draft.taken)
+        parts = joined_names(unique.columns)
+        name = self._constraint_name(unique.name, parts, "key", self._draft.taken)
         present = sum(isinstance(track.element, Index) for track in self._draft.tracks)
         index = made_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
         self._draft.taken.add(name)
@@ -78,8 +79,8 @@ class ConstraintActions:
         over = [table.column(name) for name in named]
         self._draft.refuse_retyped(over)
         columns = tuple(sorted(column.element_id for column in over))
-        stem = "_".join((table.name, *named)) if len(named) == 1 else table.name
-        name = self._constraint_name(check.name, stem, "_check", set())
+        parts = named[0] if len(named) == 1 else ""
+        name = self._constraint_name(check.name, parts, "check", set())
         present = sum(
             track.new and isinstance(track.element, Check) for track in self._draft.tracks
         )
@@ -105,8 +106,8 @@ class ConstraintActions:
         to = referred(definition, parent)
         check_types(columns, to, definition.position)
         check_actions(columns, definition)
-        stem = "_".join((table.name, *definition.columns))
-        name = self._constraint_name(definition.name, stem, "_fkey", set())
+        parts = joined_names(definition.columns)
+        name = self._constraint_name(definition.name, parts, "fkey", set())
         present = sum(
             track.new and isinstance(track.element, ForeignKey) for track in self._draft.tracks
         )
@@ -186,19 +187,32 @@ class ConstraintActions:
         track = (way.hide_index if needed else way.drop_index)(index, waits=waits)
         self._draft.drop_once(track, index, f"constraint {index.name}")
 
+    def free_names(self, dropped: Set[str]) -> None:
+        """Let what the statement adds have the names of what it drops, wherever that is said: as in
+        PostgreSQL, which drops first. Here both stand beside each other until the new one is
+        public, which harms nobody: constraints are named in DDL and errors alone, and reads by an
+        index are told apart (`Descriptor.read_name`)."""
+        table = self._draft.table
+        uniques = {index.name for index in table.indexes if index.constraint}
+        own = uniques | {each.name for each in (*table.checks, *table.foreign_keys)}
+        self._draft.names -= dropped & own
+        self._draft.taken -= dropped & uniques
+
     def rename(self, action: RenameConstraint) -> None:
         """A UNIQUE constraint and its index are one element, hence one name."""
+        table = self._draft.table
+        if action.name == table.key_constraint and not table.hidden_key:
+            self._refuse_name(action.to, self._draft.taken)
+            self._draft.take(way.rename_key(table, action.to), f"constraint {action.name}")
+            return
         found = self._constraint(action.name)
         if found is None:
-            self._refuse_primary_key(action)
             raise self._unknown_constraint(action.name, action.position)
         relations = self._draft.taken if isinstance(found, Index) else set()
         self._refuse_name(action.to, relations)
         self._draft.take(way.rename(found, action.to), f"constraint {found.name}")
 
-    def _index_for(
-        self, columns: tuple[Column, ...], foreign_key: str
-    ) -> tuple[int, Track | None]:
+    def _index_for(self, columns: tuple[Column, ...], foreign_key: str) -> tuple[int, Track | None]:
         """The id of an index over exactly these columns, and its track if it is made here."""
         there = index_over(self._draft.table, columns)
         if there is not None and there not in self._draft.dropped:
@@ -214,9 +228,10 @@ class ConstraintActions:
         self._draft.take(made, f"index {name}")
         return index.element_id, made
 
-    def _constraint_name(self, given: str | None, stem: str, suffix: str, taken: set[str]) -> str:
+    def _constraint_name(self, given: str | None, parts: str, label: str, taken: set[str]) -> str:
         if given is None:
-            return free_name(stem, suffix, taken | self._draft.names)
+            table = self._draft.table.name
+            return free_object_name(table, parts, label, taken | self._draft.names)
         self._refuse_name(given, taken)
         return given
 
@@ -234,17 +249,6 @@ class ConstraintActions:
         index = self._draft.table.index(name)
         found = check or (index if index is not None and index.constraint else None)
         return None if found is None or found.element_id in self._draft.dropped else found
-
-    def _refuse_primary_key(self, action: RenameConstraint) -> None:
-        """Raises FeatureNotSupported where the primary key is meant, which is no element."""
-        table = self._draft.table
-        if action.name == table.name + PRIMARY_KEY_SUFFIX and not table.hidden_key:
-            raise FeatureNotSupported(
-                f"constraint {action.name!r} is the primary key, which is named after its table:"
-                " ALTER TABLE … RENAME TO renames both",
-                constraint=action.name,
-                position=action.position,
-            )
 
     def _unknown_constraint(self, name: str, position: int) -> UnknownObject:
         return UnknownObject(

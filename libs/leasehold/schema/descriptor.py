@@ -29,6 +29,7 @@ from leasehold.schema.elements import (
     lock_to_wire,
     state_of,
 )
+from leasehold.schema.object_names import NAME_BYTES_MAX, primary_key_name
 from leasehold.schema.sequence import Sequence, sequence_from_wire, sequence_to_wire
 from leasehold.schema.states import READABLE, WRITTEN, State
 
@@ -64,7 +65,6 @@ INDEXES_MAX: Final = 64
 CHECKS_MAX: Final = 64
 LOCKS_MAX: Final = 16
 FOREIGN_KEYS_MAX: Final = 32
-NAME_BYTES_MAX: Final = 63
 
 
 _BY_ID: Final = "\0"
@@ -93,6 +93,8 @@ class Descriptor:
     name from, 0 = none; its numbers go on from that one's. `replaces`: the table of which it took
     the name alone, or waits for it, with rows of its own; its numbers go on likewise.
     `sequence`: it is one, and no table, though it lies in the store as one.
+    `key_name`: of the primary key where it is not the one that follows from the table's name, as
+    after a rename of either.
     """
 
     table_id: int
@@ -113,7 +115,13 @@ class Descriptor:
     former: int = 0
     replaces: int = 0
     sequence: Sequence | None = None
+    key_name: str = ""
     since_lsn: int = field(default=0, compare=False)
+
+    @cached_property
+    def key_constraint(self) -> str:
+        """What the primary key, and its index, are called."""
+        return self.key_name or primary_key_name(self.name)
 
     @cached_property
     def locks(self) -> tuple[int, ...]:
@@ -252,16 +260,17 @@ class Descriptor:
         return found
 
     def index(self, name: str) -> Index | None:
-        """By its name or the one before a rename that is not over yet. One that only goes with a
-        foreign key has no name that anybody could mean."""
-        named = (i for i in self.indexes if not i.implied)
-        return next((i for i in named if name in (i.name, i.alias)), None)
+        """By its name or the one before a rename that is not over yet: the public one, where one
+        statement drops it and adds another of its name. One that only goes with a foreign key has
+        no name that anybody could mean."""
+        found = [i for i in self.indexes if name in (i.name, i.alias) and not i.implied]
+        return next((i for i in found if i.state in READABLE), found[0] if found else None)
 
     def read_name(self, index: Index) -> str:
         """How a transaction that has read by `index` names it (`ReadRange.by`): by its name, but
-        by its id where it only goes with a foreign key and another one has that name."""
+        by its id where another one has that name."""
         others = (other for other in self.indexes if other is not index)
-        shared = index.implied and any(index.name in (o.name, o.alias) for o in others)
+        shared = any(index.name in (other.name, other.alias) for other in others)
         return f"{_BY_ID}{index.element_id}" if shared else index.name
 
     def read_index(self, name: str) -> Index | None:
@@ -346,6 +355,7 @@ class Descriptor:
             **({"twin": self.twin} if self.twin else {}),
             **({"former": self.former} if self.former else {}),
             **({"replaces": self.replaces} if self.replaces else {}),
+            **({"key_name": self.key_name} if self.key_name else {}),
             **({} if self.sequence is None else {"sequence": sequence_to_wire(self.sequence)}),
             **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
         }
@@ -384,5 +394,6 @@ def from_wire(body: dict[str, Any]) -> Descriptor:
         former=body.get("former", 0),
         replaces=body.get("replaces", 0),
         sequence=sequence_from_wire(body.get("sequence")),
+        key_name=body.get("key_name", ""),
         since_lsn=body.get("since_lsn", 0),
     )

@@ -124,6 +124,7 @@ def body_of(element: Element | Descriptor) -> Body:
         "state": element.state.label,
         "lock_moves": [list(move) for move in element.lock_moves],
         "twin": element.twin,
+        "key_name": element.key_name,
         **({} if element.sequence is None else {"sequence": sequence_to_wire(element.sequence)}),
     }
 
@@ -158,6 +159,7 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
         state=state_of(after["state"]),
         lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
         twin=after["twin"],
+        key_name=after["key_name"],
         sequence=sequence_from_wire(after.get("sequence")),
     )
 
@@ -173,7 +175,8 @@ def created(edits: tuple[Edit, ...], version: int) -> Descriptor:
 def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
     """With the fences of lock moves that were not known when the job was planned."""
     assert body is not None
-    body = {"twin": 0, **body}  # one of an older writer has none
+    # One of an older writer has none of them.
+    body = {"twin": 0, "key_name": descriptor.key_name, **body}
     if descriptor.sequence is not None:
         body["sequence"] = list(body.get("sequence") or sequence_to_wire(descriptor.sequence))
     moves = [list(move) for move in body["lock_moves"]]

@@ -7,16 +7,13 @@ that will give it is planned (D9): else two jobs could end with one name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
-from typing import Final
 
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import NAME_BYTES_MAX, Descriptor
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import Edit, Kind
 from leasehold.schema.elements import ForeignKey, Index
 from leasehold.schema.job import Job
-
-PRIMARY_KEY_SUFFIX: Final = "_pkey"
+from leasehold.schema.object_names import object_name
 
 
 def references_of(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, ForeignKey], ...]:
@@ -61,10 +58,13 @@ def _edits(job: Job) -> Iterator[Edit]:
 
 
 def relation_names(catalog: Catalog) -> set[str]:
-    """Tables and indexes share their names, as in PostgreSQL. An index that only goes with a foreign
-    key takes none: PostgreSQL makes no such index, and users give its name to one of theirs."""
+    """Tables and indexes share their names, as in PostgreSQL; primary keys have an index, too. An
+    index that only goes with a foreign key takes none: PostgreSQL makes no such index, and users
+    give its name to one of theirs."""
     names = set(catalog.table_names())
     for table in catalog.tables():
+        if not table.hidden_key and table.sequence is None:
+            names.add(table.key_constraint)
         for index in named_indexes(table):
             names |= {index.name, index.alias} - {""}
     names.update(_planned(catalog, Kind.TABLE))
@@ -79,7 +79,7 @@ def named_indexes(table: Descriptor) -> Iterator[Index]:
 
 def implied_index_name(foreign_key: str) -> str:
     """What jobs and checks call an index that only goes with a foreign key."""
-    return cut(foreign_key, "_index")
+    return object_name(foreign_key, "", "index")
 
 
 def constraint_names(table: Descriptor) -> set[str]:
@@ -87,21 +87,4 @@ def constraint_names(table: Descriptor) -> set[str]:
     names = {check.name for check in table.checks}
     names |= {key.name for key in table.foreign_keys}
     names |= {index.name for index in named_indexes(table)}
-    return names | {table.name + PRIMARY_KEY_SUFFIX}
-
-
-def cut(stem: str, suffix: str) -> str:
-    """`stem` + `suffix`, the stem cut where the whole would be too long."""
-    return stem.encode()[: NAME_BYTES_MAX - len(suffix)].decode(errors="ignore") + suffix
-
-
-def free_name(stem: str, suffix: str, taken: set[str]) -> str:
-    """PostgreSQL's way with a derived name that is taken: a number behind it."""
-    name = cut(stem, suffix)
-    if name not in taken:
-        return name
-    for number in count(1):
-        name = cut(stem, f"{suffix}{number}")
-        if name not in taken:
-            return name
-    raise AssertionError("count() does not end")
+    return names | {table.key_constraint}

@@ -31,7 +31,8 @@ from leasehold.schema.edits import created, edited
 from leasehold.schema.elements import Check, Column, Derived, ForeignKey, Index, Moment
 from leasehold.schema.job import Job, Phase, Status
 from leasehold.schema.making import column_of, defined_index, drawing, generated_column
-from leasehold.schema.names import free_name, references_of, relation_names
+from leasehold.schema.names import references_of, relation_names
+from leasehold.schema.object_names import PRIMARY_KEY_LABEL, free_object_name, joined_names
 from leasehold.schema.planned import (
     NOTHING_GOES,
     Changes,
@@ -80,6 +81,7 @@ from leasehold.schema.tracks import (
     drop_table,
     hide_index,
     rename,
+    rename_key,
     show_index,
 )
 from leasehold.schema.truncation import NOTHING_TO_RESTART, truncated_tables
@@ -285,6 +287,9 @@ def _create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan |
         primary_key=primary_key,
         next_element_id=len(columns) + 1,
     )
+    if not table.hidden_key:
+        key_name = free_object_name(name, "", PRIMARY_KEY_LABEL, taken)
+        table = replace(table, key_name="" if key_name == table.key_constraint else key_name)
     table = _with_generated(table, statement)
     # A new table has no rows: its constraints hold, and are public with it.
     made = Alteration(table, {name, *taken, *(s.name for s in sequences)}, _parents(catalog))
@@ -471,7 +476,8 @@ def _create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Nothing
     name = statement.name
     shown = _implied(statement, table)
     if not statement.named:
-        name = free_name(name.removesuffix("_idx"), "_idx", taken)
+        parts = joined_names(statement.parts_of_name)
+        name = free_object_name(statement.table, parts, "idx", taken)
     elif name in taken:
         # An index that a job is still building is not there yet: "nothing to do" would be a lie.
         if statement.if_not_exists and _is_public(catalog, name):
@@ -511,6 +517,12 @@ def _index_named(catalog: Catalog, name: str) -> tuple[Descriptor, Index] | None
     return None
 
 
+def _table_of_key(catalog: Catalog, name: str) -> Descriptor | None:
+    """The table whose primary key, and its index, are called so."""
+    named = (t for t in catalog.tables() if t.key_constraint == name and not t.hidden_key)
+    return next((t for t in named if t.sequence is None and t.state is State.PUBLIC), None)
+
+
 def _unknown_index(name: str, position: int) -> UnknownObject:
     return UnknownObject(f"index {name!r} does not exist", index=name, position=position)
 
@@ -518,20 +530,27 @@ def _unknown_index(name: str, position: int) -> UnknownObject:
 def _drop_index(statement: DropIndex, catalog: Catalog, going: Going) -> Changes | NothingToDo:
     found = _index_named(catalog, statement.name)
     if found is None:
+        keyed = _table_of_key(catalog, statement.name)
+        if keyed is not None:
+            raise _index_of_constraint(keyed, statement.name, statement.position)
         if statement.if_exists:
             return NothingToDo(f"index {statement.name!r} does not exist, nothing was done")
         raise _unknown_index(statement.name, statement.position)
     table, index = found
     if index.constraint:
-        constraint = f"constraint {index.name} on table {table.name}"
-        raise DependentObjects(
-            f"cannot drop index {index.name} because {constraint} requires it",
-            hint=f"You can drop {constraint} instead.",
-            index=index.name,
-            position=statement.position,
-        )
+        raise _index_of_constraint(table, index.name, statement.position)
     free_table(catalog, table, going)
     return _index_dropped(statement, table, index, catalog, going)
+
+
+def _index_of_constraint(table: Descriptor, name: str, position: int) -> DependentObjects:
+    constraint = f"constraint {name} on table {table.name}"
+    return DependentObjects(
+        f"cannot drop index {name} because {constraint} requires it",
+        hint=f"You can drop {constraint} instead.",
+        index=name,
+        position=position,
+    )
 
 
 def _index_dropped(
@@ -561,12 +580,18 @@ def _index_dropped(
 
 def _rename_index(statement: RenameIndex, catalog: Catalog) -> Changes | NothingToDo:
     found = _index_named(catalog, statement.name)
-    if found is None:
+    keyed = None if found is not None else _table_of_key(catalog, statement.name)
+    if found is None and keyed is None:
         if statement.if_exists:
             return NothingToDo(f"index {statement.name!r} does not exist, nothing was done")
         raise _unknown_index(statement.name, statement.position)
     if statement.to in relation_names(catalog):
         raise DuplicateObject(f"{statement.to!r} exists already, or is being made")
+    if keyed is not None:
+        free_table(catalog, keyed)
+        words = f"index {statement.name}"
+        return Changes(keyed, "rename index", words, [rename_key(keyed, statement.to)])
+    assert found is not None
     table, index = found
     free_table(catalog, table)
     return Changes(table, "rename index", f"index {index.name}", [rename(index, statement.to)])

@@ -23,11 +23,10 @@ from leasehold.schema.descriptor import DEFAULT_LOCK, Descriptor
 from leasehold.schema.elements import HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.schema.making import made_index
 from leasehold.schema.names import (
-    PRIMARY_KEY_SUFFIX,
     constraint_names,
-    free_name,
     implied_index_name,
 )
+from leasehold.schema.object_names import PRIMARY_KEY_LABEL, free_object_name, joined_names
 from leasehold.schema.references import Referring, implied_index, index_over, unique_over
 from leasehold.schema.states import State
 from leasehold.schema.tracks import Track, another_key, hidden_key, lost_reference, refer_to
@@ -69,7 +68,7 @@ def asked_key(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
     Raises InvalidDefinition (42P16) for a second key beside the one there is, FeatureNotSupported
     for other actions beside.
     """
-    name = table.name + PRIMARY_KEY_SUFFIX
+    name = table.key_constraint
     added = [action for action in actions if isinstance(action, AddPrimaryKey)]
     dropped = [a for a in actions if isinstance(a, DropConstraint) and a.name == name]
     named = table.hidden_key or table.index(name) or table.check(name)
@@ -143,7 +142,8 @@ def key_tracks(
         hidden = _still_hidden(hidden_column(table.next_element_id))
         other = _under_key(table, (hidden,), other_id)
         return hidden_key(table, _completed(other, taken, asked), hidden)
-    name = free_name(table.name, PRIMARY_KEY_SUFFIX, taken | constraint_names(table))
+    used = taken | constraint_names(table)
+    name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, used)
     index = made_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
     other = _under_key(table, columns, other_id)
@@ -247,7 +247,8 @@ def _without_lost(other: Descriptor) -> Descriptor:
 
 def _with_unique(table: Descriptor, unique: UniqueDefinition, taken: set[str]) -> Descriptor:
     used = taken | constraint_names(table)
-    name = unique.name or free_name("_".join((table.name, *unique.columns)), "_key", used)
+    parts = joined_names(unique.columns)
+    name = unique.name or free_object_name(table.name, parts, "key", used)
     if name in used:
         raise DuplicateObject(
             f"{name!r} exists already as a constraint of table {table.name!r}, or as an index or a"

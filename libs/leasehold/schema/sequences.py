@@ -17,14 +17,15 @@ from leasehold.model.errors import (
 from leasehold.model.records import Operation, OperationKind
 from leasehold.schema import sequence as numbers
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import NAME_BYTES_MAX, Descriptor
+from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import NEXTVAL, Column
+from leasehold.schema.object_names import free_object_name
 from leasehold.schema.sequence import BIGINT, ROW_KEY, Numbering, Owner, Sequence
 from leasehold.schema.types import Type
 from leasehold.sql.catalog_text import quoted
 from leasehold.sql.statements import ColumnDefinition
 
-SUFFIX: Final = "_seq"
+LABEL: Final = "seq"
 OWNED_MAX: Final = 16
 """Sequences that one column has for its own."""
 
@@ -50,24 +51,7 @@ def relation_of(sequence: Sequence, table_id: int, name: str) -> Descriptor:
 def derived_name(table: str, column: str, taken: set[str]) -> str:
     """`t_c_seq`, of which the longer part is cut where it has to be, and a number is put behind it
     where it is taken: as PostgreSQL does."""
-    number = 0
-    while True:
-        suffix = f"{SUFFIX}{number or ''}"
-        name = _joined(table, column, suffix)
-        if name not in taken:
-            return name
-        number += 1
-
-
-def _joined(table: str, column: str, suffix: str) -> str:
-    one, two = table.encode(), column.encode()
-    most = NAME_BYTES_MAX - len(suffix) - 1
-    while len(one) + len(two) > most:
-        if len(one) > len(two):
-            one = one[:-1]
-        else:
-            two = two[:-1]
-    return f"{one.decode(errors='ignore')}_{two.decode(errors='ignore')}{suffix}"
+    return free_object_name(table, column, LABEL, taken)
 
 
 def nextval_text(sequence: str) -> str:

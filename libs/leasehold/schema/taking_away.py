@@ -18,6 +18,7 @@ from typing import Final
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.edits import Edit, Kind, body_of
 from leasehold.schema.job import NO_WAY_BACK, Job, Step
+from leasehold.schema.names import named_indexes
 from leasehold.schema.states import State
 
 _TAKEN: Final = frozenset({Kind.TABLE, Kind.INDEX, Kind.CHECK, Kind.FOREIGN_KEY})

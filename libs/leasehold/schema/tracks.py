@@ -315,7 +315,16 @@ def rename(element: Column | Index | Constraint | Descriptor, name: str) -> Trac
     if isinstance(element, Check | ForeignKey):
         return Track(element, fall=(Stage({"name": name}),))
     both = Stage({"name": name, "alias": element.name})
+    if isinstance(element, Descriptor) and element.sequence is None and not element.hidden_key:
+        # As in PostgreSQL, the key of a table that is renamed is called as before.
+        both = Stage({"name": name, "alias": element.name, "key_name": element.key_constraint})
     return Track(element, fall=(both, Stage({"alias": ""})))
+
+
+def rename_key(table: Descriptor, name: str) -> Track:
+    """The primary key and its index. Only DDL, ON CONFLICT ON CONSTRAINT and errors name them, each
+    under one version."""
+    return Track(table, fall=(Stage({"key_name": name}),))
 
 
 def reword_check(check: Check, expression: str) -> Track:

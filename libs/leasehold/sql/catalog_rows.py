@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 from leasehold.pgwire.wire_types import NUMBERS, modifier_of, oid_of, size_of
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ForeignKey, Index, OnChange
-from leasehold.schema.names import PRIMARY_KEY_SUFFIX
 from leasehold.schema.states import READABLE
 from leasehold.schema.types import SYNONYMS, VECTORS, Type
 from leasehold.sql import catalog_oids as oids
@@ -211,10 +210,9 @@ class SystemCatalog:
     def indexes(self) -> list[IndexEntry]:
         found = []
         for table in self.base_tables:
-            name = table.name + PRIMARY_KEY_SUFFIX
             oid = oids.element_oid(table.table_id, oids.PRIMARY_KEY)
             if not table.hidden_key:
-                found.append(IndexEntry(table, None, name, oid))
+                found.append(IndexEntry(table, None, table.key_constraint, oid))
             for index in table.indexes:
                 if index.state in READABLE and not index.implied:
                     oid = oids.element_oid(table.table_id, index.element_id)

@@ -11,6 +11,7 @@ from leasehold.model.errors import (
     Refused,
 )
 from leasehold.schema.elements import OnChange
+from leasehold.schema.object_names import primary_key_name
 from leasehold.sql.expression import EXPRESSION_BYTES_MAX, with_exact_numbers, without_table
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Expression, Reader
@@ -51,8 +52,6 @@ _ATTRIBUTES: Final = {
     "not enforced": "NOT ENFORCED constraints are not supported",
     "enforced": "ENFORCED need not be said: every constraint is",
 }
-KEY_SUFFIX: Final = "_pkey"
-"""The name that PostgreSQL derives for a primary key, and the only one that there is here."""
 _NO_NAME: Final = "a PRIMARY KEY, DEFAULT or NOT NULL has no name of its own yet: leave it out"
 
 
@@ -86,7 +85,7 @@ def table_constraint(reader: Reader, table: str) -> Constraint:
     reader.refuse(_NOT_BUILT)
     position = reader.position
     if reader.at("primary key"):
-        if name != table + KEY_SUFFIX:
+        if name != primary_key_name(table):
             refuse_name(reader, name)
         reader.expect("primary key")
         columns = distinct_columns(reader, "PRIMARY KEY")

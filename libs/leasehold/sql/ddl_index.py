@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, Refused
-from leasehold.schema.descriptor import NAME_BYTES_MAX
+from leasehold.schema.object_names import joined_names, object_name
 from leasehold.sql.ddl_constraint import kept_text
 from leasehold.sql.default import refuse_changing
 from leasehold.sql.expression import column_of_expression
@@ -59,8 +59,9 @@ def create_index(reader: Reader) -> CreateIndex:
             f"an index has 1 to {INDEX_COLUMNS_MAX} different columns, included ones among them",
             position=position,
         )
+    parts_of_name = _names(all_parts)
     return CreateIndex(
-        name if named else derived_name(table, _names(all_parts)),
+        name if named else derived_name(table, parts_of_name),
         table,
         tuple(part for _, part in parts),
         exists,
@@ -69,6 +70,7 @@ def create_index(reader: Reader) -> CreateIndex:
         tuple(column for _, column in included),
         predicate,
         tuple(position for position, _ in (*parts, *included)),
+        parts_of_name,
     )
 
 
@@ -134,9 +136,8 @@ def _names(parts: Sequence[str | IndexExpression]) -> tuple[str, ...]:
 
 
 def derived_name(table: str, columns: tuple[str, ...], suffix: str = "idx") -> str:
-    """PostgreSQL's form `t_a_b_idx`, cut in its middle where it would be too long."""
-    stem = "_".join((table, *columns)).encode()[: NAME_BYTES_MAX - len(suffix) - 1]
-    return f"{stem.decode(errors='ignore')}_{suffix}"
+    """PostgreSQL's form `t_a_b_idx`."""
+    return object_name(table, joined_names(columns), suffix)
 
 
 def drop_index(reader: Reader) -> DropIndex:

@@ -405,7 +405,7 @@ class WriteBinder:
     def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:
         uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
         if conflict.constraint:
-            if conflict.constraint == f"{descriptor.name}_pkey" and not descriptor.hidden_key:
+            if conflict.constraint == descriptor.key_constraint and not descriptor.hidden_key:
                 return (0,)
             found = [i.element_id for i in uniques if i.name == conflict.constraint]
             if not found:

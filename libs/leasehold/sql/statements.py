@@ -155,7 +155,8 @@ class CreateIndex:
     """`named` False: `name` was derived and may be numbered to make it free, as PostgreSQL does.
 
     `columns`: names, or expressions over the row; `included`: INCLUDE (…); `predicate`: WHERE ….
-    `positions`: where each of the columns, then each included one, stands.
+    `positions`: where each of the columns, then each included one, stands. `parts_of_name`: what a
+    derived name says of each of them.
     """
 
     name: str
@@ -167,6 +168,7 @@ class CreateIndex:
     included: tuple[str, ...] = ()
     predicate: IndexExpression | None = None
     positions: tuple[int, ...] = field(default=(), compare=False)
+    parts_of_name: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,7 @@ def key_exists(descriptor: Descriptor, key: Key) -> DuplicateKey:
     return DuplicateKey(
         f"duplicate key in table {descriptor.name!r}: {_words(descriptor, key)} exists",
         table=descriptor.name,
-        constraint=f"{descriptor.name}_pkey",
+        constraint=descriptor.key_constraint,
         key=list(key),
     )
 
