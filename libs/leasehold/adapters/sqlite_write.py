@@ -18,7 +18,6 @@ import apsw
 
 from leasehold.adapters.sqlite_query import NO_LIMITS, Limits, emitted_rows
 from leasehold.model.errors import (
-    DuplicateKey,
     NotNullViolation,
     RequestTooLarge,
     TooManyRows,
@@ -31,6 +30,7 @@ from leasehold.sql.physical import column_name, shadow_name, table_name
 from leasehold.sql.query_emitted import Emitted
 from leasehold.sql.query_plan import Prepared, Write
 from leasehold.sql.query_write import BoundWrite
+from leasehold.transaction.duplicate_key import primary_key_exists
 
 WRITES_MAX: Final = 250_000
 OWN_TABLES_KEPT_MAX: Final = 100
@@ -168,12 +168,7 @@ class Writing:
         if bound.conflict is not None and self._meets(key, image):
             return
         if self._done.get(key) is not None:
-            raise DuplicateKey(
-                f"duplicate key value violates unique constraint of table"
-                f" {self._descriptor.name!r}: two rows of this statement have the key {key!r}",
-                table=self._descriptor.name,
-                key=list(key),
-            )
+            raise primary_key_exists(self._descriptor, key)
         self._add(RowWrite(key, None, image, None, frozenset(values)), image, ())
 
     def _meets(self, key: Key, image: Image) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 from leasehold.adapters.json_form import json_text, parse_json
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output
+from leasehold.cli.output import Output, refusal_words
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.dev import Answer, DevDatabase
 from leasehold.client.version_diff import column_words, element_name, index_words
@@ -170,7 +170,7 @@ class DevConsole:
                 }
             )
         elif not answer.committed:
-            self._output.line(f"refused {outcome.code}: {outcome.message}", "red")
+            self._output.line(f"refused {outcome.code}: {refusal_words(outcome)}", "red")
         else:
             said = (each.items() for each in answers_in(outcome.answer))
             words = ", ".join(f"{name} {value}" for each in said for name, value in each)

@@ -24,6 +24,8 @@ from leasehold.cli.terminal_text import (
     escape_control_in_json,
     escape_control_in_lines,
 )
+from leasehold.model.errors import LeaseholdError
+from leasehold.model.records import Outcome
 
 
 class Output:
@@ -125,6 +127,12 @@ def _cell(value: Any) -> Text:
         return Text("–", "dim")
     words = f"{value:,}" if type(value) is int else escape_control(str(value))
     return Text(words, STYLES.get(words, ""))
+
+
+def refusal_words(refused: Outcome | LeaseholdError) -> str:
+    """Returns the message of a refusal with its detail behind it, where that says more."""
+    detail = refused.detail.get("detail")
+    return f"{refused.message} ({detail})" if detail else refused.message
 
 
 def span(milliseconds: float | None) -> str:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from leasehold.adapters.clock import boottime_ns
 from leasehold.cli.command import Subparsers, add, positive_seconds
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output, span
+from leasehold.cli.output import Output, refusal_words, span
 from leasehold.cli.request_file import FileRequest, looks_like_json, read_requests
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.client_settings import ClientSettings
@@ -118,7 +118,7 @@ class Submission:
             self._sent.append((request.place, self._changes.submit(request.fields)))
         except Refused as error:
             self._malformed += 1
-            self._trouble(request.place, "", error.sqlstate, error.message)
+            self._trouble(request.place, "", error.sqlstate, refusal_words(error))
 
     def _tidy(self, *, everything: bool = False) -> None:
         """Let go of those whose outcome is known, oldest first; keep words of what went wrong."""
@@ -128,7 +128,7 @@ class Submission:
                 continue
             outcome = pending.outcome
             code = outcome.code if outcome else "08007"
-            words = outcome.message if outcome else pending.trouble or "no answer in time"
+            words = refusal_words(outcome) if outcome else pending.trouble or "no answer in time"
             self._trouble(place, format_request_id(pending.request_id), code, words)
 
     def _trouble(self, place: str, request_id: str, code: str, words: str) -> None:

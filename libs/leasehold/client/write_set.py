@@ -11,7 +11,6 @@ from leasehold.adapters.clock import new_request_id
 from leasehold.client.block_schema import BlockSchema
 from leasehold.client.drawn_numbers import DrawnNumbers, LocalSequence
 from leasehold.model.errors import (
-    DuplicateKey,
     FeatureNotSupported,
     MalformedRequest,
     Uncommittable,
@@ -35,6 +34,7 @@ from leasehold.schema.entries import entry_of
 from leasehold.schema.types import STORED_AS_THEY_ARE, Type, from_storage, to_json, to_storage
 from leasehold.sql.catalog_text import quoted
 from leasehold.transaction.binding import binding
+from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level
 from leasehold.transaction.locks import Expected, covering, expected_of
 from leasehold.transaction.read_set import ReadsSoFar
@@ -225,7 +225,7 @@ class WriteSet:
         name = (descriptor.table_id, stored)
         there = self._own[name] is not None if self._shows_own(name) else row is not None
         if there:
-            raise _exists(table, stored)
+            raise primary_key_exists(descriptor, stored)
         binding(descriptor).values(values, None)
         self._add(OperationKind.INSERT, descriptor, stored, values, None)
         self._own[name] = self._inserted(descriptor, stored, values)
@@ -252,7 +252,7 @@ class WriteSet:
         for each in changed:
             if each.to != each.name:
                 if each.to in landed or (each.to not in left and self._is_there(table, each)):
-                    raise _exists(table, each.to[1])
+                    raise primary_key_exists(each.descriptor, each.to[1])
                 landed.add(each.to)
         for each in changed:
             kind, (_, key) = OperationKind.UPDATE, each.name
@@ -556,12 +556,6 @@ class WriteSet:
             if not column.hidden:
                 row[column.name] = from_storage(column.type, value)
         return _with_generated(descriptor, row)
-
-
-def _exists(table: str, key: Key) -> DuplicateKey:
-    return DuplicateKey(
-        f"duplicate key in table {table!r}: {key!r} exists", table=table, key=list(key)
-    )
 
 
 def _tuple_of(values: Any) -> tuple[Any, ...]:

@@ -584,7 +584,12 @@ def _rename_index(statement: RenameIndex, catalog: Catalog) -> Changes | Nothing
     if found is None and keyed is None:
         if statement.if_exists:
             return NothingToDo(f"index {statement.name!r} does not exist, nothing was done")
-        raise _unknown_index(statement.name, statement.position)
+        # PostgreSQL looks for any relation here, and for an index in DROP INDEX.
+        raise UnknownTable(
+            f"relation {statement.name!r} does not exist",
+            index=statement.name,
+            position=statement.position,
+        )
     if statement.to in relation_names(catalog):
         raise DuplicateObject(f"{statement.to!r} exists already, or is being made")
     if keyed is not None:

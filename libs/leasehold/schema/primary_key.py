@@ -146,7 +146,11 @@ def key_tracks(
     name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, used)
     index = made_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
+    # The name of the key that goes is free for the one that comes, as in PostgreSQL.
+    own = set() if table.hidden_key else {table.key_constraint}
+    key_name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, taken - own)
     other = _under_key(table, columns, other_id)
+    other = replace(other, key_name="" if key_name == other.key_constraint else key_name)
     return another_key(table, _completed(other, taken | {name}, asked), index, nullable)
 
 
@@ -211,6 +215,7 @@ def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) ->
         next_element_id=table.next_element_id + 1,
         twin=table.table_id,
         former=table.table_id,
+        key_name="",
         modified_us=0,
         since_lsn=0,
     )

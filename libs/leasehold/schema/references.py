@@ -125,7 +125,10 @@ def _class_of(column: Column) -> str:
     name = column.type.name
     if name in ("smallint", "integer", "bigint"):
         return "integer"
-    return "text" if name in ("text", "varchar") else name
+    # char(n) is stored without the blanks that fill it up, so that it is text like any other. (To
+    # a key of char a text with blanks at its end refers to no row, while PostgreSQL passes over
+    # them: an index over texts could not find all that refer to one.)
+    return "text" if name in ("text", "varchar", "char") else name
 
 
 def index_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:

@@ -24,7 +24,8 @@ from leasehold.schema.key_values import compose
 from leasehold.schema.states import READABLE
 from leasehold.schema.types import to_storage
 from leasehold.transaction.binding import binding
-from leasehold.transaction.deciding import deleted, key_exists, key_in, landed, updated
+from leasehold.transaction.deciding import deleted, key_in, landed, updated
+from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.locks import covering
 from leasehold.transaction.losses import Identity, Loss, Losses
 from leasehold.transaction.overlay import Overlay
@@ -243,7 +244,7 @@ class Actions:
             self._overlay.put(held.descriptor, held.row, change)
         for table, change in landing:
             if self._overlay.row(table, change.key) is not None:
-                raise key_exists(table, change.key)
+                raise primary_key_exists(table, change.key)
             self._overlay.put(table, None, change)
 
     def _updated(self, held: _Held, image: Image) -> RowChange:

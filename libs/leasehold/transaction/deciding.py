@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import (
-    DuplicateKey,
     Refused,
     SequenceExhausted,
     Uncommittable,
@@ -31,6 +30,7 @@ from leasehold.schema.elements import Moment
 from leasehold.schema.key_values import compose
 from leasehold.schema.types import words_of
 from leasehold.transaction.binding import Binding
+from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
 from leasehold.transaction.row_refused import RowRefused
 from leasehold.transaction.rules import VerifyRules
@@ -206,7 +206,7 @@ def _insert(
 ) -> RowChange:
     descriptor = bound.descriptor
     if row is not None:
-        raise key_exists(descriptor, key)
+        raise primary_key_exists(descriptor, key)
     changed = bound.with_key(bound.values(operation.values, None), key)
     image = compose(descriptor, ChangeKind.INSERT, None, changed, moment)
     bound.check(None, image)
@@ -218,15 +218,6 @@ def _insert(
         image,
         {},
         descriptor.locks,
-    )
-
-
-def key_exists(descriptor: Descriptor, key: Key) -> DuplicateKey:
-    return DuplicateKey(
-        f"duplicate key in table {descriptor.name!r}: {_words(descriptor, key)} exists",
-        table=descriptor.name,
-        constraint=descriptor.key_constraint,
-        key=list(key),
     )
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from leasehold.model.errors import DuplicateKey
 from leasehold.model.ports import Row
 from leasehold.model.records import Image, Key
 from leasehold.schema.descriptor import Descriptor, Index
-from leasehold.schema.entries import entries_kept, key_of, key_shown, key_words
+from leasehold.schema.entries import entries_kept, key_of
+from leasehold.transaction.duplicate_key import unique_key_exists
 
 HolderReader = Callable[[Descriptor, int, Key, int], Sequence[Key]]
 """(descriptor, index id, key, at most so many) → primary keys of rows whose entry has that key."""
@@ -52,7 +52,7 @@ def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -
                 table = row.descriptor
                 other = next((o for o in found if _still(rows, o, index, table, values)), key)
             if other != key:
-                raise _duplicate(row.descriptor, index, values, other)
+                raise unique_key_exists(row.descriptor, index, values)
 
 
 def _key(index: Index, descriptor: Descriptor, image: Image) -> Key | None:
@@ -72,15 +72,3 @@ def _still(
     `table`: ⚠ what a foreign key has done to a row is done under another version, maybe."""
     row = rows.get((table.table_id, key))
     return row is None or (row.image is not None and _key(index, table, row.image) == values)
-
-
-def _duplicate(table: Descriptor, index: Index, values: Key, other: Key) -> DuplicateKey:
-    names = ", ".join(key_words(table, index))
-    shown = key_shown(table, index, values)
-    return DuplicateKey(
-        f"duplicate key in table {table.name!r}: ({names}) = ({shown}) is in row {other!r:.200}"
-        f" already (constraint {index.name!r})",
-        table=table.name,
-        constraint=index.name,
-        key=list(values),
-    )

@@ -31,10 +31,10 @@ from leasehold.transaction.binding import binding
 from leasehold.transaction.deciding import (
     decide,
     deleted,
-    key_exists,
     uncommittable,
     with_key,
 )
+from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.losses import Identity, Losses
 from leasehold.transaction.numbers import Numbers, draws, lacks_numbers
 from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
@@ -171,7 +171,7 @@ def _decide_one(
         return Decided((), (), versions, 0)
     if row is not None and change.kind is _COMES:
         if rows(descriptor, change.key) is not None:
-            raise key_exists(descriptor, change.key)
+            raise primary_key_exists(descriptor, change.key)
         return Decided((deleted(descriptor, key, row), change), (row, None), versions, 1)
     return Decided((change,), (row,), versions, 1)
 
@@ -320,13 +320,13 @@ class _Request:
         self._overlay.put(descriptor, row, deleted(descriptor, key, row))
         name = (comes.table_id, comes.key)
         if name in self._landing:
-            raise key_exists(descriptor, comes.key)
+            raise primary_key_exists(descriptor, comes.key)
         self._landing[name] = _Landing(descriptor, comes, identity)
 
     def _land(self) -> None:
         for (table_id, key), (descriptor, change, identity) in self._landing.items():
             if self._overlay.row(descriptor, key) is not None:
-                raise key_exists(descriptor, key)
+                raise primary_key_exists(descriptor, key)
             self._overlay.put(descriptor, None, change)
             if identity is not None and self._losses is not None:
                 self._losses.landed(table_id, key, identity)

@@ -9,13 +9,12 @@ import pytest
 
 from leasehold.model.errors import (
     DuplicateObject,
-    FeatureNotSupported,
     Refused,
     UnknownObject,
 )
 from leasehold.model.records import DescriptorWrite
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.job import Job, Status
 from leasehold.schema.plan import JobPlan, NothingToDo, next_descriptor, plan
 from leasehold.schema.states import State
@@ -295,12 +294,21 @@ def test_renamed_unique_answers_to_both_names_while_two_versions_live() -> None:
         ("u", "k", DuplicateObject),
         ("k", "u", DuplicateObject),
         ("u", "other", DuplicateObject),  # tables and indexes share their names
-        ("t_pkey", "v", FeatureNotSupported),
+        ("t_pkey", "u", DuplicateObject),
     ],
 )
 def test_constraint_that_can_not_be_renamed_so(name: str, to: str, error: type[Refused]) -> None:
     with pytest.raises(error):
         first(RenameConstraint(name, to))
+
+
+def test_a_primary_key_is_renamed_and_keeps_its_name_when_its_table_is() -> None:
+    assert altered(RenameConstraint("t_pkey", "v")).key_constraint == "v"
+    assert altered(RenameTable("w")).key_constraint == "t_pkey"
+    again = from_wire(altered(RenameTable("w")).to_wire())
+    assert (again.name, again.key_constraint) == ("w", "t_pkey")
+    older = {k: v for k, v in again.to_wire().items() if k != "key_name"}
+    assert from_wire(older).key_constraint == "w_pkey", "as an earlier release has renamed it"
 
 
 def test_check_may_have_the_name_of_another_table() -> None:

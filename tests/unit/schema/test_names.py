@@ -7,11 +7,19 @@ from a store at that moment does.
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leasehold.model.errors import DuplicateObject, Refused, StaleVersion, UnknownTable
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.job import Job, Phase
-from leasehold.schema.names import constraint_names, cut, free_name, relation_names
+from leasehold.schema.names import constraint_names, relation_names
+from leasehold.schema.object_names import (
+    NAME_BYTES_MAX,
+    free_object_name,
+    joined_names,
+    object_name,
+)
 from leasehold.schema.plan import CreateTablePlan, NothingToDo, plan
 from leasehold.sql.statements import Change, DropIndex, DropTable, RenameIndex, RenameTable
 from tests.unit.schema.made_statements import (
@@ -214,13 +222,32 @@ def test_constraint_names_are_one_tables_own() -> None:
 # ------------------------------------------------------------------ derived names
 
 
-def test_derived_names_are_cut_to_what_a_name_may_have() -> None:
-    assert cut("t_a", "_idx") == "t_a_idx"
-    long = cut("é" * 40, "_idx")
-    assert len(long.encode()) <= 63
-    assert long.endswith("é_idx")
-    taken = {long}
-    second = free_name("é" * 40, "_idx", taken)
-    assert second.endswith("_idx1")
-    assert len(second.encode()) <= 63
-    assert free_name("t_a", "_idx", {"t_a_idx", "t_a_idx1"}) == "t_a_idx2"
+NAME = st.text(st.sampled_from("abé漢"), min_size=1, max_size=63).filter(
+    lambda name: len(name.encode()) <= NAME_BYTES_MAX
+)
+
+
+@given(NAME, NAME | st.just(""), st.sampled_from(("key", "fkey12", "pkey")))
+def test_a_derived_name_fits_and_tells_of_both_parts(table: str, parts: str, label: str) -> None:
+    name = object_name(table, parts, label)
+    assert len(name.encode()) <= NAME_BYTES_MAX
+    whole = "_".join((table, parts, label) if parts else (table, label))
+    if len(whole.encode()) <= NAME_BYTES_MAX:
+        assert name == whole
+        return
+    assert name.endswith(f"_{label}")
+    left = name.removesuffix(f"_{label}")
+    first, _, second = left.partition("_")
+    assert table.startswith(first)
+    assert parts.startswith(second)
+    # Neither is cut while the other is longer, but for what is left of a character.
+    for kept, all_of_it, other in ((first, table, second), (second, parts, first)):
+        assert kept == all_of_it or len(kept.encode()) >= len(other.encode()) - 4
+
+
+def test_a_derived_name_that_is_taken_has_a_number_behind_its_label() -> None:
+    assert free_object_name("t", "a", "idx", {"t_a_idx", "t_a_idx1"}) == "t_a_idx2"
+    long = object_name("t" * 63, "c" * 63, "idx")
+    second = free_object_name("t" * 63, "c" * 63, "idx", {long})
+    assert (second.endswith("_idx1"), len(second)) == (True, NAME_BYTES_MAX)
+    assert joined_names(["c" * 40] * 1_000) == "_".join(["c" * 40] * 2)

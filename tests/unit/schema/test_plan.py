@@ -48,7 +48,7 @@ from tests.unit.schema.made_statements import (
 
 T = create_table("t", column("a"), column("raw", "bytea"))
 U = create_table("u", column("a"))
-UNNAMED = create_index("t_a_idx", "t", "a", named=False)
+UNNAMED = create_index("t_a_idx", "t", "a", named=False, parts_of_name=("a",))
 REQUIRED = alter("t", add_column("b", nullable=False, default=7))
 
 
@@ -127,7 +127,7 @@ REFUSED: list[tuple[Change, type[Refused]]] = [
     (alter("nothing", add_column("b")), UnknownTable),
     (DropTable("nothing"), UnknownTable),
     (DropIndex("nothing"), UnknownObject),
-    (RenameIndex("nothing", "other"), UnknownObject),
+    (RenameIndex("nothing", "other"), UnknownTable),
     (create_index("i", "t", "nothing"), UnknownColumn),
     (create_index("t", "t", "a"), DuplicateObject),
     (create_index("i", "t", "raw"), FeatureNotSupported),

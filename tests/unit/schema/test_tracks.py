@@ -199,7 +199,9 @@ WAYS: dict[str, Way] = {
         way.rename(INDEX, "j"), 0, plain({"name": "j", "alias": "i"}, {"alias": ""})
     ),
     "rename table": Way(
-        way.rename(TABLE, "u"), 0, plain({"name": "u", "alias": "t"}, {"alias": ""})
+        way.rename(TABLE, "u"),
+        0,
+        plain({"name": "u", "alias": "t", "key_name": "t_pkey"}, {"alias": ""}),
     ),
     "rename check": Way(way.rename(CHECK, "l"), 0, plain({"name": "l"})),
     "reword check": Way(way.reword_check(CHECK, "d > 0"), 0, plain({"expression": "d > 0"})),

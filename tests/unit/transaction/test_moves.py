@@ -103,7 +103,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("operations", TAKEN.values(), ids=TAKEN)
 def test_a_key_that_is_taken(table: WrittenTable, operations: Any) -> None:
-    with pytest.raises(DuplicateKey, match=r"\(id\)"):
+    with pytest.raises(DuplicateKey, match="t_pkey"):
         table.send(*operations)
 
 
@@ -209,7 +209,7 @@ def test_what_follows_is_computed_anew(table: WrittenTable) -> None:
 
 def test_unique_values_go_along(table: WrittenTable) -> None:
     table.send(update("t", 1, id=7), update("t", 2, a=11))
-    with pytest.raises(DuplicateKey, match="'u'"):
+    with pytest.raises(DuplicateKey, match='"u"'):
         table.send(update("t", 7, id=8, a=11))
     table.send(update("t", 7, id=2, a=11), update("t", 2, id=7, a=10))
     assert keys(table) == {2: 11, 3: 30, 7: 10}

@@ -70,13 +70,18 @@ def refused(table: WrittenTable, *operations: Operation) -> DuplicateKey:
 # ------------------------------------------------------------------ refused
 
 
-def test_a_value_that_another_row_has_is_refused_naming_row_and_constraint(
+def test_a_value_that_another_row_has_is_refused_naming_key_and_constraint(
     table: WrittenTable,
 ) -> None:
     error = refused(table, insert("t", 3, a=10))
-    assert error.detail == {"table": "t", "constraint": "t_a_key", "key": [10]}
+    assert error.detail == {
+        "table": "t",
+        "constraint": "t_a_key",
+        "key": [10],
+        "detail": "Key (a)=(10) already exists.",
+    }
     assert error.sqlstate == "23505"
-    assert "(a) = (10) is in row (1,)" in str(error)
+    assert str(error) == 'duplicate key value violates unique constraint "t_a_key"'
     assert table.row(1, 3) is None
 
 

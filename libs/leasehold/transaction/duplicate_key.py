@@ -1,0 +1,51 @@
+"""The error for a row whose key another row has, in PostgreSQL's words: people search for them, and
+programs read the constraint's name from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from leasehold.model.errors import DuplicateKey
+from leasehold.model.records import Key
+from leasehold.schema.descriptor import Descriptor, Index
+from leasehold.schema.entries import key_types, key_words
+from leasehold.schema.types import Type, sort_key_of, words_of
+from leasehold.sql.text_form import to_text
+
+VALUE_CHARACTERS_MAX: Final = 200
+"""An error is read by people, and a value may have a million."""
+
+
+def primary_key_exists(descriptor: Descriptor, key: Key) -> DuplicateKey:
+    """Returns the error for a primary key that is taken; `key` in storage form."""
+    names = ", ".join(column.name for column in descriptor.key_columns)
+    kinds = [column.type for column in descriptor.key_columns]
+    return _duplicate(descriptor, descriptor.key_constraint, names, kinds, key)
+
+
+def unique_key_exists(descriptor: Descriptor, index: Index, values: Key) -> DuplicateKey:
+    """Returns the error for a key of a unique index that is taken."""
+    names = ", ".join(key_words(descriptor, index))
+    kinds = key_types(descriptor, index)
+    return _duplicate(descriptor, index.name, names, kinds, values)
+
+
+def _duplicate(
+    descriptor: Descriptor, constraint: str, names: str, kinds: Sequence[Type], key: Key
+) -> DuplicateKey:
+    values = ", ".join(_text_of(kind, value) for kind, value in zip(kinds, key, strict=True))
+    return DuplicateKey(
+        f'duplicate key value violates unique constraint "{constraint}"',
+        detail=f"Key ({names})=({values}) already exists.",
+        table=descriptor.name,
+        constraint=constraint,
+        key=list(key),
+    )
+
+
+def _text_of(kind: Type, value: Any) -> str:
+    # What is compared by a sort key may be one here, and no value.
+    shown = to_text(kind, value) if sort_key_of(kind) is None else words_of(kind, value)
+    return shown[:VALUE_CHARACTERS_MAX]
