@@ -136,6 +136,14 @@ class SessionBlock:
         self._transaction.called_by(self._settings.caller)
         return self._transaction
 
+    def lasting_transaction(self) -> SqlTransaction:
+        """The one that runs, or a new one, with versions of its own also where it is of several
+        statements of one text and no block: it may make tables, which those behind it read."""
+        transaction = self.transaction()
+        if not transaction.is_block:
+            transaction.becomes_block(self._node.reads(self._label, transaction.lsn))
+        return transaction
+
     def _new_moment(self) -> CallersMoment:
         return CallersMoment.of(unix_us(), fresh_seed(), self._settings.caller)
 
@@ -345,7 +353,7 @@ class SessionBlock:
         return int(settings["leasehold.replays_max"]) if settings.on("leasehold.verifyretry") else 0
 
     def _commit_writes(self, transaction: SqlTransaction) -> Outcome | None:
-        in_block = not self._idle
+        in_block = transaction.is_block
         isolation = transaction.isolation
 
         def fresh() -> SqlTransaction:

@@ -7,6 +7,7 @@ What a statement says is read by `sql/session_grammar.py`; who does it is decide
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -31,6 +32,7 @@ from leasehold.client.sql_schema import (
 )
 from leasehold.client.sql_sessions import Activity
 from leasehold.client.sql_set import AS_OF, MODES, TEXT, SettingCommands
+from leasehold.client.sql_several import NOT_ONE, WHY, SeveralStatements, frees_rows, is_several
 from leasehold.client.sql_single import SingleReads
 from leasehold.client.sql_single_update import SingleUpdates
 from leasehold.client.sql_steps import Asked, OnRow, Step, Types
@@ -59,6 +61,7 @@ from leasehold.pgwire.wire_types import WireType
 from leasehold.schema.descriptor import Descriptor
 from leasehold.sql.catalog_text import quoted
 from leasehold.sql.cursor_walk import ALL, Direction, Movement
+from leasehold.sql.ddl import Said
 from leasehold.sql.long_names import CODE, with_short_names
 from leasehold.sql.query_plan import Plans
 from leasehold.sql.query_plan import Prepared as Plan
@@ -80,7 +83,7 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
-from leasehold.sql.statements import Truncate
+from leasehold.sql.statements import Explain, Truncate
 from leasehold.transaction.block import Standing, TransactionActive
 
 T = TypeVar("T")
@@ -116,6 +119,7 @@ class SqlSession:
         self._node = node
         self._cursors = SqlCursors()
         self._several = False
+        self._changes: SeveralStatements | None = None  # of the text that is run now
         self._process, self._user, self._opened_us = node.sessions.number(process), user, unix_us()
         self._settings = SettingCommands(
             settings or {},
@@ -193,6 +197,7 @@ class SqlSession:
             self._settings.reports += [Notice("NOTICE", CODE, cut.notice) for cut in cuts]
         found = read_text(text)
         self._several = len(found) > 1
+        self._changes = SeveralStatements(text, found) if is_several(found) else None
         return found
 
     def prepare(
@@ -391,9 +396,7 @@ class SqlSession:
         assert isinstance(meaning, SchemaStatement)
         if not self._idle and isinstance(meaning.change, Truncate):
             said = meaning.change
-            names = tuple(table.name for table in said.tables)
-            asked = Asked(statement.text, (), (), emptied=names, restarts=said.restart)
-            asked = asked._replace(cascades=said.cascade)
+            asked = self._emptying(statement, said)
             return CommandPortal(
                 lambda: self.run(statement, lambda: self._empty(asked, said), asked)
             )
@@ -402,9 +405,43 @@ class SqlSession:
             return CommandPortal(
                 lambda: self.run(statement, lambda: self._change_in_block(asked, meaning), asked)
             )
+        changes = self._changes
+        if changes is not None and not meaning.explains:
+            return CommandPortal(
+                lambda: self.run(statement, lambda: self._change_of_several(statement, changes))
+            )
         return CommandPortal(lambda: self.run(statement, lambda: self._change(statement)))
 
-    def _change(self, statement: SessionStatement) -> Answer:
+    def _change_of_several(self, statement: SessionStatement, text: SeveralStatements) -> Answer:
+        """One of several statements of a text: all of them one transaction, as far as they can be.
+        Where that is not so the client is told."""
+        self._running.may_wait()
+        meaning = statement.meaning
+        assert isinstance(meaning, SchemaStatement)
+        if text.is_done:
+            return Answer(tag_of(meaning))
+        if not text.is_told_apart and text.fits_one_request(self._node):
+            self._change(SessionStatement(text.text, statement.offset, meaning), text.changes)
+            text.is_done = True
+            return Answer(tag_of(meaning))
+        assert not isinstance(meaning.change, Explain), "it makes nothing"
+        if not text.changes and not frees_rows(meaning.change):
+            with suppress(FeatureNotSupported):  # by itself it may be possible
+                return self._change_with_rows(statement, meaning)
+        if not text.is_told_apart:
+            text.is_told_apart = True
+            notice = Notice("WARNING", "01000", NOT_ONE, {"detail": WHY})
+            self._settings.reports.append(notice)
+        return self._change(statement)
+
+    def _change_with_rows(self, statement: SessionStatement, meaning: SchemaStatement) -> Answer:
+        if isinstance(meaning.change, Truncate):
+            said = meaning.change
+            return self._empty(self._emptying(statement, said), said)
+        return self._change_in_block(Asked(statement.text, (), (), changes=True), meaning)
+
+    def _change(self, statement: SessionStatement, changes: Sequence[Said] = ()) -> Answer:
+        """`changes`: all that its text holds, where that is more than its own."""
         self._running.may_wait()
         meaning = statement.meaning
         assert isinstance(meaning, SchemaStatement)
@@ -413,7 +450,8 @@ class SqlSession:
             return Answer("EXPLAIN", plan_lines(outcome))
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._block.end_batch()
-        give_back_numbers(self._node, meaning.change, self._running.stopped)
+        for change in [each.statement for each in changes] or [meaning.change]:
+            give_back_numbers(self._node, change, self._running.stopped)
         outcome = submit_change(self._node, statement, self._running.stopped)
         self._settings.reports += notices_of(outcome)
         if self._settings.values.on("leasehold.wait_for_jobs") and not follow_jobs(
@@ -437,7 +475,7 @@ class SqlSession:
         """Raises ReadOnlyTransaction; FeatureNotSupported at levels that read one moment, of which
         a table that is made or emptied is none, or none of their own writes."""
         self.check_may_write()
-        transaction = self.transaction()
+        transaction = self._block.lasting_transaction()
         if transaction.isolation.one_moment or not transaction.isolation.own_writes:
             raise FeatureNotSupported(
                 f"{what} inside a transaction block at isolation level"
@@ -445,6 +483,12 @@ class SqlSession:
             )
         transaction.says(asked.text)
         return transaction
+
+    @staticmethod
+    def _emptying(statement: SessionStatement, said: Truncate) -> Asked:
+        names = tuple(table.name for table in said.tables)
+        asked = Asked(statement.text, (), (), emptied=names, restarts=said.restart)
+        return asked._replace(cascades=said.cascade)
 
     def _empty(self, asked: Asked, said: Truncate) -> Answer:
         """TRUNCATE in a block is a write like others: committed and rolled back with them."""

@@ -108,6 +108,10 @@ class SqlTransaction:
         self._reads.lasts_as(reads)
 
     @property
+    def is_block(self) -> bool:
+        return self._block
+
+    @property
     def lsn(self) -> int | None:
         """That it reads as of, if it is one."""
         return self._lsn

@@ -11,6 +11,7 @@
     │   ├── OutOfRange            22003    ├── AttemptOutOfTurn   LH003
     │   ├── TooLong               22001    ├── DivisionByZero     22012
     │   ├── UnknownVersion        22023    ├── DuplicateObject    42P07
+    │   │                                  │   └── DuplicateConstraint 42710
     │   ├── FeatureNotSupported   0A000    ├── TableBusy          55006
     │   ├── SyntaxInvalid         42601    ├── UnknownJob         42704
     │   ├── DuplicateColumn       42701    ├── WrongJobState      55000
@@ -256,6 +257,10 @@ class AttemptOutOfTurn(Refused):
 
 class DuplicateObject(Refused):
     sqlstate = "42P07"
+
+
+class DuplicateConstraint(DuplicateObject):
+    sqlstate = "42710"
 
 
 class DuplicateColumn(Refused):
@@ -527,5 +532,6 @@ def refused(code: str, message: str, detail: Mapping[str, object]) -> Refused:
 
 # Of those that share a code the first stands for all: a caller tells them apart by nothing else.
 _BY_CODE: dict[str, type[Refused]] = {}
-for _leaf in Refused.__subclasses__():
-    _BY_CODE.setdefault(_leaf.sqlstate, _leaf)
+for _kind in Refused.__subclasses__():
+    for _leaf in (_kind, *_kind.__subclasses__()):
+        _BY_CODE.setdefault(_leaf.sqlstate, _leaf)

@@ -34,6 +34,7 @@ from leasehold.schema.elements import Moment
 from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
+from leasehold.schema.joined_alterations import answers_for, join_alterations
 from leasehold.schema.plan import NO_MOMENT, JobPlan, Plan, plan
 from leasehold.schema.script import Script, answer_of
 from leasehold.sql.ddl import Said, parse_statements
@@ -101,11 +102,12 @@ class SchemaChanges:
             return self._explain(said, request)
         script = Script.on(self._catalog)
         moment = self._moment(request.id, now)
-        answers = []
-        for statement, sql in said:
+        answers: list[Mapping[str, Any]] = []
+        for (statement, sql), count in join_alterations(said):
             assert not isinstance(statement, Explain), "looked at before"
             text = request.sql if len(said) == 1 else sql
-            answers.append(script.take(statement, text, request.id, moment, self._rows_about))
+            said_of_it = script.take(statement, text, request.id, moment, self._rows_about)
+            answers += answers_for(said_of_it, count)
         script.refuse_dropped(request.operations)
         answer = answer_of(tuple(answers))
         opening = script.opening

@@ -6,6 +6,7 @@ from collections.abc import Set
 from dataclasses import replace
 
 from leasehold.model.errors import (
+    DuplicateConstraint,
     DuplicateObject,
     OutOfRange,
     UnknownObject,
@@ -194,7 +195,8 @@ class ConstraintActions:
         index are told apart (`Descriptor.read_name`)."""
         table = self._draft.table
         uniques = {index.name for index in table.indexes if index.constraint}
-        own = uniques | {each.name for each in (*table.checks, *table.foreign_keys)}
+        own = uniques | {check.name for check in table.checks}
+        own |= {key.name for key in table.foreign_keys}
         self._draft.names -= dropped & own
         self._draft.taken -= dropped & uniques
 
@@ -236,10 +238,15 @@ class ConstraintActions:
         return given
 
     def _refuse_name(self, name: str, taken: set[str]) -> None:
-        if name in taken or name in self._draft.names:
-            raise DuplicateObject(
-                f"{name!r} exists already as a constraint of table {self._draft.table.name!r}, or"
-                " as an index or a table",
+        """Raises DuplicateObject (42P07) for the name of a table or an index, DuplicateConstraint
+        (42710) for one of this table's constraints."""
+        if name in taken:
+            raise DuplicateObject(f"relation {name!r} already exists", constraint=name)
+        if name in self._draft.names:
+            table = self._draft.table.name
+            raise DuplicateConstraint(
+                f"constraint {name!r} for relation {table!r} already exists",
+                table=table,
                 constraint=name,
             )
 

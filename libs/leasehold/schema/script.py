@@ -378,7 +378,7 @@ def _at_once(table: Descriptor, job: Job) -> Descriptor:
     return replace(table, modified_us=0, lock_moves=(), columns=columns)
 
 
-def answer_of(answers: tuple[Answer, ...]) -> Mapping[str, Any]:
+def answer_of(answers: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
     """Of one statement its own answer, of several each one's."""
     return answers[0] if len(answers) == 1 else {"statements": answers}
 

@@ -103,7 +103,7 @@ REFUSED: list[tuple[tuple[Action, ...], str]] = [
     ((DropConstraint("u"), DropConstraint("u")), "42704"),
     ((DropColumn("b"), DropConstraint("late")), "42704"),
     ((DropColumn("b"), ValidateConstraint("late")), "42704"),
-    ((add_check("a > 0", "same"), add_unique("a", name="same")), "42P07"),
+    ((add_check("a > 0", "same"), add_unique("a", name="same")), "42710"),
 ]
 
 
