@@ -193,7 +193,7 @@ class DevConsole:
                 self._output.json(table.to_wire())
                 continue
             self._output.line(f"{table.name} version {table.version}", "bold")
-            for column in table.columns:
+            for column in table.in_place:
                 self._output.line(
                     f"  {element_name(column)} {column_words(column)} ({column.state.label})"
                 )

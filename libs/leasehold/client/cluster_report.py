@@ -198,7 +198,7 @@ def table_report(view: ClusterView, table: TableView) -> dict[str, Any]:
         "state": descriptor.state.label,
         "former_name": descriptor.alias or None,
         "primary_key": [c.name for c in descriptor.key_columns if not c.hidden],
-        "columns": elements_report(descriptor, descriptor.columns),
+        "columns": elements_report(descriptor, descriptor.in_place),
         "indexes": elements_report(descriptor, descriptor.indexes),
         "checks": elements_report(descriptor, descriptor.checks),
         "locks": elements_report(descriptor, descriptor.row_locks),

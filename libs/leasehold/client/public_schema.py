@@ -164,7 +164,7 @@ def before_event(event: VersionEvent) -> Descriptor | None:
 def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     elements = []
     for kind, place in _PLACES.items():
-        for wire in body.get(place, ()):
+        for wire in sorted(body.get(place, ()), key=_place_of):
             element = descriptor.element(wire["id"])
             assert element is not None, wire
             told = {"id": wire["id"], "kind": kind.value, **wire}
@@ -182,6 +182,11 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
             told["definition"] = element_words(descriptor, element)
             elements.append(told)
     return elements
+
+
+def _place_of(wire: Mapping[str, Any]) -> tuple[int, int]:
+    """Where an element stands among those of its kind: columns as a query sees them."""
+    return wire.get("ordinal") or wire["id"], wire["id"]
 
 
 def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
@@ -260,7 +265,7 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
             if wire.get(text, without) is None:
                 wire[text] = without
         found.append(wire)
-    return found
+    return sorted(found, key=lambda wire: int(wire["id"]))
 
 
 def _stored_value(wire: Mapping[str, Any], value: Any) -> Any:

@@ -74,11 +74,13 @@ class _Shown(NamedTuple):
     name: str
     state: State
     detail: str
+    place: int
 
 
 def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, ...]:
-    """Changes from one version to another of the same table, in order of element ids; also of one
-    that took its place under another primary key.
+    """Changes from one version to another of the same table, in order of element ids, and where one
+    column takes over from another side by side; also of one that took its place under another
+    primary key.
 
     Without `before` every element of `after` is new. Versions need not follow each other: a
     reader of the compacted topic may have missed some, and may look back too.
@@ -90,24 +92,22 @@ def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, .
     old = _elements(before, keyed=keyed)
     new = _elements(after, keyed=keyed)
     changes = []
-    for element_id in sorted(old.keys() | new.keys()):
+    for element_id, known in sorted({**old, **new}.items(), key=lambda each: each[1].place):
         if element_id == TABLE_ITSELF and before is None:
             continue  # a new table's elements say it all
         was, is_now = old.get(element_id), new.get(element_id)
         if was == is_now:
             continue
-        shown = is_now or was
-        assert shown is not None
         changes.append(
             ElementChange(
-                shown.kind,
+                known.kind,
                 element_id,
-                shown.name,
+                known.name,
                 was.state if was else State.ABSENT,
                 is_now.state if is_now else State.ABSENT,
-                shown.detail,
+                known.detail,
                 was.detail if was else "",
-                was.name if was else shown.name,
+                was.name if was else known.name,
             )
         )
     return tuple(changes)
@@ -245,10 +245,11 @@ def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown
         words = "no primary key"
     elif keyed:
         words = f"primary key ({', '.join(c.name for c in descriptor.key_columns)})"
-    table = _Shown("table", descriptor.name, descriptor.state, words)
+    table = _Shown("table", descriptor.name, descriptor.state, words, TABLE_ITSELF)
     found = {TABLE_ITSELF: table}
     for element in descriptor.elements:
         words = element_words(descriptor, element)
         kind = kind_of(element).value
-        found[element.element_id] = _Shown(kind, element_name(element), element.state, words)
+        place = element.place if isinstance(element, Column) else element.element_id
+        found[element.element_id] = _Shown(kind, element_name(element), element.state, words, place)
     return found

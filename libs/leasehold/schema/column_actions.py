@@ -352,6 +352,7 @@ class ColumnActions:
             alias="",
             missing=None,
             moment=None,
+            ordinal=old.place,
         )
         check_default_fits(old, new)
         if old.default is not None:

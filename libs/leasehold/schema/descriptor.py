@@ -139,9 +139,16 @@ class Descriptor:
         return bool(self.lock_moves) or any(len(c.locks) > 1 for c in self.columns)
 
     @cached_property
+    def in_place(self) -> tuple[Column, ...]:
+        """All columns, in the order in which people see them: one that took over from another,
+        whose type was changed, stands where that one stood."""
+        return tuple(sorted(self.columns, key=lambda column: (column.place, column.element_id)))
+
+    @cached_property
     def by_name(self) -> dict[str, Column]:
-        """Public columns by name: what a query or a writer at this version may name."""
-        return {c.name: c for c in self.columns if c.state in READABLE and not c.hidden}
+        """Public columns by name, in their order: what a query or a writer at this version may
+        name."""
+        return {c.name: c for c in self.in_place if c.state in READABLE and not c.hidden}
 
     @cached_property
     def by_alias(self) -> dict[str, Column]:

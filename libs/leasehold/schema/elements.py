@@ -92,6 +92,8 @@ class Column:
     nobody can name it or is shown it.
     `numbering`: from which sequence its default draws. `owns`: the sequences that go with it, in
     the order in which it got them; (): what `numbering` says of its own.
+    `ordinal`: the element id in whose place it stands among the columns that a query sees, since
+    it was made instead of that one; 0 = in its own.
     """
 
     element_id: int
@@ -111,6 +113,12 @@ class Column:
     hidden: bool = False
     numbering: Numbering | None = None
     owns: tuple[int, ...] = ()
+    ordinal: int = 0
+
+    @property
+    def place(self) -> int:
+        """By which the columns of a table are ordered for whoever sees them."""
+        return self.ordinal or self.element_id
 
     @property
     def draws_from(self) -> int:
@@ -304,6 +312,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         **({"hidden": True} if column.hidden else {}),
         **({} if column.numbering is None else {"numbering": list(column.numbering)}),
         **({"owns": list(column.owns)} if column.owns else {}),
+        **({"ordinal": column.ordinal} if column.ordinal else {}),
     }
 
 
@@ -327,6 +336,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         body.get("hidden", False),
         numbering_from_wire(body),
         tuple(body.get("owns", ())),
+        body.get("ordinal", 0),
     )
 
 
