@@ -78,6 +78,10 @@ def domain_of(kind: str, words: str = "") -> Domain:
 
 def additions() -> Iterator[Change]:
     """ADD COLUMN, alone, with a constraint over it, and in the place of another."""
+    required = "integer NOT NULL"  # for a table without rows, beside writers who may insert some
+    yield changed(
+        f"ALTER TABLE t ADD COLUMN c {required}", domain=domain_of(required), may_fail=True
+    )
     for kind in ADDABLE:
         add = f"ALTER TABLE t ADD COLUMN c {kind}"
         yield changed(add, domain=domain_of(kind))

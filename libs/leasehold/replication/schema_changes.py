@@ -36,6 +36,7 @@ from leasehold.schema.explain import explain
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.joined_alterations import answers_for, join_alterations
 from leasehold.schema.plan import NO_MOMENT, JobPlan, Plan, plan
+from leasehold.schema.planned import refuse_lacking
 from leasehold.schema.script import Script, answer_of
 from leasehold.sql.ddl import Said, parse_statements
 from leasehold.sql.statements import CreateSequence, Explain
@@ -82,6 +83,7 @@ class SchemaChanges:
         self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
         self._rules = rules
+        self._is_empty = is_empty
         self._coherent: frozenset[str] | None = None
         self._writes: deque[wanted.Write] = deque()
         self.coordinator = Coordinator(
@@ -108,6 +110,9 @@ class SchemaChanges:
             text = request.sql if len(said) == 1 else sql
             said_of_it = script.take(statement, text, request.id, moment, self._rows_about)
             answers += answers_for(said_of_it, count)
+        for job in script.jobs.values():
+            if job.table_id not in script.empty and not self._is_empty(job.table_id):
+                refuse_lacking(job)
         script.refuse_dropped(request.operations)
         answer = answer_of(tuple(answers))
         opening = script.opening

@@ -12,7 +12,6 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidDefinition,
     NotGenerated,
-    NotNullViolation,
     OutOfRange,
     SyntaxInvalid,
 )
@@ -83,17 +82,6 @@ class ColumnActions:
                 " a statement of its own",
                 **named,
             )
-        valued = (
-            definition.default is not None
-            or definition.default_expression
-            or definition.numbering is not None
-        )
-        if not definition.nullable and not valued and definition.generated is None:
-            raise NotNullViolation(
-                f"column {definition.name!r} is NOT NULL and old rows would lack the value:"
-                " give a DEFAULT or an expression it is GENERATED from",
-                **named,
-            )
         if len(table.columns) + len(self._draft.tracks) >= COLUMNS_MAX:
             raise OutOfRange(
                 f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
@@ -106,8 +94,12 @@ class ColumnActions:
                 column = drawing(column, self._draft.drawn_by(definition))
             elif column.default_expression:
                 column = replace(column, moment=self._draft.moment)
+            if column.nullable or column.has_default:
+                self._draft.take(way.add_column(column), f"column {column.name}")
+            else:
+                for track in way.add_required(column):
+                    self._draft.take(track, f"column {column.name}")
             self._draft.columns[column.name] = column
-            self._draft.take(way.add_column(column), f"column {column.name}")
         if definition.unique is not None:
             self._constraints.add_unique(definition.unique)
         for check in definition.checks:

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from leasehold.model.errors import TableBusy, UnknownTable
+from leasehold.model.errors import NotNullViolation, TableBusy, UnknownTable
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.dependents import dropped_along
 from leasehold.schema.descriptor import Descriptor
+from leasehold.schema.edits import Kind
+from leasehold.schema.elements import Column, column_from_wire
 from leasehold.schema.job import Job, Status
 from leasehold.schema.job_moves import can_turn_back
 from leasehold.schema.names import running_jobs
@@ -147,3 +149,24 @@ def is_table(catalog: Catalog, name: str) -> bool:
     except UnknownTable:
         return False
     return True
+
+
+def refuse_lacking(job: Job) -> None:
+    """Raises NotNullViolation (23502) for a job that no row of before can outlast: one that adds a
+    column which must have a value, and gives it none. It would find that out itself, when writers
+    have been refused for a column that goes again."""
+    added: dict[int, Column] = {}
+    for step in job.steps:
+        for edit in step.edits:
+            if edit.kind is Kind.COLUMN and edit.before is None and edit.after is not None:
+                column = column_from_wire(edit.after)
+                if not column.required and column.derived is None:
+                    added[edit.element_id] = column
+        for element_id in added.keys() & {*step.validates}:
+            name = added[element_id].name
+            raise NotNullViolation(
+                f'column "{name}" of relation "{job.table}" contains null values',
+                table=job.table,
+                column=name,
+                hint="Add it with a DEFAULT, or without NOT NULL and give the rows a value first.",
+            )

@@ -120,6 +120,14 @@ def add_column(column: Column) -> Track:
     return Track(column, True, (_DELETE_ONLY, filling, filled), (_at(State.PUBLIC, filled=False),))
 
 
+def add_required(column: Column) -> tuple[Track, Track]:
+    """NOT NULL without a default: every row that is there lacks it, so it is for a table without
+    rows. It comes as an optional one, and NOT NULL of it is a constraint: what a writer who does
+    not see the column inserts meanwhile is found when the rows are looked through."""
+    optional = replace(column, nullable=True)
+    return add_column(optional), set_not_null(optional)
+
+
 def _small(value: Any) -> bool:
     data = value.encode() if isinstance(value, str) else value
     return not isinstance(data, bytes) or len(data) <= MISSING_BYTES_MAX

@@ -110,7 +110,6 @@ REFUSED: list[tuple[Action, str]] = [
     (DropConstraint("nothing"), "42704"),
     (DropConstraint("i"), "42704"),
     (DropLock("nothing"), "42704"),
-    (add_column("x", nullable=False), "23502"),
     (add_unique("raw"), "0A000"),
     (add_check("a + 1"), "42804"),
     (SetDefault("a", "'seven'"), "22P02"),

@@ -84,6 +84,7 @@ CHANGES: dict[str, Change] = {
     "optional column": alter("t", add_column("e")),
     "nullable column with default": alter("t", add_column("e", default=3)),
     "required column": alter("t", add_column("e", nullable=False, default=3)),
+    "required column without default": alter("t", add_column("e", nullable=False)),
     "unique column": alter("t", add_column("e", "text", unique=add_unique("e").unique)),
     "drop column in unique and check": alter("t", DropColumn("a")),
     "drop column in index and under lock": alter("t", DropColumn("b")),
