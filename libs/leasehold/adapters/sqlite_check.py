@@ -36,7 +36,7 @@ from leasehold.adapters.sqlite_layout import (
 from leasehold.adapters.sqlite_plan import EntriesPlan
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.records import Key
-from leasehold.schema.checking import breaks, condition_of
+from leasehold.schema.checking import breaks, code_raised, condition_of
 from leasehold.schema.derived import relied_on, unlike, value_of
 from leasehold.schema.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
 from leasehold.schema.elements import ALL_ROWS
@@ -44,13 +44,15 @@ from leasehold.schema.entries import breaks as breaks_entry
 from leasehold.schema.entries import exact_entry, key_shown, key_words
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
-from leasehold.schema.verification import as_if_public
+from leasehold.schema.verification import as_if_public, code_of
 
 FINDINGS_MAX: Final = 100
 Finding = tuple[int, int, Key, str]
 
 
 class TableFindings(NamedTuple):
+    """`code`: as in a CheckReport."""
+
     rows: int
     entries: dict[int, int]
     checksum: bytes
@@ -58,6 +60,7 @@ class TableFindings(NamedTuple):
     findings_total: int
     findings: tuple[Finding, ...]
     wrong: tuple[WrongEntry, ...]
+    code: str = ""
 
 
 def wrong_value(column: Column, name: str) -> str:
@@ -114,6 +117,7 @@ class TableCheck:
         self._repairs_max = repairs_max
         self._wrong: list[WrongEntry] = []
         self._total = 0
+        self._raised = ""  # the first SQLSTATE of what could not be computed of a row
         self._table = table_name(self._newest.table_id)
         self._keys = tuple(column_name(e) for e in self._newest.primary_key)
         self._physical = physical_columns(connection, self._table)
@@ -141,7 +145,9 @@ class TableCheck:
                     self._foreign_key(key)
         rows_sum, whole_sum = self._checksum(elements)
         found = tuple(self._findings), tuple(self._wrong)
-        return TableFindings(rows, self._entries, whole_sum, rows_sum, self._total, *found)
+        return TableFindings(
+            rows, self._entries, whole_sum, rows_sum, self._total, *found, self._code()
+        )
 
     def _some(self, elements: Sequence[int], rows: int) -> None:
         public = self._as_public(elements)
@@ -153,9 +159,9 @@ class TableCheck:
                 case Index() as index:
                     self._index(index, rows, complete=True)
                 case Column() as column:
-                    self._columns([column])
-                    if relied_on(column):
+                    if relied_on(column):  # first: it says why there is no value
                         self._derived(column)
+                    self._columns([column])
                 case Check() as check:
                     self._check(check)
                 case ForeignKey() as key:
@@ -361,6 +367,7 @@ class TableCheck:
         for key, image in self._images(tuple(index.over)):
             why = breaks_entry(exact, image)
             if why:
+                self._raised = self._raised or code_raised(exact, image)
                 self._add(6, index.element_id, key, f"index {index.name!r}: {why}")
 
     # ------------------------------------------------------------ foreign keys (6)
@@ -397,6 +404,7 @@ class TableCheck:
         for key, image in self._images(check.columns):
             why = breaks(holds, image)
             if why:
+                self._raised = self._raised or code_raised(holds, image)
                 self._add(6, check.element_id, key, f"check {check.name!r}: {why}")
 
     def _derived(self, column: Column) -> None:
@@ -406,6 +414,7 @@ class TableCheck:
         for key, image in self._images((*column.derived.sources, column.element_id)):
             why = unlike(compute, image, column.element_id)
             if why:
+                self._raised = self._raised or code_raised(compute, image)
                 words = f"column {column.name!r}, computed from others: {why}"
                 self._add(2, column.element_id, key, words)
 
@@ -470,6 +479,14 @@ class TableCheck:
 
     def _one(self, text: str) -> Any:
         return self._connection.execute(text).fetchall()[0]
+
+    def _code(self) -> str:
+        """What the first finding comes to, or what was raised: a value that can't be computed is
+        why it is not there, too."""
+        if self._raised or not self._findings:
+            return self._raised
+        condition, element, *_ = self._findings[0]
+        return code_of(self._newest.element(element), condition)
 
     def _add(self, condition: int, element: int, key: Key, words: str) -> None:
         self._total += 1

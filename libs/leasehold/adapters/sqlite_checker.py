@@ -156,6 +156,7 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         took_ms=(monotonic_ns() - began_ns) // 1_000_000,
         rows_checksum=found.rows_checksum,
         until=until,
+        code=found.code,
     )
 
 
@@ -172,6 +173,7 @@ def _with(found: TableFindings, other: TableFindings) -> TableFindings:
         checksum=blake2b(found.checksum + other.checksum, digest_size=16).digest(),
         findings_total=found.findings_total + other.findings_total,
         findings=(*found.findings, *other.findings)[:FINDINGS_MAX],
+        code=found.code or other.code,
     )
 
 

@@ -159,4 +159,5 @@ class SliceCheck(TableCheck):
 
     def _found(self, rows: int, checksum: bytes) -> TableFindings:
         findings = tuple(self._findings)
-        return TableFindings(rows, self._entries, checksum, b"", self._total, findings, ())
+        code = self._code()
+        return TableFindings(rows, self._entries, checksum, b"", self._total, findings, (), code)

@@ -71,6 +71,7 @@ CANCELLED: Final = "57014"
 FAILED: Final = "55000"
 EXHAUSTED: Final = "2200H"
 BROKEN: Final = "23000"
+MISSING: Final = "23502"
 _BROKEN: Final[dict[type, str]] = {
     CreateIndex: "23505",
     AddUnique: "23505",
@@ -202,7 +203,7 @@ def _check(job: Job, statement: SchemaStatement) -> None:
     words = job.error or f"it was {job.status.value}"
     code = CANCELLED if job.status is Status.CANCELLED else _code_of(job, statement)
     drawn = _left_without(job)
-    if drawn and code == FAILED:
+    if drawn and code in (FAILED, MISSING):
         code, words = EXHAUSTED, f"{drawn} has no number left for all rows; {words}"
     raise refused(code, f"job {job.job_id} on table {job.table!r}: {words}", {"table": job.table})
 
@@ -220,7 +221,10 @@ def _left_without(job: Job) -> str:
 
 
 def _code_of(job: Job, statement: SchemaStatement) -> str:
-    """Of a failed job: which kind of constraint the rows break, as far as that can be told."""
+    """Of a failed job: what the rows break. One of an earlier release does not say it: then the
+    statement does, as far as that can be told."""
+    if job.code:
+        return job.code
     change = statement.change
     if not job.verdict or isinstance(change, Explain):
         return FAILED

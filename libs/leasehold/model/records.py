@@ -257,7 +257,9 @@ class TableTruncated(NamedTuple):
 class FindingsDecided(NamedTuple):
     """What became of the findings of a job's validation, which has ended with this: `rows` were
     looked at, `dropped` findings were no longer true. `words` says which rows break the constraint
-    now, "" when none does; `findings` are the first of them, as in a CheckReport."""
+    now, "" when none does; `findings` are the first of them, as in a CheckReport, and `code` is the
+    SQLSTATE of the first. Of a backfill: a row has no value that could be filled in, which ends it.
+    """
 
     job_id: int
     run: int
@@ -265,6 +267,7 @@ class FindingsDecided(NamedTuple):
     dropped: int
     words: str
     findings: tuple[tuple[int, int, Key, str], ...]
+    code: str = ""
 
 
 CatalogWrite: TypeAlias = (
@@ -514,8 +517,9 @@ class CheckReport(NamedTuple):
 
     `subject` is the barrier's id, or `b"job:…"` for the verification of a job's element.
     `findings`: (condition 1-7, element id, key, words), at most `findings_max` of them;
-    `findings_total` counts all. `checksum` covers every row and entry at that position,
-    `rows_checksum` the rows alone (b"" from an earlier program, and where no row was summed).
+    `findings_total` counts all; `code`: the SQLSTATE of the first, "" = none tells it.
+    `checksum` covers every row and entry at that position, `rows_checksum` the rows alone (b""
+    from an earlier program, and where no row was summed).
     `repaired`: entries put right afterwards, -1 = no repair was asked for. `until`: the last key of
     the slice that was checked; None when nothing lies behind it.
     """
@@ -537,6 +541,7 @@ class CheckReport(NamedTuple):
     rows_checksum: bytes = b""
     repaired: int = -1
     until: Key | None = None
+    code: str = ""
 
 
 Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from leasehold.model.errors import SequenceExhausted
+from leasehold.model.errors import Refused, SequenceExhausted
 from leasehold.model.keys import Keys
 from leasehold.model.ports import Row, RowSource
 from leasehold.model.records import (
@@ -12,6 +12,7 @@ from leasehold.model.records import (
     Chunk,
     ChunkDecided,
     Fill,
+    FindingsDecided,
     Genids,
     Image,
     Key,
@@ -19,9 +20,11 @@ from leasehold.model.records import (
 )
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.defaults import Draw
+from leasehold.schema.derived import refusal_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import ALL_ROWS, Moment
 from leasehold.schema.key_values import compose
+from leasehold.schema.verification import REQUIRED
 from leasehold.transaction.numbers import Drawing
 from leasehold.transaction.twins import key_in, new_genids, written
 from leasehold.transaction.verify import RULES, VerifyRules
@@ -48,13 +51,14 @@ def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
 class FillSlice(NamedTuple):
     """Part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside fills
     `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under them.
+    `decided`: how far the job has come by that, or which row ends it.
     """
 
     changes: tuple[RowChange, ...]
     before: tuple[Row | None, ...]
     fills: tuple[Fill, ...]
     applied: int
-    decided: ChunkDecided
+    decided: ChunkDecided | FindingsDecided
 
 
 def slice_chunk(
@@ -88,7 +92,9 @@ def slice_chunk(
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, rows, False)
         return FillSlice((), (), (fill,), rows, decided)
     numbers = Drawing(catalog, store.row, lsn)
-    fill = _images(descriptor, column, keys, store, moment, numbers.next)
+    fill, ended = _images(descriptor, column, keys, store, moment, numbers.next)
+    if ended is not None:
+        return FillSlice((), (), (), 0, _given_up(chunk, start + rows, column, *ended))
     put = len(fill.keys)
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, put, False)
     moves = tuple(numbers.moved())
@@ -120,6 +126,14 @@ def _rows_of_twin(
     return tuple(made.values())
 
 
+def _given_up(chunk: Chunk, rows: int, column: Column, key: Key, error: Refused) -> FindingsDecided:
+    """Ends a run at a row that has no value to be filled in: the job can't succeed any more, so no
+    other row has to be looked at."""
+    finding = REQUIRED, column.element_id, key, error.message
+    words = f"column {column.name}: row {key!r:.200}: {error.message}"
+    return FindingsDecided(chunk.job_id, chunk.run, rows, 0, words, (finding,), error.sqlstate)
+
+
 def _images(
     descriptor: Descriptor,
     column: Column,
@@ -127,10 +141,12 @@ def _images(
     store: RowSource,
     moment: Moment | None,
     draw: Draw,
-) -> Fill:
-    """Of those rows that are there and lack a value that can be computed and is not NULL. ⚠ What
-    a sequence has no number left for stays without, and the verification names it."""
+) -> tuple[Fill, tuple[Key, Refused] | None]:
+    """Of those rows that are there and lack a value that is not NULL; and the first row of which it
+    can't be computed. ⚠ What a sequence has no number left for stays without, and the verification
+    names it."""
     found: list[tuple[Key, Image, Genids]] = []
+    ended: tuple[Key, Refused] | None = None
     for key in dict.fromkeys(keys):
         row = store.row(descriptor, key)
         if row is None or row.values.get(column.element_id) is not None:
@@ -141,8 +157,15 @@ def _images(
             continue
         if column.element_id in image:
             found.append((key, image, row.genids))
+        elif column.derived is not None:
+            error = refusal_of(descriptor, column, row.values)
+            if error is not None:
+                ended = key, error
+                break
     filled, images, genids = zip(*found, strict=True) if found else ((), (), ())
-    return Fill(descriptor.table_id, descriptor.version, column.element_id, filled, images, genids)
+    element_id = column.element_id
+    made = Fill(descriptor.table_id, descriptor.version, element_id, filled, images, genids)
+    return made, ended
 
 
 def _written_anew(fill: Fill, descriptor: Descriptor) -> tuple[RowChange, ...]:

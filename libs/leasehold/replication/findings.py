@@ -13,18 +13,17 @@ from typing import Any, Final, Protocol, TypeAlias
 from leasehold.model.ports import RowSource
 from leasehold.model.records import Findings, FindingsDecided, Image, Key
 from leasehold.schema.catalog import Catalog
-from leasehold.schema.checking import breaks, condition_of
+from leasehold.schema.checking import breaks, code_raised, condition_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import Check, ForeignKey, Index
 from leasehold.schema.entries import entry_of, key_of, key_shown, key_words
 from leasehold.schema.job import Job
 from leasehold.schema.job_moves import FINDINGS_MAX
 from leasehold.schema.job_rules import RULES, JobRules
+from leasehold.schema.verification import INTEGRITY, REQUIRED, code_of
 from leasehold.transaction.references import row_referred_to, values_of
 
 LISTED_MAX: Final = 5
-INTEGRITY: Final = 6
-REQUIRED: Final = 2
 Judge: TypeAlias = Callable[[Key, Image], str]
 
 
@@ -44,6 +43,7 @@ def confirm(
     descriptor = catalog.newest(findings.table_id)
     judges = {e: _judge(descriptor, e, catalog, store) for e in job.current.validates}
     confirmed: list[tuple[int, int, Key, str]] = []
+    code = ""
     looked_at = dict.fromkeys((e, tuple(key)) for e, key in findings.found if e in judges)
     for element_id, key in looked_at:
         row = store.row(descriptor, key)
@@ -51,8 +51,12 @@ def confirm(
         if not rules.findings_confirmed:
             words = words or "an image was found to break it"
         if words:
-            column = isinstance(descriptor.element(element_id), Column)
-            confirmed.append((REQUIRED if column else INTEGRITY, element_id, key, words))
+            element = descriptor.element(element_id)
+            condition = REQUIRED if isinstance(element, Column) else INTEGRITY
+            if isinstance(element, Check) and row is not None:
+                code = code or code_raised(condition_of(descriptor, element), row.values)
+            code = code or code_of(element, condition)
+            confirmed.append((condition, element_id, key, words))
     return FindingsDecided(
         findings.job_id,
         findings.run,
@@ -60,6 +64,7 @@ def confirm(
         len(looked_at) - len(confirmed),
         _verdict(job, confirmed, findings.total - len(findings.found)),
         tuple(confirmed[:FINDINGS_MAX]),
+        code,
     )
 
 

@@ -27,3 +27,12 @@ def breaks(holds: Callable[[Image], bool], image: Image) -> str:
         return "" if holds(image) else "the row makes it false"
     except Refused as error:
         return f"it can't be computed on the row: {error.message}"
+
+
+def code_raised(compute: Callable[[Image], object], image: Image) -> str:
+    """The SQLSTATE of what an expression raises on a row, "" when it has a value."""
+    try:
+        compute(image)
+    except Refused as error:
+        return error.sqlstate
+    return ""

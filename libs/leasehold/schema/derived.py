@@ -103,6 +103,17 @@ def _refusal(column: Column, derived: Derived, error: Refused) -> Refused:
     return type(error)(f"{words}: {error.message}", **{**said, "column": column.name})
 
 
+def refusal_of(descriptor: Descriptor, column: Column, image: Image) -> Refused | None:
+    """Why the value of a written derived column can't be computed of a row; None: it can."""
+    compute = next(each.compute for each in _following(descriptor) if each.column == column)
+    assert compute is not None, column
+    try:
+        compute(image)
+    except Refused as error:
+        return error
+    return None
+
+
 def relied_on(column: Column) -> bool:
     """Is its value looked at by a check of the rows: derived, readable, and not on its way out?"""
     derived = column.derived

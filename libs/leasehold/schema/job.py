@@ -79,7 +79,8 @@ class Job:
     Several tables move together: each step publishes a version of every one of `tables`, except
     of those that only join in: of `joins` a step publishes those that it edits.
     `dropped`: findings of the validation that the master did not confirm; `verdict`: which rows
-    break the constraint, in words.
+    break the constraint or have no value to be filled in, in words; `code`: its SQLSTATE, and that
+    of `error`, "" = no other than that the job has failed.
     `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
     the times of every step. `rows`: the table's when the job was made, -1 where it was not counted.
     `look`: the slice that a verification is at, None = it looks at all in one pass; `looked`: rows
@@ -119,6 +120,7 @@ class Job:
     rows: int = -1
     look: CheckSlice | None = None
     looked: int = 0
+    code: str = ""
 
     @property
     def current(self) -> Step:
@@ -178,14 +180,15 @@ class Job:
         )
 
     def validated(self, decided: FindingsDecided) -> Job:
-        """After the decided findings of the job's run."""
+        """After the decided findings of the job's run, which has ended with them."""
         return replace(
             self,
-            rows_read=decided.rows,
+            rows_read=max(self.rows_read, decided.rows),
             chunks_ended=True,
             dropped=decided.dropped,
             verdict=decided.words,
             findings=decided.findings,
+            code=decided.code,
         )
 
     def to_wire(self) -> dict[str, Any]:
@@ -229,6 +232,7 @@ class Job:
             "rows": self.rows,
             "look": list(self.look) if self.look is not None else None,
             "looked": self.looked,
+            **({"code": self.code} if self.code else {}),
         }
 
 
@@ -269,6 +273,7 @@ def job_from_wire(body: Mapping[str, Any]) -> Job:
         rows=body.get("rows", -1),
         look=_slice_from_wire(body.get("look")),
         looked=body.get("looked", 0),
+        code=body.get("code", ""),
     )
 
 

@@ -65,7 +65,8 @@ def filled(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
 
 def _filled(job: Job, now_us: int, look: CheckSlice | None) -> Job:
     if job.current.validates:
-        return _running(replace(job, phase=Phase.VALIDATING, dropped=0, verdict=""), now_us)
+        begun = replace(job, phase=Phase.VALIDATING, dropped=0, verdict="", code="")
+        return _running(begun, now_us)
     if job.current.verifies or job.current.fills:
         return marked(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
     return _next_step(job, now_us)
@@ -126,8 +127,11 @@ def can_turn_back(job: Job) -> bool:
     return job.step < job.point or (job.step == job.point and job.phase is Phase.PUBLISHING)
 
 
-def turned_back(job: Job, now_us: int, error: str = "", findings: tuple[Any, ...] = ()) -> Job:
-    """On its way back to where it began; with an `error` it ends failed, else cancelled.
+def turned_back(
+    job: Job, now_us: int, error: str = "", findings: tuple[Any, ...] = (), code: str = ""
+) -> Job:
+    """On its way back to where it began; with an `error` it ends failed, else cancelled. `code`:
+    the error's SQLSTATE.
 
     The version that is out is drained and fenced before the first reverse one is published, as
     on the way forth. While PUBLISHING, the version asked of the ledger stays the same and gets
@@ -141,6 +145,7 @@ def turned_back(job: Job, now_us: int, error: str = "", findings: tuple[Any, ...
         steps=(*taken, *(step.reversed for step in reversed(taken))),
         error=error,
         findings=findings[:FINDINGS_MAX],
+        code=code,
         look=None,
     )
     if not taken:

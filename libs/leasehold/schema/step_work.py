@@ -76,6 +76,8 @@ class StepWork:
         if not job.chunks_ended and not self._is_empty(job.table_id):
             memory.waiting = f"the backfill: {job.rows_read} rows so far"
             return None
+        if job.verdict:
+            return turned_back(job, now.wall_us, job.verdict, job.findings, job.code)
         if not self._rules.verify_before_public:
             return verified(job, now.wall_us)
         return filled(job, now.wall_us, self._walk.first(job))
@@ -85,7 +87,7 @@ class StepWork:
             memory.waiting = "the validation of the rows there are"
             return None
         if job.verdict:
-            return turned_back(job, now.wall_us, job.verdict, job.findings)
+            return turned_back(job, now.wall_us, job.verdict, job.findings, job.code)
         return validated(job, now.wall_us, self._walk.first(job))
 
     # ------------------------------------------------------------ compared on every node
@@ -106,7 +108,7 @@ class StepWork:
                 return verified(job, now.wall_us)
             return self._next_slice(job, memory, asked, nodes, now)
         if verdict.judgement is Judgement.FOUND:
-            return turned_back(job, now.wall_us, verdict.words, verdict.findings)
+            return turned_back(job, now.wall_us, verdict.words, verdict.findings, verdict.code)
         late = now.mono_ns >= asked.deadline_ns
         if verdict.judgement is Judgement.WAITING and not late:
             return None

@@ -12,15 +12,24 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Final
 
+from leasehold.model.errors import (
+    CheckViolation,
+    DuplicateKey,
+    ForeignKeyViolation,
+    NotNullViolation,
+)
 from leasehold.model.records import CheckReport, CheckSlice, Key
 from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Column, Index
+from leasehold.schema.elements import Check, Column, Element, ForeignKey, Index
 from leasehold.schema.job import Job
 from leasehold.schema.job_moves import FINDINGS_MAX
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.states import State
 
 SLICE_ROWS_MIN: Final = 500
+REQUIRED: Final = 2
+INTEGRITY: Final = 6
+"""Conditions of d ⊨ S: a required pair is there; a constraint holds."""
 
 
 class Judgement(Enum):
@@ -35,6 +44,7 @@ class Verdict:
     judgement: Judgement
     words: str = ""
     findings: tuple[Any, ...] = ()
+    code: str = ""
 
 
 def subject_of(job: Job) -> bytes:
@@ -74,6 +84,20 @@ def as_if_public(descriptor: Descriptor, elements: Collection[int]) -> Descripto
         checks=tuple(map(public, descriptor.checks)),
         foreign_keys=tuple(map(public, descriptor.foreign_keys)),
     )
+
+
+def code_of(element: Element | None, condition: int) -> str:
+    """The SQLSTATE of a row that breaks a constraint; "" for what no row can be blamed for."""
+    match element:
+        case Column() if condition == REQUIRED:
+            return NotNullViolation.sqlstate
+        case Index() if condition == INTEGRITY:
+            return DuplicateKey.sqlstate
+        case Check():
+            return CheckViolation.sqlstate
+        case ForeignKey():
+            return ForeignKeyViolation.sqlstate
+    return ""
 
 
 # ------------------------------------------------------------------ slices
@@ -134,7 +158,7 @@ def judge(
             f"verification of {job.subject} found {found.findings_total} differences"
             f" on node {found.node}{_first(found)}"
         )
-        return Verdict(Judgement.FOUND, words, tuple(found.findings[:FINDINGS_MAX]))
+        return Verdict(Judgement.FOUND, words, tuple(found.findings[:FINDINGS_MAX]), found.code)
     first = counted[0]
     for report in counted[1:]:
         if _content(report) != _content(first):

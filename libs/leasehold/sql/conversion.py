@@ -34,27 +34,42 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
 
 
 def check_default_fits(old: Column, new: Column) -> None:
-    """A default that is computed for each row must give a value of the new type, too. Raises
-    WrongType."""
+    """A default that is computed for each row must be cast to the new type without being asked for,
+    too. Raises WrongType (42804)."""
     if not old.default_expression or (old.draws_from and new.type.name in INTEGER_BITS):
         return
     try:
         default_of_text(old.default_expression, new.type)
+    except WrongType as error:
+        raise _not_cast(old, new) from error
     except Refused as error:
-        raise WrongType(
-            f"the default of column {old.name!r} is no {new.type}: DROP DEFAULT first"
-            f" ({error.message})"
-        ) from error
+        raise _unfit(old, new, error) from error
 
 
 def converted(old: Column, new: Column, table: Descriptor) -> Any:
-    """The default of a column in its new type. Raises WrongType when it can't be converted."""
-    cast = f"CAST({written_name(old.name)} AS {new.type})"
-    forth, _ = conversions(old.type, new.type, old.name, cast)
+    """The default of a column in its new type, whatever USING makes of the rows. Raises WrongType
+    (42804) where no cast is made without being asked for, as in PostgreSQL; what the cast raises
+    where it has no such value: PostgreSQL refuses the rows that would get it, here it is stored."""
+    if cast_for(old.type, new.type, "assignment") is None:
+        raise _not_cast(old, new)
     try:
-        return compile_expression(forth, replace(table), new)({old.element_id: old.default})
+        compute = compile_expression(written_name(old.name), replace(table), new)
+        return compute({old.element_id: old.default})
     except Refused as error:
-        raise WrongType(
-            f"the default of column {old.name!r} is no {new.type}: DROP DEFAULT first"
-            f" ({error.message})"
-        ) from error
+        raise _unfit(old, new, error) from error
+
+
+def _not_cast(old: Column, new: Column) -> WrongType:
+    return WrongType(
+        f'default for column "{old.name}" cannot be cast automatically to type {new.type}',
+        hint="DROP DEFAULT first; a new one can be set by the same statement.",
+        column=old.name,
+    )
+
+
+def _unfit(old: Column, new: Column, error: Refused) -> Refused:
+    return type(error)(
+        f"the default of column {old.name!r} is no {new.type}: DROP DEFAULT first"
+        f" ({error.message})",
+        column=old.name,
+    )
