@@ -60,6 +60,8 @@ NUMBERS: Final = (
 )
 IN_UTC: Final = "select id, at at time zone 'UTC' from t order by id"
 
+TODAY: Final = "day = current_date, at = localtimestamp"
+
 STORIES: Final = {
     "a changed type leaves the column in its place": f"""
         create table t (a varchar(9), b int, id int primary key)
@@ -88,6 +90,16 @@ STORIES: Final = {
         insert into t values (4, 5, 6)
         select * from t order by b
         {COLUMNS}
+    """,
+    "USING what it likes": """
+        create table t (id int primary key, a int, b int, c text)
+        insert into t values (1, 2, 3, 'x'), (2, null, 5, null), (3, 7, null, 'y')
+        alter table t alter a type bigint using coalesce(a, b * 1000)
+        select * from t order by id
+        alter table t alter c type int using length(c) + b, alter b type text using a || '-' || b
+        select * from t order by id
+        alter table t alter a type int using null, alter c type text using 'c'
+        select * from t order by id
     """,
     "a timestamp becomes what clocks showed": f"""
         set timezone = 'America/New_York'
@@ -161,6 +173,24 @@ STORIES: Final = {
         alter table t add constraint late check (extract(hour from at) < 12)
         insert into t values (3, '2026-07-01 12:00+09')
         insert into t values (3, '2026-07-01 11:00+09')
+    """,
+    "a default of today in the zone of who inserts": f"""
+        set timezone = 'Etc/GMT-14'
+        create table t (id int primary key, day date default current_date,
+            at timestamp default now(), clock text default to_char(now(), 'OF'))
+        insert into t (id) values (1) returning {TODAY}
+        alter table t add column later date default current_date
+        select later > (now() at time zone 'Etc/GMT+12')::date from t
+        set timezone = 'Etc/GMT+12'
+        insert into t (id) values (2) returning {TODAY}, later = current_date
+        update t set day = default, later = default where id = 1 returning {TODAY}
+        insert into t (id) values (1) on conflict (id) do update set day = default
+            returning day = current_date
+        begin
+        set local timezone = 'Etc/GMT-14'
+        insert into t (id) values (3) returning {TODAY}
+        commit
+        select id from t where day = (now() at time zone 'Etc/GMT-14')::date
     """,
     "what is kept must depend on the row alone": """
         set timezone = 'Asia/Tokyo'

@@ -43,16 +43,21 @@ ATTEMPTS_MAX: Final = 1_000_000
 PARTITION_MAX: Final = 9_999
 VERSION_MAX: Final = (1 << 31) - 1
 GENID_MAX: Final = (1 << 63) - 1
+ZONES_MAX: Final = 128
+"""As many as a text of SQL has statements."""
+ZONE_CHARACTERS_MAX: Final = 255
+"""Of a time zone's name or rule: a longer one is not known."""
 
 _SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads")
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version")
+_SQL: Final = ("sql", "time_zones")
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _ACTIONS: Final = ("pause", "resume", "cancel", "dismiss", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    "table": frozenset((*_SHARED, *_OPERATION, "sql")),
-    "transaction": frozenset((*_SHARED, "transaction", "sql")),
-    "sql": frozenset((*_SHARED, "sql")),
+    "table": frozenset((*_SHARED, *_OPERATION, *_SQL)),
+    "transaction": frozenset((*_SHARED, "transaction", *_SQL)),
+    "sql": frozenset((*_SHARED, *_SQL)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
 }
 _OPERATION_FIELDS: Final = frozenset(_OPERATION)
@@ -129,7 +134,14 @@ def _request(fields: dict[Any, Any]) -> ChangeRequest:
         a_whole(get("reply_to"), "reply_to", -1, PARTITION_MAX) if "reply_to" in fields else -1,
         _used(get("used")) if "used" in fields else _NO_USED,
         decode_reads(fields["reads"]) if "reads" in fields else None,
+        _time_zones(get("time_zones")) if "time_zones" in fields else (),
     )
+
+
+def _time_zones(value: Any) -> tuple[str, ...]:
+    if type(value) is not list or len(value) > ZONES_MAX:
+        raise expected("time_zones", f"an array of at most {ZONES_MAX} names", value)
+    return tuple([a_text(zone, "time_zones", ZONE_CHARACTERS_MAX) for zone in value])
 
 
 def _request_id(value: Any) -> bytes:

@@ -23,6 +23,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
     fields: dict[str, Any] = {"id": request.id}
     if request.sql is not None:
         fields["sql"] = request.sql
+        if request.time_zones:
+            fields["time_zones"] = list(request.time_zones)
     if request.control is not None:
         fields |= {"job": request.control.job, "action": request.control.action}
         # ⚠ Of another name it could be a field of the request itself, as its id.

@@ -22,6 +22,7 @@ from leasehold.sql.catalog_text import quoted
 from leasehold.sql.ddl import STATEMENTS_MAX, parse_statements
 from leasehold.sql.parse import STATEMENT_BYTES_MAX
 from leasehold.sql.statements import DropTable, Explain
+from leasehold.sql.time_zone import UTC, zone_at
 
 HINT: Final = "Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT."
 
@@ -31,13 +32,15 @@ TEXT_BYTES_MAX: Final = STATEMENT_BYTES_MAX // 2
 
 @dataclass(frozen=True, slots=True)
 class BlockSchema:
-    """A value, which a savepoint keeps. `texts`: the statements that the request will hold.
+    """A value, which a savepoint keeps. `texts`: the statements that the request will hold;
+    `zones`: the time zone in which each was said, () = all in UTC.
     `script`: what they come to, on the catalog of the block's first one, with provisional ids for
     its tables; None before that. `count`: statements in all."""
 
     texts: tuple[str, ...] = ()
     script: Script | None = None
     count: int = 0
+    zones: tuple[str, ...] = ()
 
     @property
     def made(self) -> Mapping[str, Descriptor]:
@@ -83,7 +86,8 @@ class BlockSchema:
             script = self.script.copy()
         texts, drops = [*self.texts], []
         notices: list[str] = []
-        said = parse_statements(text)
+        zone = zone_at(moment).key
+        said = parse_statements(text, () if zone == UTC.key else (zone,))
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             answer = script.take(statement, sql, b"", moment, lambda _: -1)
@@ -103,7 +107,10 @@ class BlockSchema:
                 f"a transaction block has at most {STATEMENTS_MAX - 1} schema changes, of"
                 f" {TEXT_BYTES_MAX} bytes in all: COMMIT more often"
             )
-        return BlockSchema(tuple(texts), script, count), notices
+        zones = self.zones or (UTC.key,) * len(self.texts)
+        zones += (zone,) * (len(texts) - len(zones))
+        zones = () if {UTC.key}.issuperset(zones) else zones
+        return BlockSchema(tuple(texts), script, count, zones), notices
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:

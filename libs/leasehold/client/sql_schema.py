@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from leasehold.adapters.clock import new_request_id
 from leasehold.client.serving_node import SqlNode
@@ -48,6 +49,7 @@ from leasehold.sql.statements import (
     SetNotNull,
     Truncate,
 )
+from leasehold.sql.time_zone import UTC
 
 ANSWER_TIMEOUT_S: Final = 30.0
 LOOK_S: Final = 0.5
@@ -86,10 +88,14 @@ def tag_of(statement: SchemaStatement) -> str:
 
 
 def submit_change(
-    node: SqlNode, statement: SessionStatement, stopped: Callable[[], bool]
+    node: SqlNode, statement: SessionStatement, zone: ZoneInfo, stopped: Callable[[], bool]
 ) -> Outcome:
-    """Raises what the master refused with, OutcomeUnknown; CanceledUnderWay once `stopped`."""
-    request = ChangeRequest(new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL)
+    """`zone`: the session's. Raises what the master refused with, OutcomeUnknown; CanceledUnderWay
+    once `stopped`."""
+    zones = () if zone is UTC else (zone.key,)
+    request = ChangeRequest(
+        new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL, time_zones=zones
+    )
     try:
         outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)
     except QueryCanceled as error:

@@ -446,13 +446,13 @@ class SqlSession:
         meaning = statement.meaning
         assert isinstance(meaning, SchemaStatement)
         if meaning.explains:
-            outcome = submit_change(self._node, statement, self._running.stopped)
+            outcome = submit_change(self._node, statement, self.zone, self._running.stopped)
             return Answer("EXPLAIN", plan_lines(outcome))
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._block.end_batch()
         for change in [each.statement for each in changes] or [meaning.change]:
             give_back_numbers(self._node, change, self._running.stopped)
-        outcome = submit_change(self._node, statement, self._running.stopped)
+        outcome = submit_change(self._node, statement, self.zone, self._running.stopped)
         self._settings.reports += notices_of(outcome)
         if self._settings.values.on("leasehold.wait_for_jobs") and not follow_jobs(
             self._node, outcome, meaning, self._running.stopped

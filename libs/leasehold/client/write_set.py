@@ -476,6 +476,7 @@ class WriteSet:
             attempt=attempt,
             used=self._reads.used(),
             reads=self.so_far.read_set(self._reads.moment or 0),
+            time_zones=self.schema.zones,
         )
 
     # ------------------------------------------------------------ inside

@@ -129,6 +129,8 @@ class ChangeRequest(NamedTuple):
     `reply_to` is a partition of the results topic, -1 = nobody waits.
     `used` are descriptor versions the transaction used beyond those of its operations (D5).
     `reads` must not have been written since.
+    `time_zones` are those of the sessions that said the statements of `sql`, one after the other,
+    the last one of all that follow; () = UTC.
     """
 
     id: bytes
@@ -141,6 +143,7 @@ class ChangeRequest(NamedTuple):
     reply_to: int = -1
     used: Mapping[str, int] = {}
     reads: ReadSet | None = None
+    time_zones: tuple[str, ...] = ()
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

@@ -99,7 +99,7 @@ class SchemaChanges:
             (write,) = (effect for effect in effects if isinstance(effect, wanted.Write))
             return Decision(write.writes, {"job": request.control.job}, self._catalog)
         assert request.sql is not None
-        said = parse_statements(request.sql)
+        said = parse_statements(request.sql, request.time_zones)
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request)
         script = Script.on(self._catalog)

@@ -17,7 +17,8 @@ def condition_of(descriptor: Descriptor, check: Check) -> Callable[[Image], bool
     The columns it names may not be public yet, or no longer. Compile once per descriptor: it
     raises what expressions raise when they meet a value they can't take (DivisionByZero, …).
     """
-    compute = compile_condition(check.expression, descriptor.showing(check.columns))
+    shown = descriptor.showing(check.columns)
+    compute = compile_condition(check.expression, shown, check.zone)
     return lambda image: compute(image) in (1, None)
 
 

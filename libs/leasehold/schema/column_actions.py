@@ -29,11 +29,10 @@ from leasehold.schema.elements import (
 )
 from leasehold.schema.making import column_of, drawing, generated_column
 from leasehold.schema.tracks import Track
-from leasehold.sql.conversion import check_default_fits, conversions, converted
+from leasehold.sql.conversion import check_default_fits, conversions, converted, kept_in
 from leasehold.sql.ddl_column import check_drawing, drawn_from
 from leasehold.sql.default import Default, default_of_text
 from leasehold.sql.expression import (
-    compile_expression,
     rename_column_in,
 )
 from leasehold.sql.statements import (
@@ -93,7 +92,7 @@ class ColumnActions:
             if definition.numbering is not None:
                 column = drawing(column, self._draft.drawn_by(definition))
             elif column.default_expression:
-                column = replace(column, moment=self._draft.moment)
+                column = replace(column, moment=self._draft.moment, moment_zone=definition.zone)
             if column.nullable or column.has_default:
                 self._draft.take(way.add_column(column), f"column {column.name}")
             else:
@@ -268,14 +267,18 @@ class ColumnActions:
             self._set_drawn(column, name, action.position)
             return
         if action.value is not None:
-            made = default_of_text(action.value, column.type)
+            made = default_of_text(action.value, column.type, action.zone)
         if made == Default(column.default, column.default_expression):
             self._draft.notices.append(f"column {column.name!r} has that default already")
             return
         self._draft.drew |= {column.draws_from} - {0}
         self._draft.take(way.set_default(column, *made), f"column {column.name}")
         self._draft.columns[column.name] = replace(
-            column, default=made.value, default_expression=made.expression, moment=None
+            column,
+            default=made.value,
+            default_expression=made.expression,
+            moment=None,
+            moment_zone="",
         )
 
     def _set_drawn(self, column: Column, sequence: str, position: int) -> None:
@@ -283,8 +286,8 @@ class ColumnActions:
         check_drawing(column.type, position)
         said = NumberingDefinition(named=sequence, position=position)
         drawn = self._draft.drawn_by(ColumnDefinition(column.name, column.type, numbering=said))
-        made = replace(drawing(column, drawn), default=None, moment=None)
-        if made == replace(column, moment=None):
+        made = replace(drawing(column, drawn), default=None, moment=None, moment_zone="")
+        if made == replace(column, moment=None, moment_zone=""):
             self._draft.notices.append(f"column {column.name!r} has that default already")
             return
         self._draft.drew |= {column.draws_from} - {0}
@@ -344,16 +347,19 @@ class ColumnActions:
             alias="",
             missing=None,
             moment=None,
+            moment_zone="",
             ordinal=old.place,
         )
         check_default_fits(old, new)
         if old.default is not None:
-            new = replace(new, default=converted(old, new, self._draft.table))
+            new = replace(new, default=converted(old, new, self._draft.table, action.zone))
         # Whether the expressions fit is seen before anything is written.
-        compile_expression(forth, self._draft.table, new)
         as_new = replace(self._draft.table, columns=(*self._others(old), new))
-        compile_expression(back, as_new, old)
-        for track in way.change_type(old, new, forth, back):
+        kept = [
+            kept_in(text, seen, target, action.zone)
+            for text, seen, target in ((forth, self._draft.table, new), (back, as_new, old))
+        ]
+        for track in way.change_type(old, new, *kept):
             self._draft.tracks.append(track)
         self._draft.words.append(f"column {old.name}")
         self._draft.columns[old.name] = new

@@ -42,6 +42,7 @@ from leasehold.schema.tracks import Track
 from leasehold.sql.expression import (
     columns_of_expression,
     compile_condition,
+    zone_kept,
 )
 from leasehold.sql.statements import (
     CheckDefinition,
@@ -75,7 +76,7 @@ class ConstraintActions:
     def add_check(self, check: CheckDefinition) -> None:
         """CHECK (…), over columns there are or that this statement adds."""
         table = replace(self._draft.table, columns=tuple(self._draft.columns.values()))
-        compile_condition(check.expression, table)
+        compile_condition(check.expression, table, check.zone)
         named = sorted(columns_of_expression(check.expression))
         over = [table.column(name) for name in named]
         self._draft.refuse_retyped(over)
@@ -88,7 +89,8 @@ class ConstraintActions:
         if len(table.checks) + present >= CHECKS_MAX:
             raise OutOfRange(f"table {table.name!r} has {CHECKS_MAX} checks, the most allowed")
         self._draft.names.add(name)
-        made = Check(self._draft.new_id(), name, check.expression, columns)
+        zone = zone_kept(check.expression, table, check.zone)
+        made = Check(self._draft.new_id(), name, check.expression, columns, zone=zone)
         self._draft.take(way.add_check(made, not_valid=check.not_valid), f"constraint {name}")
 
     def add_foreign_key(self, definition: ForeignKeyDefinition, *, new_table: bool = False) -> None:

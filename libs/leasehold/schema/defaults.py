@@ -34,7 +34,8 @@ def default_of(
     if moment is None:
         return None
     assert not column.draws_from, f"nobody gives column {column.name!r} a number here"
-    compute = compile_default(column.default_expression, column.type)
+    zone = column.moment_zone if moment == column.moment else ""
+    compute = compile_default(column.default_expression, column.type, zone)
     key = tuple(image.get(element_id) for element_id in descriptor.primary_key)
     return compute(moment, descriptor.table_id, column.element_id, key)
 
@@ -46,4 +47,5 @@ def default_of_old_rows(column: Column) -> Any:
         return column.default
     if column.moment is None or is_random(column.default_expression):
         return None
-    return compile_default(column.default_expression, column.type)(column.moment, 0, 0, ())
+    compute = compile_default(column.default_expression, column.type, column.moment_zone)
+    return compute(column.moment, 0, 0, ())

@@ -35,7 +35,8 @@ def value_of(descriptor: Descriptor, column: Column) -> Compute:
     # them is public here.
     others = tuple(c for c in descriptor.columns if c.element_id != column.element_id)
     seen = replace(descriptor, columns=others).showing(column.derived.sources)
-    return compile_expression(column.derived.expression, seen, column)
+    derived = column.derived
+    return compile_expression(derived.expression, seen, column, zone=derived.zone)
 
 
 def _following(descriptor: Descriptor) -> tuple[_Following, ...]:
@@ -70,7 +71,7 @@ def derive(descriptor: Descriptor, before: Image | None, image: dict[int, Any]) 
             if not same:
                 image[own] = None
             continue
-        if same and _stands(column, derived, image):
+        if same and _stands(column, image):
             continue
         try:
             image[own] = compute(image)
@@ -81,12 +82,12 @@ def derive(descriptor: Descriptor, before: Image | None, image: dict[int, Any]) 
             image[own] = None
 
 
-def _stands(column: Column, derived: Derived, image: Image) -> bool:
+def _stands(column: Column, image: Image) -> bool:
     """Is the pair of a row whose sources stay the same what it should be?"""
     if image.get(column.element_id) is not None:
         return True
     # Every row has had a public one's: what lacks it has NULL for its value.
-    return column.state in READABLE if derived.generated else image.get(derived.sources[0]) is None
+    return column.state in READABLE
 
 
 def _refusal(column: Column, derived: Derived, error: Refused) -> Refused:

@@ -38,7 +38,8 @@ class Derived(NamedTuple):
     is public meanwhile. `generated`: it is GENERATED ALWAYS AS (…) STORED, and stays so.
     `strict`: a write whose value can't be computed is refused; else the pair is left out and the
     verification finds it. `reverse`: it is the old column, kept for readers who finish. `loose`:
-    its expression is being dropped; followed as before, and not relied on.
+    its expression is being dropped; followed as before, and not relied on. `zone`: the time zone in
+    which it is computed, that of the session whose statement said it; "" = UTC.
     """
 
     sources: tuple[int, ...]
@@ -47,9 +48,11 @@ class Derived(NamedTuple):
     reverse: bool = False
     generated: bool = False
     loose: bool = False
+    zone: str = ""
 
     def to_wire(self) -> list[Any]:
-        return [list(self.sources), *self[1:]]
+        said = self[1:] if self.zone else self[1:-1]
+        return [list(self.sources), *said]
 
 
 def derived_from_wire(body: Any) -> Derived:
@@ -80,10 +83,10 @@ class Column:
 
     `default` is a storage value, None = no constant default; `default_expression` is the text of
     one that changes from call to call, "" = none. `moment`: at which one such was added, so what
-    old rows have of it. A column is *required* when every row must have its pair: NOT NULL, or a
-    default that old rows must show. NOT NULL is a constraint with
-    states of its own: `not_null_enforced` is write-only (checked on writes, not relied on yet or
-    any more), `nullable` False is public.
+    old rows have of it, in the time zone `moment_zone` ("" = UTC). A column is *required* when
+    every row must have its pair: NOT NULL, or a default that old rows must show. NOT NULL is a
+    constraint with states of its own: `not_null_enforced` is write-only (checked on writes, not
+    relied on yet or any more), `nullable` False is public.
     `filled`: every row has had its pair of a write-only column, so what lacks one was set to NULL.
     `alias` is the name before a rename, as long as a version that knows it may be in use.
     `locks` are the ids of those that cover it: one, or two while it moves between them (Claim 8).
@@ -114,6 +117,7 @@ class Column:
     numbering: Numbering | None = None
     owns: tuple[int, ...] = ()
     ordinal: int = 0
+    moment_zone: str = ""
 
     @property
     def place(self) -> int:
@@ -213,7 +217,8 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A CHECK constraint. `columns` are the element ids it mentions, `expression` its text.
+    """A CHECK constraint. `columns` are the element ids it mentions, `expression` its text, which
+    is computed in the time zone `zone`, that of the session whose statement said it; "" = UTC.
 
     Write-only: enforced on new writes, not relied on; NOT VALID is to stay there until VALIDATE.
     """
@@ -223,6 +228,7 @@ class Check:
     expression: str
     columns: tuple[int, ...]
     state: State = State.PUBLIC
+    zone: str = ""
 
 
 class OnChange(StrEnum):
@@ -313,6 +319,7 @@ def column_to_wire(column: Column) -> dict[str, Any]:
         **({} if column.numbering is None else {"numbering": list(column.numbering)}),
         **({"owns": list(column.owns)} if column.owns else {}),
         **({"ordinal": column.ordinal} if column.ordinal else {}),
+        **({"moment_zone": column.moment_zone} if column.moment_zone else {}),
     }
 
 
@@ -337,6 +344,7 @@ def column_from_wire(body: Mapping[str, Any]) -> Column:
         numbering_from_wire(body),
         tuple(body.get("owns", ())),
         body.get("ordinal", 0),
+        body.get("moment_zone", ""),
     )
 
 
@@ -383,6 +391,7 @@ def check_to_wire(check: Check) -> dict[str, Any]:
         "expression": check.expression,
         "columns": list(check.columns),
         "state": check.state.label,
+        **({"zone": check.zone} if check.zone else {}),
     }
 
 
@@ -393,6 +402,7 @@ def check_from_wire(body: Mapping[str, Any]) -> Check:
         body["expression"],
         tuple(body["columns"]),
         state_of(body["state"]),
+        body.get("zone", ""),
     )
 
 

@@ -88,15 +88,16 @@ def generated_column(column: Column, definition: GeneratedDefinition, table: Des
                 position=position,
             )
         sources.append(source.element_id)
-    derived = Derived(tuple(sorted(sources)), definition.expression, strict=True, generated=True)
+    text, zone = definition.expression, definition.zone
+    derived = Derived(tuple(sorted(sources)), text, strict=True, generated=True, zone=zone)
     made = replace(column, derived=derived)
     try:
         value_of(table, made)
-        refuse_session_zone(definition.expression, table, made)
+        read_in_it = refuse_session_zone(text, table, made, zone).constants
     except Refused as error:
         prefix = f"generated column {column.name!r}: "
         raise placed(error, definition.position + place_of(error) - 1, prefix) from error
-    return made
+    return made if read_in_it else replace(made, derived=derived._replace(zone=""))
 
 
 def made_index(
@@ -126,13 +127,14 @@ def defined_index(statement: CreateIndex, table: Descriptor, name: str) -> Index
     raise; with the position in the statement.
     """
     places = chain(statement.positions, repeat(1))
-    parts = [_key_part(part, table, next(places), name) for part in statement.columns]
+    zone = statement.zone
+    parts = [_key_part(part, table, next(places), name, zone) for part in statement.columns]
     included = [_column_at(column, table, next(places)).element_id for column in statement.included]
     texts = [part.text for part in statement.columns if isinstance(part, IndexExpression)]
     predicate = statement.predicate
     if predicate is not None:
         _compiled(lambda: compile_condition(predicate.text, table), predicate.position, name)
-        _refuse_session_zone(predicate, table)
+        _refuse_session_zone(predicate, table, statement.zone)
         texts.append(predicate.text)
     size = sum(len(text.encode()) for text in texts)
     if size > EXPRESSION_BYTES_MAX:
@@ -157,22 +159,31 @@ def defined_index(statement: CreateIndex, table: Descriptor, name: str) -> Index
     )
 
 
-def _key_part(part: str | IndexExpression, table: Descriptor, position: int, index: str) -> int:
+def _key_part(
+    part: str | IndexExpression, table: Descriptor, position: int, index: str, zone: str
+) -> int:
     if isinstance(part, IndexExpression):
         kind = _compiled(lambda: type_of_expression(part.text, table), part.position, index)
         _refuse_unordered(kind, f"expression {part.text:.80}", position=part.position)
-        _refuse_session_zone(part, table)
+        _refuse_session_zone(part, table, zone)
         return EXPRESSION
     column = _column_at(part, table, position)
     _refuse_unordered(column.type, f"column {column.name!r}", column=column.name, position=position)
     return column.element_id
 
 
-def _refuse_session_zone(part: IndexExpression, table: Descriptor) -> None:
+def _refuse_session_zone(part: IndexExpression, table: Descriptor, zone: str) -> None:
+    """⚠ Entries are found by texts that say the same, hence in no zone of their own."""
     try:
-        refuse_session_zone(part.text, table)
+        asked = refuse_session_zone(part.text, table, zone=zone)
     except InvalidObject as error:
         raise placed(error, part.position) from error
+    if asked.constants:
+        raise FeatureNotSupported(
+            f"{asked.constants[0]!r:.80} in an index is read in UTC, and not in the session's time"
+            f" zone, {zone}: say its offset, as in '2026-07-01 00:00+00'",
+            position=part.position,
+        )
 
 
 def _column_at(name: str, table: Descriptor, position: int) -> Column:

@@ -374,7 +374,9 @@ def _at_once(table: Descriptor, job: Job) -> Descriptor:
         own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
         table = edited(table, tuple(own))
     # No row is older than its locks, so they have nothing to take over, nor than its columns.
-    columns = tuple(replace(column, missing=None, moment=None) for column in table.columns)
+    columns = tuple(
+        replace(column, missing=None, moment=None, moment_zone="") for column in table.columns
+    )
     return replace(table, modified_us=0, lock_moves=(), columns=columns)
 
 

@@ -34,6 +34,7 @@ from leasehold.schema.elements import (
 )
 from leasehold.schema.sequence import Sequence
 from leasehold.schema.states import State
+from leasehold.sql.conversion import Kept
 
 NEVER = 1 << 30
 
@@ -100,6 +101,7 @@ _PUBLIC = _at(State.PUBLIC)
 _WRITE_ONLY = _at(State.WRITE_ONLY)
 _DELETE_ONLY = _at(State.DELETE_ONLY)
 GONE = Stage(None)
+_NO_MOMENT = {"moment": None, "moment_zone": ""}
 UNCHANGED = Stage({})
 
 
@@ -159,18 +161,18 @@ def reword_generated(column: Column, expression: str) -> Track:
     return Track(column, fall=(Stage({"derived": said}),), final=NEVER)
 
 
-def change_type(old: Column, new: Column, forth: str, back: str) -> tuple[Track, Track]:
+def change_type(old: Column, new: Column, forth: Kept, back: Kept) -> tuple[Track, Track]:
     """A new column follows the old one: first as far as it goes, then strictly, then it takes its
     place, and the old one follows it until its last readers have finished. `forth` and `back` are
     expressions over the row in which the column has the name that both share."""
-    lenient = Derived((old.element_id,), forth)
+    lenient = Derived(forth.sources, forth.expression, zone=forth.zone)
     filling = Stage({"state": State.WRITE_ONLY, "derived": lenient}, fill=True)
     strict = Stage(
         {"derived": lenient._replace(strict=True), "not_null_enforced": old.refuses_null},
         verify=True,
     )
     public = _at(State.PUBLIC, derived=None, nullable=old.nullable, not_null_enforced=False)
-    follows = Derived((new.element_id,), back, strict=True, reverse=True)
+    follows = Derived(back.sources, back.expression, strict=True, reverse=True, zone=back.zone)
     fall = (
         _at(State.WRITE_ONLY, derived=follows),
         _at(State.DELETE_ONLY, derived=None),
@@ -279,7 +281,7 @@ def drop_not_null(column: Column) -> Track:
 
 
 def set_default(column: Column, default: Any, expression: str = "") -> Track:
-    said = {"default": default, "default_expression": expression, "moment": None}
+    said = {"default": default, "default_expression": expression, **_NO_MOMENT}
     return Track(column, fall=(Stage(said),))
 
 
@@ -300,7 +302,7 @@ def set_drawn(column: Column, made: Column) -> Track:
     said = {
         "default": None,
         "default_expression": made.default_expression,
-        "moment": None,
+        **_NO_MOMENT,
         "numbering": made.numbering,
         "owns": made.owns,
     }

@@ -20,7 +20,6 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.schema.descriptor import Column
-from leasehold.schema.elements import Moment
 from leasehold.schema.types import Type, sort_key_of
 from leasehold.sql.catalogue import (
     FUNCTION_NAMES,
@@ -45,6 +44,7 @@ from leasehold.sql.not_built import FUNCTIONS as NOT_BUILT
 from leasehold.sql.parse import name_of, only, position_of, type_of
 from leasehold.sql.resolution import nullif_type
 from leasehold.sql.text_form import from_text
+from leasehold.sql.time_zone import NowInZone
 from leasehold.sql.typed import (
     Typed,
     brought,
@@ -53,6 +53,7 @@ from leasehold.sql.typed import (
     converted,
     of_constant,
     without_session,
+    zone_computed_in,
 )
 from leasehold.sql.words import VOLATILE
 
@@ -269,8 +270,8 @@ class Compiler:
             self._random += 1
             number = self._random
             return Typed(function.result, lambda row: random_uuid(row[SEED], number))
-        compute = function.compute
-        return Typed(function.result, lambda row: compute(Moment(row[NOW], row[SEED])))
+        compute, zone = function.compute, zone_computed_in()
+        return Typed(function.result, lambda row: compute(NowInZone(row[NOW], row[SEED], zone)))
 
     # ---------------------------------------------------------- operators
 

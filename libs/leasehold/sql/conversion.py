@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from leasehold.model.errors import Refused, WrongType
 from leasehold.schema.descriptor import Descriptor
@@ -11,7 +11,12 @@ from leasehold.schema.elements import Column
 from leasehold.schema.types import INTEGER_BITS, Type
 from leasehold.sql.catalogue import cast_for
 from leasehold.sql.default import default_of_text
-from leasehold.sql.expression import compile_expression, written_name
+from leasehold.sql.expression import (
+    columns_of_expression,
+    compile_expression,
+    written_name,
+    zone_kept,
+)
 
 
 def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[str, str]:
@@ -33,6 +38,24 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
     )
 
 
+class Kept(NamedTuple):
+    """An expression, the columns that it is computed from, and the time zone in which it is, "" =
+    UTC."""
+
+    expression: str
+    sources: tuple[int, ...]
+    zone: str = ""
+
+
+def kept_in(text: str, descriptor: Descriptor, target: Column, zone: str) -> Kept:
+    """What a session of that time zone says, with the zone where it makes a difference: so all rows
+    are converted in it, whoever does it. Raises what `compile_expression` raises."""
+    compile_expression(text, descriptor, target, zone=zone)
+    own = descriptor.column(target.name).element_id
+    named = {descriptor.column(name).element_id for name in columns_of_expression(text)}
+    return Kept(text, (own, *sorted(named - {own})), zone_kept(text, descriptor, zone, target))
+
+
 def check_default_fits(old: Column, new: Column) -> None:
     """A default that is computed for each row must be cast to the new type without being asked for,
     too. Raises WrongType (42804)."""
@@ -46,14 +69,14 @@ def check_default_fits(old: Column, new: Column) -> None:
         raise _unfit(old, new, error) from error
 
 
-def converted(old: Column, new: Column, table: Descriptor) -> Any:
+def converted(old: Column, new: Column, table: Descriptor, zone: str) -> Any:
     """The default of a column in its new type, whatever USING makes of the rows. Raises WrongType
     (42804) where no cast is made without being asked for, as in PostgreSQL; what the cast raises
     where it has no such value: PostgreSQL refuses the rows that would get it, here it is stored."""
     if cast_for(old.type, new.type, "assignment") is None:
         raise _not_cast(old, new)
     try:
-        compute = compile_expression(written_name(old.name), replace(table), new)
+        compute = compile_expression(written_name(old.name), replace(table), new, zone=zone)
         return compute({old.element_id: old.default})
     except Refused as error:
         raise _unfit(old, new, error) from error

@@ -6,6 +6,7 @@ ddl_index.py. ALTER TABLE: ddl_alter.py. EXPLAIN [(DDL)] stands before any of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
@@ -25,6 +26,7 @@ from leasehold.sql.statements import (
     Explain,
     Statement,
 )
+from leasehold.sql.time_zone import UTC, zone_of
 from leasehold.sql.words import is_word
 
 __all__ = [
@@ -83,16 +85,22 @@ class Said(NamedTuple):
     sql: str
 
 
-def parse_statements(text: str) -> tuple[Said, ...]:
-    """The statements in `text`, one or several between semicolons. Raises what `parse_ddl` does;
-    positions count in the whole text."""
+def parse_statements(text: str, zones: Sequence[str] = ()) -> tuple[Said, ...]:
+    """The statements in `text`, one or several between semicolons. `zones`: the time zones of the
+    sessions that say them, one after the other, the last one of all that follow; () = UTC. Raises
+    what `parse_ddl` does, InvalidArgument (22023) for a zone that is not known; positions count in
+    the whole text."""
     parts = statements_of(text)
     if len(parts) > STATEMENTS_MAX:
         _refuse_many(len(parts), position_of_token(parts[STATEMENTS_MAX][0]))
     found: list[Said] = []
-    for tokens in parts:
+    for number, tokens in enumerate(parts):
         sql = text[int(tokens[0].start) : int(tokens[-1].end) + 1]
-        found += [Said(each, sql) for each in _statement(Reader(text, tokens))]
+        zone = zones[min(number, len(zones) - 1)] if zones else ""
+        zone = "" if zone == UTC.key else zone
+        if zone:
+            zone_of(zone)
+        found += [Said(each, sql) for each in _statement(Reader(text, tokens, zone))]
     _refuse_many(len(found), len(text))
     return tuple(found)
 

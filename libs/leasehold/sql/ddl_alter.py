@@ -222,7 +222,7 @@ def _alter_column(reader: Reader, table: str, position: int) -> Action:
         reader.expect("type")
         return _alter_type(reader, table, column, position)
     if reader.take("set default"):
-        return SetDefault(column, _default(reader), position)
+        return SetDefault(column, _default(reader), position, reader.zone)
     if reader.take("drop default"):
         return SetDefault(column, None, position)
     if reader.take("drop expression"):
@@ -244,7 +244,7 @@ def _alter_type(reader: Reader, table: str, column: str, position: int) -> Alter
     kind = column_type(reader)
     reader.refuse({"collate": "COLLATE is not supported: text is compared by code point"})
     using = kept_text(reader.expression(), table) if reader.take("using") else None
-    return AlterType(column, kind, using, position)
+    return AlterType(column, kind, using, position, reader.zone)
 
 
 def _default(reader: Reader) -> str | None:

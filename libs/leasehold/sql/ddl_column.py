@@ -135,6 +135,7 @@ class _Column:
             self._default.expression,
             self._generated,
             self._numbering,
+            self._reader.zone if self._default.expression else "",
         )
         return column, self._key
 
@@ -213,7 +214,7 @@ class _Column:
         said = reader.expression(AFTER_DEFAULT)
         name = drawn_from(said.text)
         if name is None:
-            self._default = _default(said, kind)
+            self._default = _default(said, kind, reader.zone)
             return
         if self._numbering is not None:
             raise SyntaxInvalid(
@@ -281,7 +282,7 @@ def _generated(reader: Reader, table: str) -> GeneratedDefinition:
     text = kept_text(said, table)
     if not reader.take("stored"):
         raise FeatureNotSupported(_VIRTUAL, position=reader.position)
-    return GeneratedDefinition(text, said.position)
+    return GeneratedDefinition(text, said.position, reader.zone)
 
 
 def check_drawing(kind: Type, position: int) -> None:
@@ -305,9 +306,9 @@ def drawn_from(text: str) -> str | None:
     return name.lower()
 
 
-def _default(said: Expression, kind: Type) -> Default:
+def _default(said: Expression, kind: Type, zone: str) -> Default:
     try:
-        return default_of_text(said.text, kind)
+        return default_of_text(said.text, kind, zone)
     except Refused as error:
         raise placed(error, said.position) from error
 

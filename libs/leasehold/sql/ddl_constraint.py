@@ -177,7 +177,7 @@ def check(
     refuse_attributes(reader)
     not_valid = may_be_not_valid and reader.take("not valid")
     refuse_attributes(reader)
-    return CheckDefinition(text, name, not_valid, position)
+    return CheckDefinition(text, name, not_valid, position, reader.zone)
 
 
 def kept_text(said: Expression, table: str) -> str:

@@ -71,6 +71,7 @@ def create_index(reader: Reader) -> CreateIndex:
         predicate,
         tuple(position for position, _ in (*parts, *included)),
         parts_of_name,
+        reader.zone,
     )
 
 

@@ -22,7 +22,8 @@ from leasehold.sql.parse import (
     tokens_of,
     tree_of,
 )
-from leasehold.sql.typed import Typed, assigned
+from leasehold.sql.time_zone import UTC, zone_at
+from leasehold.sql.typed import Typed, asking_zone, assigned, computed_in
 from leasehold.sql.words import VOLATILE
 
 _PROBE: Final = Moment(0, b"")
@@ -38,16 +39,24 @@ class Default(NamedTuple):
     expression: str = ""
 
 
-def default_of_text(text: str, kind: Type) -> Default:
-    """What DEFAULT `text` is in a column of `kind`; nothing for NULL.
+def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
+    """What DEFAULT `text` is in a column of `kind`; nothing for NULL. `zone`: of the session that
+    says it, in which a constant without one is read, for good.
 
     Raises FeatureNotSupported for what can't be a default, WrongType for one of another type,
     SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
     type say; positions count in `text`.
     """
-    made, decided = _read(text)
-    if not decided:
-        return Default(assigned(made, kind)({}))
+    with computed_in(zone), asking_zone() as asked:
+        made, decided = _read(text)
+        compute = assigned(made, kind)
+        if not decided:
+            return Default(compute({}))
+    if asked.constants:
+        raise FeatureNotSupported(
+            f"{asked.constants[0]!r:.80} in a default that changes from call to call is read in"
+            f" UTC, and not in the session's time zone, {zone}: say its offset"
+        )
     text = with_exact_numbers(text)
     if len(text.encode()) > EXPRESSION_BYTES_MAX:
         raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
@@ -63,10 +72,12 @@ def check_default(text: str) -> None:
 
 
 @lru_cache(maxsize=1_024)
-def compile_default(text: str, kind: Type) -> Evaluate:
+def compile_default(text: str, kind: Type, zone: str = "") -> Evaluate:
     """A function from (moment, table id, element id, the row's primary key) to the storage value:
-    the same for the same arguments, everywhere; random values differ by each of them."""
-    compute = assigned(_read(text)[0], kind)
+    the same for the same arguments, everywhere; random values differ by each of them. `zone`: the
+    time zone of whoever asks for it, "" = UTC; a constant in it is of nobody's."""
+    with computed_in(zone, constants=""):
+        compute = assigned(_read(text)[0], kind)
 
     def evaluate(moment: Moment, table_id: int, element_id: int, key: Key) -> Any:
         place = repr((table_id, element_id, tuple(key))).encode()
@@ -79,10 +90,15 @@ def compile_default(text: str, kind: Type) -> Evaluate:
 
 @lru_cache(maxsize=1_024)
 def decided_default(text: str, kind: Type) -> Function:
-    """A default that is the same in each row of a statement, as a function for queries: computed as
-    the master does it, hence of no session (in UTC)."""
-    evaluate = compile_default(text, kind)
-    return Function("default", (), kind, lambda at: evaluate(at, 0, 0, ()), volatility="stable")
+    """A default that is the same in each row of a statement, as a function for queries: in the time
+    zone of the session whose statement it is."""
+
+    def compute(at: Moment) -> Any:
+        zone = zone_at(at)
+        evaluate = compile_default(text, kind, "" if zone is UTC else zone.key)
+        return evaluate(at, 0, 0, ())
+
+    return Function("default", (), kind, compute, volatility="stable")
 
 
 @lru_cache(maxsize=1_024)

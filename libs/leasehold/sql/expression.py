@@ -28,7 +28,7 @@ from leasehold.sql.parse import (
     tokens_of,
     tree_of,
 )
-from leasehold.sql.typed import asking_zone, assigned, brought
+from leasehold.sql.typed import ZoneUse, asking_zone, assigned, brought, computed_in
 from leasehold.sql.words import RESERVED, is_word
 
 EXPRESSION_BYTES_MAX: Final = 4_096
@@ -43,7 +43,7 @@ _PLACES: Final = (
     " and case when ? then ? end"
 )
 
-_kept: dict[tuple[int, int, int, str, tuple[str, ...]], tuple[Descriptor, Compute]] = {}
+_kept: dict[tuple[int, int, int, str, tuple[str, ...], str], tuple[Descriptor, Compute]] = {}
 
 
 def compile_expression(
@@ -53,10 +53,12 @@ def compile_expression(
     *,
     kept: bool = True,
     types: tuple[str, ...] = (),
+    zone: str = "",
 ) -> Callable[[Image], Any]:
     """A function from a row's image to the storage value of `text` under `descriptor`; `kept` is
     False for the text of a request, in which 1.5 is a numeric (`with_exact_numbers`). `types`: of
-    $1, $2 …, whose values the image has to have, too (`arguments`).
+    $1, $2 …, whose values the image has to have, too (`arguments`). `zone`: the session's time zone
+    in which it was said, "" = UTC.
 
     With `target` the value is what is stored in that column: range, length and rounding are those
     of PostgreSQL's assignment, and a value of another type is refused here already.
@@ -75,7 +77,7 @@ def compile_expression(
         return assigned(made, target.type)
 
     use = target.element_id if target else 0
-    return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types)
+    return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types, zone)
 
 
 def arguments(types: Sequence[str], values: Sequence[Any]) -> Image:
@@ -98,8 +100,11 @@ def argument_type(name: str) -> Type:
     return parse_type(name)
 
 
-def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], int | None]:
-    """A constraint's condition as a function from a row's image: 1, 0 or None (unknown).
+def compile_condition(
+    text: str, descriptor: Descriptor, zone: str = ""
+) -> Callable[[Image], int | None]:
+    """A constraint's condition as a function from a row's image: 1, 0 or None (unknown). `zone`: as
+    of `compile_expression`.
 
     Raises what `compile_expression` raises, and WrongType for a text that is not a boolean.
     """
@@ -110,32 +115,46 @@ def compile_condition(text: str, descriptor: Descriptor) -> Callable[[Image], in
             raise WrongType(f"the condition is of type {made.kind}, not boolean")
         return brought(made, BOOLEAN)
 
-    return _remembered(text, descriptor, _CONDITION, compiled)
+    return _remembered(text, descriptor, _CONDITION, compiled, zone=zone)
 
 
 def asks_session_zone(
-    text: str, descriptor: Descriptor, target: Column | None, types: tuple[str, ...] = ()
-) -> list[Function]:
+    text: str,
+    descriptor: Descriptor,
+    target: Column | None,
+    types: tuple[str, ...] = (),
+    zone: str = "",
+) -> ZoneUse:
     """What of an expression (as of `compile_expression`) would be another value in a session of
-    another time zone than UTC."""
+    another time zone than UTC; constants: in one of `zone`."""
     known = [argument_type(name) for name in types]
-    with asking_zone() as asked:
+    with computed_in(zone), asking_zone() as asked:
         made = Compiler(descriptor.column, descriptor.name, types=known).part(_tree(text))
         if target is not None:
             assigned(made, target.type)
     return asked
 
 
-def refuse_session_zone(text: str, descriptor: Descriptor, target: Column | None = None) -> None:
+def zone_kept(text: str, descriptor: Descriptor, zone: str, target: Column | None = None) -> str:
+    """What is kept with an expression that is said in a session of `zone`: that where it makes a
+    difference, else ""."""
+    return zone if zone and asks_session_zone(text, descriptor, target, zone=zone) else ""
+
+
+def refuse_session_zone(
+    text: str, descriptor: Descriptor, target: Column | None = None, zone: str = ""
+) -> ZoneUse:
     """Raises InvalidObject (42P17) for an expression of a generated column or of an index that
-    depends on the session's time zone. Those that were kept before there was one are in UTC."""
-    asked = asks_session_zone(text, descriptor, target)
-    if asked:
+    depends on the session's time zone. Those that were kept before there was one are in UTC. →
+    what of it is a constant that means another moment in `zone`."""
+    asked = asks_session_zone(text, descriptor, target, zone=zone)
+    if asked.functions:
         raise InvalidObject(
             "the expression of a generated column or of an index must depend on the row alone, and"
-            f" {_in_words(asked[0])} depends on the session's time zone: say AT TIME ZONE 'UTC'"
-            " (or another one)"
+            f" {_in_words(asked.functions[0])} depends on the session's time zone: say AT TIME ZONE"
+            " 'UTC' (or another one)"
         )
+    return asked
 
 
 def _in_words(function: Function) -> str:
@@ -159,13 +178,15 @@ def _remembered(
     use: int,
     compiled: Callable[[], Compute],
     types: tuple[str, ...] = (),
+    zone: str = "",
 ) -> Compute:
-    name = (descriptor.table_id, descriptor.version, use, text, types)
+    name = (descriptor.table_id, descriptor.version, use, text, types, zone)
     found = _kept.get(name)
     if found is not None and found[0] is descriptor:
         return found[1]
     try:
-        made = compiled()
+        with computed_in(zone):
+            made = compiled()
     except Refused as error:
         if "position" in error.detail:
             raise

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias
+from zoneinfo import ZoneInfo
 
 from leasehold.schema.types import Type
 from leasehold.sql.time_zone import UTC, InZone, by_zone
@@ -63,12 +64,17 @@ def zoned(
     return Function(name, arguments, result, by_zone(compute), volatility="stable", zoned=True)
 
 
-@lru_cache(maxsize=4_096)
 def in_utc(function: Function) -> Function:
     """As it is where there is no session."""
+    return in_zone(function, UTC)
+
+
+@lru_cache(maxsize=4_096)
+def in_zone(function: Function, zone: ZoneInfo) -> Function:
+    """As it is in a session of that time zone."""
     if not function.zoned:
         return function
-    compute = partial(function.compute, InZone(UTC))
+    compute = partial(function.compute, InZone(zone))
     return replace(function, compute=compute, volatility="immutable", zoned=False)
 
 

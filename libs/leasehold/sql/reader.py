@@ -77,9 +77,11 @@ def _lexemes(text: str, tokens: list[Token]) -> list[Lexeme]:
 
 
 class Reader:
-    """A place among the lexemes of a statement; `at` looks, `take` and `expect` move it."""
+    """A place among the lexemes of a statement; `at` looks, `take` and `expect` move it. `zone`:
+    that of the session that says it, "" = UTC."""
 
-    def __init__(self, text: str, tokens: list[Token]) -> None:
+    def __init__(self, text: str, tokens: list[Token], zone: str = "") -> None:
+        self.zone = zone
         self._text = text
         self._tokens = tokens
         self._lexemes = _lexemes(text, tokens)

@@ -29,13 +29,15 @@ class UniqueDefinition:
 class CheckDefinition:
     """CHECK (expression); `name` None: derived (`t_a_check`, `t_check`).
 
-    `not_valid`: enforced on new writes only, until VALIDATE CONSTRAINT.
+    `not_valid`: enforced on new writes only, until VALIDATE CONSTRAINT. `zone`, here and elsewhere:
+    the time zone of the session that says it, "" = UTC.
     """
 
     expression: str
     name: str | None = None
     not_valid: bool = False
     position: int = 1
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class GeneratedDefinition:
 
     expression: str
     position: int = 1
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class ColumnDefinition:
     default_expression: str = ""
     generated: GeneratedDefinition | None = None
     numbering: NumberingDefinition | None = None
+    zone: str = ""
 
 
 # ------------------------------------------------------------------ tables
@@ -169,6 +173,7 @@ class CreateIndex:
     predicate: IndexExpression | None = None
     positions: tuple[int, ...] = field(default=(), compare=False)
     parts_of_name: tuple[str, ...] = field(default=(), compare=False)
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +244,7 @@ class SetDefault:
     column: str
     value: str | None
     position: int = 1
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +311,7 @@ class AlterType:
     type: Type
     using: str | None = None
     position: int = 1
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

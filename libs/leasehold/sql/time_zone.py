@@ -48,6 +48,14 @@ class InZone(NamedTuple):
     zone: ZoneInfo
 
 
+class NowInZone(NamedTuple):
+    """A moment (`schema/elements.py`), and the time zone in which it is asked for."""
+
+    now_us: int
+    seed: bytes
+    zone: ZoneInfo
+
+
 def zone_at(moment: Any) -> ZoneInfo:
     """Of the session whose statement has this moment; UTC where there is no session."""
     found: ZoneInfo = getattr(moment, "zone", UTC)

@@ -5,23 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import Refused, WrongType
 from leasehold.schema.types import Type
 from leasehold.sql.casts import Context
 from leasehold.sql.catalogue import cast_for
 from leasehold.sql.closures import Compute, constant, strict
-from leasehold.sql.function import Function, in_utc, unchanged
+from leasehold.sql.function import Function, in_utc, in_zone, unchanged
 from leasehold.sql.resolution import common_type
+from leasehold.sql.time_zone import UTC, zone_of
 
-_asked: Final[ContextVar[list[Function] | None]] = ContextVar("_asked", default=None)
+
+@dataclass(slots=True)
+class ZoneUse:
+    """What of an expression would be another value in another time zone than UTC: `functions` over
+    its columns, and `constants`, which the zone that they are written in makes one value of."""
+
+    functions: list[Function] = field(default_factory=list)
+    constants: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.functions or self.constants)
+
+
+_asked: Final[ContextVar[ZoneUse | None]] = ContextVar("_asked", default=None)
+_zone: Final[ContextVar[ZoneInfo]] = ContextVar("_zone", default=UTC)
+_constants: Final[ContextVar[ZoneInfo]] = ContextVar("_constants", default=UTC)
 
 
 @contextmanager
-def asking_zone() -> Iterator[list[Function]]:
+def asking_zone() -> Iterator[ZoneUse]:
     """What of the session's time zone is asked for by what is compiled meanwhile."""
-    found: list[Function] = []
+    found = ZoneUse()
     token = _asked.set(found)
     try:
         yield found
@@ -29,12 +47,32 @@ def asking_zone() -> Iterator[list[Function]]:
         _asked.reset(token)
 
 
+@contextmanager
+def computed_in(zone: str, constants: str | None = None) -> Iterator[None]:
+    """What is compiled meanwhile is computed in that time zone, wherever that is; "" = UTC.
+    `constants`: in which its constants are read, None = in the same. Raises InvalidArgument (22023)
+    for one that is not known."""
+    read = zone if constants is None else constants
+    token = _zone.set(zone_of(zone) if zone else UTC)
+    other = _constants.set(zone_of(read) if read else UTC)
+    try:
+        yield
+    finally:
+        _zone.reset(token)
+        _constants.reset(other)
+
+
+def zone_computed_in() -> ZoneInfo:
+    return _zone.get()
+
+
 def without_session(function: Function) -> Function:
-    """What is compiled here is kept, and computed where there is no session: in UTC."""
+    """What is compiled here is kept, and computed where there is no session: in the time zone that
+    is kept with it, or in UTC."""
     asked = _asked.get()
     if function.zoned and asked is not None:
-        asked.append(function)
-    return in_utc(function)
+        asked.functions.append(function)
+    return in_zone(function, _zone.get())
 
 
 class Typed(NamedTuple):
@@ -75,11 +113,14 @@ def converted(part: Typed, cast: Function) -> Compute:
 
 
 def of_constant(kind: Type, text: str, context: Context = "implicit") -> Any:
-    """A quoted constant's value. It is one for all, even where its zone is UTC for want of another:
-    nothing asks for a session's then."""
+    """A quoted constant's value: one for all, in the zone in which constants are read."""
     cast = cast_for(None, kind, context)
     assert cast is not None
-    return in_utc(cast).compute(text)
+    made = in_zone(cast, _constants.get()).compute(text)
+    asked = _asked.get()
+    if cast.zoned and asked is not None and made != in_utc(cast).compute(text):
+        asked.constants.append(text)
+    return made
 
 
 def called(function: Function, parts: Sequence[Typed]) -> Typed:

@@ -97,6 +97,13 @@ def test_the_first_broken_constraint_of_several_tells_the_code(client: SqlClient
     assert client.code("alter table t add unique (a), add check (n >= 0)") == "23514"
 
 
+def test_using_reads_other_columns_and_makes_values_of_null(client: SqlClient) -> None:
+    client.ask("create table t (id int primary key, a int, b int)")
+    client.ask("insert into t values (1, 2, 3), (2, null, 5), (3, null, null)")
+    client.ask("alter table t alter a type bigint using coalesce(a, b * 1000)")
+    assert client.ask("select a from t order by id") == [(2,), (5000,), (None,)]
+
+
 # ------------------------------------------------------------------ defaults
 
 

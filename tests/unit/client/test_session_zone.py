@@ -113,13 +113,13 @@ def test_now_and_its_like(one: SqlClient) -> None:
     assert tomorrow == now // (24 * HOUR)
 
 
-def test_what_a_row_is_given_by_default_is_of_no_session(one: SqlClient) -> None:
+def test_what_a_row_is_given_by_default_is_of_the_session_that_gives_it(one: SqlClient) -> None:
     # At any hour it is another day than UTC's in one of the two.
     for key, zone in enumerate(("Pacific/Kiritimati", "Pacific/Pago_Pago")):
         one.ask(f"set time zone '{zone}'")
-        one.ask(f"begin; insert into t (id, at) values ({key}, now())")
-        one.ask("commit; set time zone 'UTC'")
-    assert one.ask("select noon = '2020-07-01 12:00', day = at::date from t") == [(1, 1)] * 2
+        one.ask(f"begin; insert into t (id, at) values ({key}, now()); commit")
+        asked = f"select noon = '2020-07-01 12:00+00', day = at::date from t where id = {key}"
+        assert one.ask(asked) == [(1, 1)], "a constant is of the session that said the table"
 
 
 def test_a_zoneless_constant_finds_rows_by_an_index(one: SqlClient) -> None:
@@ -168,7 +168,7 @@ def test_a_zone_that_is_named_may_be_stored(one: SqlClient) -> None:
     )
     one.ask("set time zone 'Pacific/Kiritimati'; insert into u values ('2020-01-02 12:00')")
     assert one.ask("select day::text from u") == [("2020-01-02",)]
-    # CHECK is computed by the master, in UTC: here it is 2020 already, there it is not.
+    # A CHECK is of the zone in which it was said: here it is 2020 already, there it is not.
     assert one.code("insert into u values ('2020-01-01 12:00')") == "23514"
     one.ask("reset time zone; drop table u")
 
@@ -187,3 +187,83 @@ def test_in_a_hurry_a_plan_serves_its_zone_alone(one: SqlClient) -> None:
             one.session.end_batch()
         finally:
             one.session.hurried = False
+
+
+# ------------------------------------------------------------------ what a schema statement says
+
+
+@pytest.fixture
+def maker(database: DevDatabase) -> Iterator[SqlClient]:
+    """In Berlin, on the other replicant than the master's first reader."""
+    client = SqlClient(database, "r2", timezone="Europe/Berlin")
+    yield client
+    client.session.fail()
+    client.ask("rollback; drop table if exists v")
+    client.session.close()
+
+
+def test_a_type_is_changed_in_the_zone_of_who_changes_it(
+    database: DevDatabase, maker: SqlClient
+) -> None:
+    maker.ask("create table v (id int primary key, at timestamp, note text)")
+    maker.ask("insert into v values (1, '2020-07-01 12:00', ''), (2, '2020-01-01 12:00', '')")
+    moments = "select at at time zone 'UTC' = timestamp '2020-07-01 10:00' from v where id = 1"
+    maker.ask("alter table v alter at type timestamptz, alter note type date using at::date")
+    assert maker.ask(moments) == [(1,)]
+    maker.ask("set time zone 'Asia/Tokyo'")
+    maker.ask("alter table v alter at type text using at::text")
+    assert maker.ask("select at from v order by id") == [
+        ("2020-07-01 19:00:00+09",),
+        ("2020-01-01 20:00:00+09",),
+    ]
+    assert maker.ask("select note::text from v order by id") == [("2020-07-01",), ("2020-01-01",)]
+    assert not database.check().differences
+
+
+def test_a_constant_of_a_schema_statement_is_of_its_zone_for_good(maker: SqlClient) -> None:
+    maker.ask(
+        "create table v (id int primary key, at timestamptz default '2020-07-01 12:00',"
+        " late boolean generated always as (at > '2020-07-01 12:00') stored,"
+        " check (at < '2020-07-02'))"
+    )
+    assert maker.code("alter table v add check (at::date = '2020-07-01')") == "00000"
+    maker.ask("set time zone 'Asia/Tokyo'; insert into v (id) values (1)")
+    maker.ask("insert into v values (2, '2020-07-01 21:59:59.999999+00')")
+    assert maker.code("insert into v values (3, '2020-07-01 22:00+00')") == "23514"
+    assert maker.code("insert into v values (3, '2020-06-30 21:59+00')") == "23514"
+    noon = "at at time zone 'UTC' = '2020-07-01 10:00'"
+    assert maker.ask(f"select id, {noon}, late from v order by id") == [(1, 1, 0), (2, 0, 1)]
+
+
+def test_each_statement_of_a_block_is_of_its_own_zone(maker: SqlClient) -> None:
+    maker.ask("begin; create table v (id int primary key, at timestamptz default '2020-07-01')")
+    maker.ask("create table w (at timestamptz); drop table w; set time zone 'Asia/Tokyo'")
+    maker.ask("alter table v add column b timestamptz default '2020-07-01'")
+    maker.ask("alter table v add check (b < '2020-07-02'); set local time zone 'UTC'")
+    maker.ask("alter table v add column c timestamptz default '2020-07-01'")
+    maker.ask("insert into v (id) values (1)")
+    hours = "select to_char(at, 'HH24'), to_char(b, 'HH24'), to_char(c, 'HH24') from v"
+    for _ in range(2):
+        maker.ask("set time zone 'UTC'")
+        assert maker.ask(hours) == [("22", "15", "00")]
+        maker.ask("commit")
+    assert maker.code("insert into v (id, b) values (2, '2020-07-01 14:59+00')") == "00000"
+    assert maker.code("insert into v (id, b) values (3, '2020-07-01 15:00+00')") == "23514"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create index on v (id) where at > '2020-07-01'",
+        "create index on v ((at > '2020-07-01'))",
+        "alter table v add column x timestamptz default greatest(now(), '2020-07-01')",
+    ],
+)
+def test_a_constant_that_could_not_be_kept_as_it_is_meant_is_refused(
+    maker: SqlClient, text: str
+) -> None:
+    maker.ask("create table v (id int primary key, at timestamptz)")
+    assert maker.code(text) == "0A000"
+    assert maker.code(text.replace("2020-07-01", "2020-07-01 00:00+02")) == "00000"
+    maker.ask("set time zone 'UTC'")
+    assert maker.code(text.replace("add column x", "add column y")) == "00000"

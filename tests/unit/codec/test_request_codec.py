@@ -500,3 +500,22 @@ def test_giving_up_is_a_request_that_can_be_decided() -> None:
     last = UPDATED._replace(on_conflict=OnConflict.REPLAY, attempt=3, used={"flights": 3})
     again = decode_request(*encode_request(last.giving_up()))
     assert (again.id, again.attempt, again.give_up, again.used) == (ID, 4, True, {})
+
+
+# ------------------------------------------------------------------ time zones of schema changes
+
+
+@pytest.mark.parametrize("operations", [(), UPDATED.operations])
+def test_time_zones_travel_with_the_statements(operations: tuple[Operation, ...]) -> None:
+    said = ChangeRequest(ID, operations, sql="DROP TABLE t", time_zones=("Asia/Tokyo", "UTC"))
+    assert decode_request(*encode_request(said)) == said
+    content_type, data = encode_request(said._replace(time_zones=()))
+    assert b"time_zones" not in data, "an earlier release reads it"
+    assert decode_request(content_type, data).time_zones == ()
+
+
+@pytest.mark.parametrize("zones", ["UTC", [1], [""], ["Z" * 256], ["UTC"] * 129, {"UTC": 1}])
+def test_broken_time_zones_are_refused_by_name(zones: Any) -> None:
+    data = json.dumps({"id": ID_TEXT, "sql": "DROP TABLE t", "time_zones": zones}).encode()
+    with pytest.raises(MalformedRequest, match="time_zones"):
+        decode_request(JSON, data)

@@ -21,6 +21,7 @@ from leasehold.schema.states import State
 from leasehold.schema.steps import steps_of
 from leasehold.schema.tracks import Track
 from leasehold.schema.types import Type
+from leasehold.sql.conversion import Kept
 
 INT = Type("integer")
 OPTIONAL = Column(5, "c", INT)
@@ -34,7 +35,9 @@ NOT_VALID = replace(CHECK, state=State.WRITE_ONLY)
 LOCK = Lock(8, "l")
 TABLE = Descriptor(1, "t", 3, (Column(1, "id", INT, False), OPTIONAL), (1,))
 
-NEW_TYPE, OLD_TYPE = way.change_type(BARE, Column(9, "c", Type("bigint")), "c", "back")
+NEW_TYPE, OLD_TYPE = way.change_type(
+    BARE, Column(9, "c", Type("bigint")), Kept("c", (5,)), Kept("back", (9,))
+)
 
 GONE = {"gone": True}
 DELETE_ONLY = {"state": "delete-only"}
@@ -70,7 +73,7 @@ WRITTEN_STILL = (
 )
 
 
-def followed(source: int, expression: str, **said: bool) -> list[Any]:
+def followed(source: int, expression: str, **said: Any) -> list[Any]:
     return Derived((source,), expression, **said).to_wire()
 
 
