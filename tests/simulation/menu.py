@@ -161,6 +161,7 @@ class Menu(SchemaChanger):
             (
                 "int",
                 "text",
+                "int not null",
                 "int not null default 5",
                 "int default 6",
                 "int unique",
@@ -453,5 +454,5 @@ def demand_ended_well(job: Job) -> None:
     if job.status is Status.FAILED:
         blamed = any(word in job.kind for word in MAY_FAIL)
         blamed = blamed or any(word in job.sql for word in SAYS_SO)
-        blamed |= "generated" in job.sql and "not null" in job.sql
+        blamed |= "not null" in job.sql and ("generated" in job.sql or "default" not in job.sql)
         demand(blamed and bool(job.findings), "jobs", f"{job.sql} failed: {job.error}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from leasehold.model.errors import NotNullViolation
 from leasehold.model.ports import Now
 from leasehold.model.records import ChangeRequest, JobWrite
 from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
@@ -63,3 +66,25 @@ def test_a_job_of_an_earlier_program_is_read() -> None:
     body = job_plan(create_index("i", "t", "a"), table()).job.to_wire()
     del body["rows"]
     assert job_from_wire(body).rows == -1
+
+
+@pytest.mark.parametrize(
+    ("before", "empty", "taken"),
+    [("", False, False), ("", True, True), ("TRUNCATE t; ", False, True)],
+)
+def test_a_column_that_rows_must_have_is_taken_where_there_are_none(
+    before: str, empty: bool, taken: bool
+) -> None:
+    """A job that no row of before can outlast is not begun."""
+    made = SchemaChanges(SchemaSettings(), "m1", table(), 1, is_empty=lambda _: empty)
+    request = ChangeRequest(b"r", sql=f"{before}ALTER TABLE t ADD COLUMN x integer NOT NULL")
+    if not taken:
+        with pytest.raises(NotNullViolation, match='"x" of relation "t" contains null values'):
+            made.decide(request, Now(1, 1))
+        return
+    written = [w for w in made.decide(request, Now(1, 1)).writes if isinstance(w, JobWrite)]
+    assert [step.label for step in job_from_wire(written[0].body).steps] == [
+        "delete-only",
+        "public",
+        "public",
+    ]
