@@ -115,6 +115,20 @@ STORIES: Final = {
         delete from crew
         select * from pass order by id
     """,
+    "rows that break a constraint name it": """
+        create table port (id int primary key)
+        create table call (id int primary key, port int, a int, b int)
+        insert into call values (1, 99, 1, 1), (2, null, 1, null)
+        alter table call add constraint call_port foreign key (port) references port not valid
+        alter table call validate constraint call_port
+        alter table call add constraint many check (a > 1) not valid
+        alter table call validate constraint many
+        alter table call add constraint again foreign key (port) references port
+        alter table call add constraint one unique (a)
+        create unique index one_a on call (a)
+        delete from call where id = 1
+        alter table call validate constraint call_port
+    """,
     "char refers to text, and text to char": """
         create table holder (id char(6) primary key)
         create table card (id int primary key,

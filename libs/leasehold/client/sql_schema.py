@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -23,7 +23,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.schema.edits import Kind
-from leasehold.schema.elements import column_from_wire
+from leasehold.schema.elements import Column, column_from_wire
 from leasehold.schema.job import Job, Status
 from leasehold.schema.script import jobs_in, notices_in
 from leasehold.sql.session_statements import SchemaStatement, SessionStatement
@@ -170,7 +170,9 @@ def follow_jobs(
             ) from None
         if not ended:
             return False
-        _check(node.jobs()[job_id], statement)
+        job = node.jobs()[job_id]
+        if job.status is not Status.SUCCEEDED:
+            raise _failure(job, statement, _broken_by_rows(node, job))
     return True
 
 
@@ -203,15 +205,31 @@ def _ended(node: SqlNode, job_id: int) -> bool:
     return job is not None and job.status.ended and node.is_settled()
 
 
-def _check(job: Job, statement: SchemaStatement) -> None:
-    if job.status is Status.SUCCEEDED:
-        return
+def _failure(job: Job, statement: SchemaStatement, broken: Mapping[str, str]) -> Refused:
     words = job.error or f"it was {job.status.value}"
     code = CANCELLED if job.status is Status.CANCELLED else _code_of(job, statement)
     drawn = _left_without(job)
     if drawn and code in (FAILED, MISSING):
         code, words = EXHAUSTED, f"{drawn} has no number left for all rows; {words}"
-    raise refused(code, f"job {job.job_id} on table {job.table!r}: {words}", {"table": job.table})
+    detail = {"table": job.table, **broken}
+    return refused(code, f"job {job.job_id} on table {job.table!r}: {words}", detail)
+
+
+def _broken_by_rows(node: SqlNode, job: Job) -> dict[str, str]:
+    """Which constraint, or column, the first row that was found breaks; {} where none was."""
+    if not job.findings:
+        return {}
+    element_id = job.findings[0][1]
+    edits = (edit for step in job.steps for edit in step.edits)
+    made = next((edit for edit in edits if edit.element_id == element_id), None)
+    if made is not None:
+        return {"column" if made.kind is Kind.COLUMN else "constraint": made.name}
+    # What is only validated has not been edited yet.
+    with suppress(LeaseholdError), node.single_read().snapshot() as snapshot:
+        element = snapshot.newest(job.table).element(element_id)
+        if element is not None and not isinstance(element, Column):
+            return {"constraint": element.name}
+    return {}
 
 
 def _left_without(job: Job) -> str:
