@@ -408,14 +408,15 @@ class PgwireClient:
         nobody is at it any more."""
         with self._lock:
             last_words, gone = self._last_words, self._gone
-            data = b"".join(self._inbox)
-            self._inbox.clear()
-            self._inbox_bytes = 0
-            resume, self._reading_paused = self._reading_paused, False
-            wanted = conversation.holds or conversation.interrupted
-            if not (data or gone or last_words or wanted):
-                self._busy = False
-                return None
+            data, resume = b"", False
+            if not conversation.has_work:  # else what came stays, so that reading can pause
+                data = b"".join(self._inbox)
+                self._inbox.clear()
+                self._inbox_bytes = 0
+                resume, self._reading_paused = self._reading_paused, False
+                if not (data or gone or last_words):
+                    self._busy = False
+                    return None
         if resume:
             self._server.soon(self._resume_reading)
         return last_words, gone, data

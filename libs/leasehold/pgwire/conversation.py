@@ -111,6 +111,7 @@ class Conversation:
         self._settings: dict[str, str] = {}
         self._known_settings: dict[str, str] = {}
         self._held: tuple[int, bytes] | None = None
+        self._unfinished = False
         self._begun = False
         self._resumed = False
         self._queue: deque[Any] = deque()
@@ -145,6 +146,11 @@ class Conversation:
     def receive(self, data: bytes, *, hurried: bool = False) -> Waits | None:
         """None: every message that is whole was run. `hurried`: this thread is others', too; what
         comes back says when to call again, with no data, and on what thread. Raises ClientGone."""
+        waits = self._run_messages(data, hurried)
+        self._unfinished = waits is not None
+        return waits
+
+    def _run_messages(self, data: bytes, hurried: bool) -> Waits | None:
         if data:
             self._framing.feed(data)
         self._session.hurried = hurried
@@ -213,9 +219,10 @@ class Conversation:
         )
 
     @property
-    def holds(self) -> bool:
-        """Is there a message to go on with?"""
-        return self._held is not None
+    def has_work(self) -> bool:
+        """Has `receive` to be called again, though no bytes come? It was said so (`Waits`), be it
+        that a message is held or that whole ones were left; or there is a COPY to end."""
+        return self._unfinished or self.interrupted
 
     @property
     def copies(self) -> bool:
