@@ -114,16 +114,22 @@ class PgwireClient:
         self._transport = cast(asyncio.Transport, transport)
         self._since_s = self._server.now_s()
         peer = transport.get_extra_info("peername")
-        if peer is None or not self._server.arrived(self):  # None: it has left again already
+        if peer is None:  # it has left again already
+            self._transport.abort()
+            return
+        address = ip_address(peer[0])
+        if not self._server.arrived(self, address):
             self._transport.abort()
             return
         _keep_alive(transport.get_extra_info("socket"))
-        self._greeting = self._server.greeting(ip_address(peer[0]).is_loopback)
+        self._greeting = self._server.greeting(address.is_loopback)
 
     def data_received(self, data: bytes) -> None:
         if self._greeting is not None:
             for effect in self._greeting.receive(data):
                 self._follow(effect)
+            return
+        if self._admission is None:  # it was turned away, and says more
             return
         with self._lock:
             self._inbox.append(data)
@@ -155,9 +161,9 @@ class PgwireClient:
         with self._lock:
             self._gone = True
             self._state.notify_all()
-            start = self._takes_work()
-        if self._closing_s is not None:
-            self._server.left(self)
+            start = self._admission is not None and self._takes_work()
+        if self._closing_s is not None or self._admission is None:
+            self._server.left(self)  # there is no session to be closed before
         self.cancel(Canceled("the client is gone"))
         if start:
             self._server.workers.submit(self._work)
@@ -200,7 +206,7 @@ class PgwireClient:
 
     def end(self, error: LeaseholdError) -> None:
         """The connection ends with these last words, as soon as nothing runs on it."""
-        if self._greeting is not None:
+        if self._admission is None:
             self.abort()
             return
         with self._lock:
@@ -229,10 +235,7 @@ class PgwireClient:
         elif isinstance(effect, CancelAsked):
             self._server.cancel(effect.process, effect.key)
         elif isinstance(effect, HangUp):
-            if effect.error is not None:
-                LOG.info("a client was turned away: %s", effect.error.sqlstate)
-            self._greeting = None
-            self._transport.close()
+            self._hang_up(effect.error)
         else:
             self._admitted(effect)
 
@@ -245,8 +248,24 @@ class PgwireClient:
     def tls_failed(self) -> None:
         """There is no TLS, or nobody: the transport is closed."""
         self._greeting = None
+        self._server.left(self)
+
+    def _hang_up(self, error: LeaseholdError | None) -> None:
+        """Of one who was not let in; what was said to it may still be on its way out."""
+        assert self._transport is not None
+        if error is not None:
+            LOG.info("a client was turned away: %s", error.sqlstate)
+        self._greeting = None
+        self._closing_s = self._server.now_s()
+        self._transport.close()
 
     def _admitted(self, effect: Admitted) -> None:
+        if not self._server.admit(self):  # told here: every worker may be busy
+            assert self._transport is not None
+            error = TooManyConnections("sorry, too many clients already")
+            self._transport.write(replies.error(error_fields(error, "FATAL")))
+            self._hang_up(error)
+            return
         self._greeting = None
         self._minor = effect.minor
         self._admission = Admission(
@@ -307,7 +326,8 @@ class PgwireClient:
     def _turn(self) -> None:
         """What can be done at once; the rest is a worker's, or the next turn's."""
         conversation = self._conversation
-        if conversation is None or self._paused:
+        assert conversation is not None
+        if self._paused:
             self._server.workers.submit(self._work)
             return
         waits: Waits | None = None
@@ -350,8 +370,6 @@ class PgwireClient:
     def _open(self) -> None:
         assert self._admission is not None
         try:
-            if self._server.is_full():
-                raise TooManyConnections("sorry, too many clients already")
             self._session = self._server.open_session(self._admission)
         except Exception as error:  # noqa: BLE001 - the client must hear of it, whatever it is
             if not isinstance(error, LeaseholdError):
@@ -372,9 +390,7 @@ class PgwireClient:
     def _work(self) -> None:
         """Takes what is in the inbox until nothing is; the one loop that calls the session."""
         conversation = self._conversation
-        if conversation is None:  # it left before it was let in
-            self._finished()
-            return
+        assert conversation is not None
         self._in_turn = False
         try:
             while conversation.phase is not _CLOSED:

@@ -14,11 +14,13 @@ import secrets
 import ssl
 from collections import deque
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
 from threading import Event, Thread
 from typing import Any, Final, cast
 
 import uvloop
 
+from leasehold.adapters.pgwire_arrivals import ARRIVING_MIN, Arrivals, origin_of
 from leasehold.adapters.pgwire_client import LOG, PgwireClient, SessionFactory, log_defect
 from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.adapters.worker_threads import WorkerThreads
@@ -63,6 +65,8 @@ class PgwireServer:
         self.port = 0
         self._mock_secret = secrets.token_bytes(SECRET_BYTES)
         self._clients: dict[int, PgwireClient] = {}
+        self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
+        self._admitted: set[int] = set()
         self._have_said: list[PgwireClient] = []
         self._going_on: deque[PgwireClient] = deque()
         self._told_to_go_on = False
@@ -115,9 +119,6 @@ class PgwireServer:
             self._told_to_go_on = True
             self.soon(self._go_on)
 
-    def is_full(self) -> bool:
-        return len(self._clients) > self.settings.connections_max
-
     def new_key(self, minor: int) -> bytes:
         return secrets.token_bytes(KEY_BYTES[minor])
 
@@ -153,14 +154,28 @@ class PgwireServer:
         )
         return Greeting(welcome, self.limits)
 
-    def arrived(self, client: PgwireClient) -> bool:
-        """False: it is one too many even to be turned away in words."""
-        if self._stopping or len(self._clients) >= 2 * self.settings.connections_max:
+    def arrived(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
+        """False: nobody is let in any more. Where too many have arrived, another one goes."""
+        if self._stopping:
             return False
         self._clients[client.process] = client
+        displaced = self._arrivals.enter(client.process, origin_of(address))
+        if displaced is not None:
+            LOG.info("a client that had not yet said who it is made room for a newer one")
+            self._clients[displaced].abort()
+        return True
+
+    def admit(self, client: PgwireClient) -> bool:
+        """False: there are as many sessions as there may be. Until then it takes no place."""
+        if len(self._admitted) >= self.settings.connections_max:
+            return False
+        self._arrivals.leave(client.process)
+        self._admitted.add(client.process)
         return True
 
     def left(self, client: PgwireClient) -> None:
+        self._arrivals.leave(client.process)
+        self._admitted.discard(client.process)
         self._clients.pop(client.process, None)
         if self._stopping and not self._clients:
             self._empty.set()

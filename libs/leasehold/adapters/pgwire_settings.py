@@ -58,14 +58,14 @@ class PgwireSettings:
     )
     connections_max: int = setting(
         "LEASEHOLD_SQL_CONNECTIONS_MAX",
-        "clients at once; further ones are refused (53300)",
+        "clients at once that were let in; further ones are refused (53300)",
         default=100,
         parse=integer(1, 10_000),
     )
     greeting_timeout_s: int = setting(
         "LEASEHOLD_SQL_GREETING_TIMEOUT_S",
         "seconds from the connection to its being let in",
-        default=60,
+        default=10,  # clients ask for a password before they connect, or connect anew
         parse=integer(1, 600, "seconds"),
     )
     write_timeout_s: int = setting(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from leasehold.adapters.pgwire_client import INBOX_BYTES_MAX, PgwireClient
+from leasehold.adapters.pgwire_client import INBOX_BYTES_MAX, Admission, PgwireClient
 from leasehold.pgwire.conversation import HURRIED_MESSAGES_MAX
 from tests.unit.pgwire.talk import Talk
 from tests.unit.pgwire.wire_words import SYNC, messages, query
@@ -31,6 +31,7 @@ class World:
             now_s=lambda: 0.0, goes_on_soon=self.turns.append, soon=self._now, workers=None
         )
         self.client = PgwireClient(server, 7)
+        self.client._admission = Admission("me", "demo", {}, 7)
         self.client._conversation = talk.conversation
         transport: Any = SimpleNamespace(
             pause_reading=lambda: self._read(False),

@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,12 @@ def in_thread(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     thread = threading.Thread(target=run)
     thread.start()
     return thread, found
+
+
+def until_true(met: Callable[[], bool], what: str) -> None:
+    give_up_s = time.monotonic() + WAIT_S
+    while not met():
+        assert time.monotonic() < give_up_s, f"{what} in {WAIT_S} s"
 
 
 def test_a_slow_statement_stops_no_other_client() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import queue
 import socket
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,10 +20,9 @@ from leasehold.adapters.pgwire_server import PgwireServer
 from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.pgwire.session import Waits
 from tests.unit.pgwire.small_session import Shared, SmallSession
-from tests.unit.pgwire.test_server import connect, in_thread
+from tests.unit.pgwire.test_server import WAIT_S, connect, in_thread, until_true
 
 CLIENTS = 3
-WAIT_S = 30
 COMES_NEVER_S = 0.1
 
 
@@ -63,12 +61,6 @@ def asked_or_gone(connection: psycopg.Connection[Any]) -> list[Any]:
         return asked(connection)
     except psycopg.OperationalError:
         return []
-
-
-def until(met: Callable[[], bool], what: str) -> None:
-    give_up_s = time.monotonic() + WAIT_S
-    while not met():
-        assert time.monotonic() < give_up_s, f"{what} in {WAIT_S} s"
 
 
 @pytest.fixture
@@ -153,7 +145,7 @@ def test_a_session_that_can_not_be_closed_is_in_nobodys_way(
         if connection is gone:
             with socket.socket(fileno=os.dup(connection.fileno())) as made:
                 made.shutdown(socket.SHUT_RDWR)
-            until(lambda: client._gone, "a client that is gone")
+            until_true(lambda: client._gone, "a client that is gone")
     if hurried:
         woken: list[Any] = []
         with monkeypatch.context() as patch:
@@ -164,4 +156,4 @@ def test_a_session_that_can_not_be_closed_is_in_nobodys_way(
     thread.join(WAIT_S)
     assert found == [[(1,)]]
     stays.close()
-    until(lambda: not server._clients, "an empty server")
+    until_true(lambda: not server._clients, "an empty server")
