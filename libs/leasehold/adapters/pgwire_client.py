@@ -20,8 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from threading import Condition, Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Final, cast
 
+from leasehold.adapters.reader_pace import ASIDE_LAG_S, ReaderPace
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire import replies
 from leasehold.pgwire.conversation import ClientGone, Conversation
@@ -35,7 +37,7 @@ from leasehold.pgwire.greeting import (
     HangUp,
     Say,
 )
-from leasehold.pgwire.phases import Phase
+from leasehold.pgwire.phases import Behind, Phase
 from leasehold.pgwire.session import Session, Status, Waits
 from leasehold.pgwire.wire_errors import (
     Canceled,
@@ -100,6 +102,8 @@ class PgwireClient:
         self._minor = 0
         self._session: Session | None = None
         self._conversation: Conversation | None = None
+        self._pace: ReaderPace | None = None  # of a client that had to be waited for
+        self._is_to_rest = False
         # Below: the loop's, for the limits of time.
         self._seen: object = None
         self._since_s = 0.0
@@ -191,7 +195,9 @@ class PgwireClient:
             self._seen, self._since_s = seen, now_s
             return
         limits, passed_s = session.time_limits, now_s - self._since_s
-        if busy:
+        if conversation.suspends and not busy and passed_s > ASIDE_LAG_S:
+            self._rest()
+        elif busy:
             if _over(passed_s, limits.statement_s):
                 self.cancel(Canceled("canceling statement due to statement timeout"))
         elif conversation.status is Status.IDLE:
@@ -203,6 +209,13 @@ class PgwireClient:
                     "terminating connection due to idle-in-transaction timeout"
                 )
             )
+
+    def _rest(self) -> None:
+        with self._lock:
+            start = self._takes_work()
+        if start:
+            self._is_to_rest = True
+            self._server.workers.submit(self._work)
 
     def end(self, error: LeaseholdError) -> None:
         """The connection ends with these last words, as soon as nothing runs on it."""
@@ -392,7 +405,12 @@ class PgwireClient:
         conversation = self._conversation
         assert conversation is not None
         self._in_turn = False
+        if self._may_say():
+            self._pace = None  # it has taken what it was told before
         try:
+            if self._is_to_rest:
+                self._is_to_rest = False
+                conversation.rest(Behind.STANDING)
             while conversation.phase is not _CLOSED:
                 taken = self._take(conversation)
                 if taken is None:
@@ -441,25 +459,45 @@ class PgwireClient:
         """Busy for ever: no worker comes here again."""
         self._server.soon(self._close)
 
-    def _say(self, data: bytes) -> None:
+    def _say(self, data: bytes) -> Behind | None:
         """On a worker it waits while the client does not read. Raises ClientGone."""
         if self._in_turn and not self._handed_bytes:  # what was handed over comes first
             if self._gone:
                 raise ClientGone
             self._said.append(data)
             self._server.has_said(self, more=len(self._said) > 1)
-            return
+            return None
         with self._lock:
-            if not self._in_turn and not self._may_say():
-                self._state.wait_for(self._may_say, self._server.settings.write_timeout_s)
-                if not self._may_say():
-                    LOG.info("a client that did not read for too long is cut off")
-                    self._server.soon(self.abort)
-                    raise ClientGone
+            behind = None if self._in_turn else self._waited_for()
             if self._gone:
                 raise ClientGone
             self._handed_bytes += len(data)
+            if self._pace is not None:
+                self._pace.gave(len(data))
         self._server.soon(self._write, data)
+        return behind
+
+    def _waited_for(self) -> Behind | None:
+        """Under _lock: how far the client is behind, once it has read, or farther than before: then
+        one part more is handed over, so that its session hears of it. Raises ClientGone."""
+        pace = self._pace
+        if pace is None:
+            if self._may_say():
+                return None
+            pace = self._pace = ReaderPace(self._server.settings.write_timeout_s)
+        before = pace.behind
+        while not self._may_say():
+            if pace.is_given_up:
+                LOG.info("a client that did not read for too long is cut off")
+                self._server.soon(self.abort)
+                raise ClientGone
+            begun_s = monotonic()
+            self._state.wait_for(self._may_say, pace.wait_s)
+            pace.waited(monotonic() - begun_s)
+            if pace.behind is not before and not pace.is_given_up:
+                return pace.behind
+        pace.catches_up()
+        return pace.behind
 
     def _may_say(self) -> bool:
         return self._gone or not (self._paused or self._handed_bytes > HANDED_BYTES_MAX)

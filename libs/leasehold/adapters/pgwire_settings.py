@@ -70,7 +70,7 @@ class PgwireSettings:
     )
     write_timeout_s: int = setting(
         "LEASEHOLD_SQL_WRITE_TIMEOUT_S",
-        "seconds that a client may read nothing while rows wait for it",
+        "seconds that a client may be behind with reading; each KiB that it reads makes up for one",
         default=300,
         parse=integer(1, 86_400, "seconds"),
     )

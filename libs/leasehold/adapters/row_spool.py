@@ -31,6 +31,11 @@ class SpoolRoom:
         self.bytes_max = bytes_max
         self.bytes_taken = 0
 
+    @property
+    def is_nearly_full(self) -> bool:
+        """Has another batch perhaps no room?"""
+        return self.bytes_taken + SPOOL_BATCH_BYTES > self.bytes_max
+
     def take(self, size: int) -> None:
         """Raises SpoolFull."""
         if self.bytes_taken + size > self.bytes_max:
@@ -57,15 +62,20 @@ class RowSpool:
         self.closed = False
 
     def add(self, rows: list[tuple[Any, ...]]) -> None:
-        """Raises SpoolFull, of which nothing is kept that came after, and OSError."""
-        for row in rows:
-            self._last.append(row)
-            self._last_bytes += _VALUE_BYTES * len(row)
-            for value in row:
-                if type(value) is str or type(value) is bytes:
-                    self._last_bytes += len(value)
-            if len(self._last) == SPOOL_BATCH_ROWS or self._last_bytes >= SPOOL_BATCH_BYTES:
-                self._put()
+        """Raises SpoolFull, of which nothing is kept that came after (`not_kept`), and OSError."""
+        left = iter(rows)
+        try:
+            for row in left:
+                self._last.append(row)
+                self._last_bytes += _VALUE_BYTES * len(row)
+                for value in row:
+                    if type(value) is str or type(value) is bytes:
+                        self._last_bytes += len(value)
+                if len(self._last) == SPOOL_BATCH_ROWS or self._last_bytes >= SPOOL_BATCH_BYTES:
+                    self._put()
+        except SpoolFull:
+            self._last += left
+            raise
 
     def end(self) -> None:
         """No more come."""
@@ -73,9 +83,9 @@ class RowSpool:
             self._put()
 
     def _put(self) -> None:
-        rows, self._last, self._last_bytes = self._last, [], 0
-        data = marshal.dumps(rows)
+        data = marshal.dumps(self._last)
         self._room.take(len(data))
+        rows, self._last, self._last_bytes = self._last, [], 0
         begin = self._begins[-1]
         self._begins.append(begin + len(data))
         if self._file is None:
@@ -84,6 +94,11 @@ class RowSpool:
         self._file.write(data)
         self.count += len(rows)
         self._firsts.append(self.count)
+
+    def not_kept(self) -> list[tuple[Any, ...]]:
+        """Behind a SpoolFull: the rows that were added and had no room. They are the caller's."""
+        rows, self._last, self._last_bytes = self._last, [], 0
+        return rows
 
     def rows(self, first: int, count: int) -> list[tuple[Any, ...]]:
         """Those that there are of `count` from `first` on, at most to the end of their batch; []

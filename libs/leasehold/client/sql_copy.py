@@ -154,5 +154,5 @@ class CopyPortal:
     def close(self) -> None:
         """It holds nothing."""
 
-    def rest(self) -> None:
+    def rest(self, *, wholly: bool) -> None:
         """It has no rows."""

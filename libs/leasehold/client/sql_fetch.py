@@ -223,7 +223,7 @@ class BoundPortal:
     def close(self) -> None:
         """The portal stays."""
 
-    def rest(self) -> None:
+    def rest(self, *, wholly: bool) -> None:
         """The portal does."""
 
 
@@ -298,7 +298,7 @@ class FetchPortal:
     def close(self) -> None:
         """It holds nothing."""
 
-    def rest(self) -> None:
+    def rest(self, *, wholly: bool) -> None:
         """Its rows are put aside already."""
 
 

@@ -159,13 +159,13 @@ class CommandPortal:
     def close(self) -> None:
         """It holds nothing."""
 
-    def rest(self) -> None:
+    def rest(self, *, wholly: bool) -> None:
         """What it came to is there."""
 
 
 class QueryPortal:
     """Rows as they are wanted, all of one snapshot, which it holds until its end, or until its
-    client takes its time: the rest of them is put aside then."""
+    client takes its time: the rest of them is put aside then, as far as there is room."""
 
     copy: CopyTarget | None = None
 
@@ -209,7 +209,10 @@ class QueryPortal:
         if self._rows is None:
             rows, error = self._first(rows_max)
         else:
-            rows, error = self._rows.partly(rows_max)
+            given = self._rows
+            rows, error = given.partly(rows_max)
+            if isinstance(given, RowsAsideInTurn):
+                self._rows = given.what_follows()
         ended = len(rows) < rows_max and error is None
         if self._shown is not None:
             self._shown.add(rows)
@@ -258,29 +261,40 @@ class QueryPortal:
 
         return session.running.in_time(snapshot, plan, found), plan
 
-    def rest(self) -> None:
+    def rest(self, *, wholly: bool) -> None:
         rows = self._rows
-        if not isinstance(rows, Rows):
+        if rows is None:
             return
-
-        def put_aside() -> None:
+        if isinstance(rows, Rows):
             self._session.running.may_wait()
-            aside = RowsAside(self._session.room)
-            try:
-                aside.take(rows)
-            except BaseException:
-                aside.close()
-                raise
+        elif not (wholly and rows.reads_on):
+            return
+        try:
+            # What was asked is remembered as failed by the `fetch` that meets the error.
+            self._session.run(self._prepared.statement, lambda: self._rest(rows, wholly))
+        except BaseException:
             self.close()
-            self._rows = RowsAsideInTurn(aside)
+            raise
 
-        self._session.run(self._prepared.statement, put_aside, self._asked)
+    def _rest(self, rows: Rows | RowsAsideInTurn, wholly: bool) -> None:
+        if isinstance(rows, Rows):
+            aside = RowsAside(self._session.room)
+            self._rows = rest = RowsAsideInTurn(aside, rows)
+            aside.take(rows, wholly=wholly)
+        else:
+            rest = rows
+        if wholly or not rest.reads_on:
+            rest.ends_reading()
+            self._close_snapshot()
 
     def close(self) -> None:
         rows, self._rows = self._rows, None
-        snapshot, self._snapshot = self._snapshot, None
         if rows is not None:
             rows.close()
+        self._close_snapshot()
+
+    def _close_snapshot(self) -> None:
+        snapshot, self._snapshot = self._snapshot, None
         if snapshot is not None:
             snapshot.close()
 

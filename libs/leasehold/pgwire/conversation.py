@@ -40,7 +40,7 @@ from leasehold.pgwire.named_objects import (
     empty_portal,
     is_empty,
 )
-from leasehold.pgwire.phases import AFTER, TABLE, Action, Outcome, Phase
+from leasehold.pgwire.phases import AFTER, TABLE, Action, Behind, Outcome, Phase
 from leasehold.pgwire.session import (
     Deallocated,
     Notice,
@@ -71,7 +71,8 @@ from leasehold.pgwire.wire_errors import (
     UnknownParameter,
 )
 
-Say = Callable[[bytes], None]
+Say = Callable[[bytes], Behind | None]
+"""Takes what is said, and says how far behind the client is, where it does not read."""
 HURRIED_MESSAGES_MAX: Final = 64
 """Then others have their turn; so they have once `output_bytes_max` was said."""
 # Asked for with every message, and a member of an enum costs more than a call.
@@ -128,6 +129,8 @@ class Conversation:
             ord("H"): self._flush_asked,
         }
         self._in_batch = False
+        self.suspends = False
+        """Was a portal suspended in this batch, which may hold what others wait for?"""
         self._cancelled: Exception | None = None
         self.phase = Phase.READY
         self.steps = 0
@@ -190,6 +193,16 @@ class Conversation:
         rows; nothing of the next batch is touched."""
         self._cancelled = reason
         self._session.cancel(reason)
+
+    def rest(self, behind: Behind) -> None:
+        """What the client does not take, be it that it does not read or does not go on, is put
+        aside; it may hold a snapshot. On a thread where that holds up nobody."""
+        wholly = behind is Behind.STANDING
+        self._session.hurried = False
+        if self._running is not None:
+            self._running.rest(wholly=wholly)
+        self._objects.rest(wholly=wholly)
+        self.suspends = False
 
     def end(self, error: LeaseholdError | None = None) -> None:
         """The last words, if any: nothing is taken or said after them."""
@@ -488,6 +501,7 @@ class Conversation:
         tag = self._rows(portal, 0 if portal.copies else message.rows_max)
         if tag is None:
             self._say(replies.PORTAL_SUSPENDED)
+            self.suspends = True
         else:
             self._completed(portal, tag)
         return _DONE
@@ -526,7 +540,7 @@ class Conversation:
     def _sync(self) -> Outcome | Waits:
         try:
             if self._session.status is _BLOCK:
-                self._objects.rest()
+                self._objects.rest(wholly=True)
             waits = self._end_batch()
             if waits is not None:
                 return waits
@@ -654,7 +668,7 @@ class Conversation:
             self._settings[report.name] = report.value
 
     def _ready(self) -> None:
-        self._in_batch = False
+        self._in_batch = self.suspends = False
         self._reports()
         if self._settings:
             for name, value in self._settings.items():
@@ -677,7 +691,9 @@ class Conversation:
             self._out.clear()
             self._out_bytes = 0
             self._said_bytes += len(data)
-            self._hand_over(data)
+            behind = self._hand_over(data)
+            if behind is not None:
+                self.rest(behind)
 
 
 def _counted(tag: str, sent: int) -> str:

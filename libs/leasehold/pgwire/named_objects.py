@@ -58,7 +58,7 @@ class EmptyPortal:
     def close(self) -> None:
         pass
 
-    def rest(self) -> None:
+    def rest(self, *, wholly: bool) -> None:
         pass
 
 
@@ -102,7 +102,17 @@ class NamedPortal:
     `begun`: the client was told what comes, columns or COPY's data. `failed`: it can't be run any
     more. `number` rises."""
 
-    __slots__ = ("begun", "failed", "number", "portal", "result", "sent", "statement", "tag")
+    __slots__ = (
+        "_error",
+        "begun",
+        "failed",
+        "number",
+        "portal",
+        "result",
+        "sent",
+        "statement",
+        "tag",
+    )
 
     def __init__(
         self, statement: NamedStatement, portal: Portal, result: ResultForm | None
@@ -115,6 +125,7 @@ class NamedPortal:
         self.begun = False
         self.failed = False
         self.number = 0
+        self._error: Exception | None = None
 
     @property
     def copies(self) -> bool:
@@ -132,8 +143,22 @@ class NamedPortal:
             rows += part
         return rows
 
+    def rest(self, *, wholly: bool) -> None:
+        """As `Portal.rest`; what it raises comes in the place of the next row."""
+        if self.tag is not None or self._error is not None:
+            return
+        try:
+            self.portal.rest(wholly=wholly)
+        except Waits:
+            raise
+        except Exception as error:  # noqa: BLE001 - `fetch` raises it
+            self._error = error.with_traceback(None)
+
     def fetch(self, rows_max: int) -> Fetched:
         try:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
             return self.portal.fetch(rows_max)
         except Waits:
             raise
@@ -227,11 +252,10 @@ class NamedObjects:
         if found is not None:
             found.portal.close()
 
-    def rest(self) -> None:
-        """Clients take their time until they ask for more. Raises what `Portal.rest` raises."""
+    def rest(self, *, wholly: bool) -> None:
+        """Clients take their time until they ask for more, or until they take what they have."""
         for found in self._portals.values():
-            if found.tag is None:
-                found.portal.rest()
+            found.rest(wholly=wholly)
 
     def drop_portals(self) -> None:
         while self._portals:

@@ -48,6 +48,15 @@ class Outcome(Enum):
     ENDED = "the connection ends"
 
 
+class Behind(Enum):
+    """How far a client is that does not read what it is told; None instead: not far."""
+
+    __hash__ = object.__hash__  # members are one each; by name it would be computed each time
+
+    SLOW = "what it is waited for is put aside"
+    STANDING = "nothing is held for it any more"
+
+
 _QUERY: Final = frozenset(b"Q")
 _EXTENDED: Final = frozenset(b"PBDEC")
 _BATCH: Final = frozenset(b"SH")

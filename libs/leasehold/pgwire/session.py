@@ -148,9 +148,11 @@ class Portal(Protocol):
     def close(self) -> None:
         """Gives back what it holds. Also after an error; raises nothing."""
 
-    def rest(self) -> None:
+    def rest(self, *, wholly: bool) -> None:
         """More rows are wanted, but perhaps not soon: nothing is held meanwhile that others would
-        wait for. Raises what `fetch` raises."""
+        wait for. Not `wholly`: but for rows that have no room elsewhere, which the client still
+        takes; else an error comes in their place. May be called again. Raises what `fetch`
+        raises, and is called no more then."""
 
 
 class Notice(NamedTuple):

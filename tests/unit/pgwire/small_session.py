@@ -167,8 +167,8 @@ class SmallPortal:
     def close(self) -> None:
         self._open.discard(id(self))
 
-    def rest(self) -> None:
-        self._session.calls.append("rest")
+    def rest(self, *, wholly: bool) -> None:
+        self._session.calls.append("rest" if wholly else "rest if there is room")
 
 
 class SmallCopy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.phases import Behind
 from tests.unit.pgwire.small_session import Shared, SmallSession
 
 HURRIED_CALLS = 5
@@ -17,10 +18,15 @@ class Talk:
         self.session = SmallSession(self.shared)
         self.said: list[bytes] = []
         self.defects: list[Exception] = []
+        self.behind: Behind | None = None
         self.conversation = Conversation(
-            self.session, self.said.append, limits or Limits(), self.defects.append
+            self.session, self._say, limits or Limits(), self.defects.append
         )
         self.conversation.begin(7, b"key!")
+
+    def _say(self, data: bytes) -> Behind | None:
+        self.said.append(data)
+        return self.behind
 
     def send(self, *messages: bytes) -> bytes:
         """What is said to them."""
