@@ -7,6 +7,7 @@ whole and byte by byte.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -40,6 +41,54 @@ def read(how: CopyFormat, data: bytes, size: int) -> list[Fields]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data))
 def test_rows_are_those_of_postgresql(case: CopyCase, size: int) -> None:
     assert read(case.how(), case.data, size) == [list(row) for row in case.rows]
+
+
+@pytest.mark.parametrize("size", [1, 7, LINE_MAX, 10 * LINE_MAX])
+@pytest.mark.parametrize("begin", [b"", b"a\n"])
+@pytest.mark.parametrize("csv", [False, True])
+def test_a_line_has_a_limit_however_its_bytes_are_cut(csv: bool, begin: bytes, size: int) -> None:
+    how = CopyFormat(csv=csv)
+    whole = begin + b"x" * LINE_MAX + b"\n"
+    assert read(how, whole + b"b\n", size)[-2:] == [["x" * LINE_MAX], ["b"]]
+    with pytest.raises(InvalidCopyText, match="longer than 1000 bytes"):
+        read(how, begin + b"x" + whole[len(begin) :] + b"b\n", size)
+
+
+GATHERED_BYTES = 64 * 1024
+PIECE_BYTES = 64
+TIMES = 4
+
+
+@pytest.mark.parametrize(
+    ("how", "begin", "text"),
+    [
+        (CopyFormat(), b"", b"x"),
+        (CopyFormat(), b"a\n", b"x"),
+        (CopyFormat(), b"", b"x\\\n"),
+        (CopyFormat(csv=True), b'"', b"x\n"),
+        (CopyFormat(csv=True), b'a\r\n"', b'x\r""\r\n'),
+        (CopyFormat(csv=True, escape="\\"), b'a\n"', b'x\\"\n'),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_no_byte_of_a_line_is_looked_at_again_with_every_piece(
+    how: CopyFormat, begin: bytes, text: bytes
+) -> None:
+    """Processor time of a line four times as long: that of four, not of sixteen."""
+
+    def took_s(size: int) -> float:
+        lines = CopyLines(how, 1 << 30)
+        data = begin + text * (size // len(text))
+        begun_s = thread_time()
+        for at in range(0, len(data), PIECE_BYTES):
+            found = [*lines.feed(data[at : at + PIECE_BYTES])]
+            assert at == 0 or not found, "it is one line"
+        return thread_time() - begun_s
+
+    short_s, long_s = (
+        min(took_s(size) for _ in range(3)) for size in (GATHERED_BYTES, TIMES * GATHERED_BYTES)
+    )
+    assert long_s < 2 * TIMES * short_s
 
 
 class Target:
