@@ -27,11 +27,10 @@ from leasehold.adapters.worker_threads import WorkerThreads
 from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.greeting import Greeting, Welcome
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.scram import Verifier, mock_verifier
+from leasehold.pgwire.scram import MockVerifiers, Verifier
 from leasehold.pgwire.wire_errors import AdminShutdown, Canceled
 
 NONCE_BYTES: Final = 18
-SECRET_BYTES: Final = 32
 KEY_BYTES: Final = {0: 4, 2: 32}
 """By the minor version of the protocol."""
 WATCH_INTERVAL_S: Final = 0.05
@@ -63,7 +62,7 @@ class PgwireServer:
         self.workers = WorkerThreads("sql", settings.connections_max)
         self.loop: asyncio.AbstractEventLoop
         self.port = 0
-        self._mock_secret = secrets.token_bytes(SECRET_BYTES)
+        self._mock = MockVerifiers(settings.users or {})
         self._clients: dict[int, PgwireClient] = {}
         self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
         self._admitted: set[int] = set()
@@ -244,7 +243,7 @@ class PgwireServer:
         client.tls_begun(made)
 
     def _verifier_of(self, user: str) -> Verifier:
-        return self.settings.users.get(user) or mock_verifier(user, self._mock_secret)
+        return self.settings.users.get(user) or self._mock.verifier(user)
 
     def _run(self) -> None:
         self._watch_time()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import hmac
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from hashlib import pbkdf2_hmac, sha256
 from typing import Final, NamedTuple
 
@@ -59,11 +60,28 @@ def verifier_of_text(text: str) -> Verifier:
     return made
 
 
-def mock_verifier(user: str, secret: bytes) -> Verifier:
-    """For a user that does not exist: asks as for one that does, always with the same salt, and is
-    fulfilled by nobody."""
-    salt = _hmac(secret, b"salt " + user.encode())[:SALT_BYTES]
-    return Verifier(ITERATIONS, salt, _hmac(secret, b"stored"), _hmac(secret, b"server"))
+class MockVerifiers:
+    """For users that do not exist: asks as for those that do, on each node and after each start
+    with the same salt, and is fulfilled by nobody. The secret is what nobody knows who knows less
+    than all of the verifiers."""
+
+    def __init__(self, users: Mapping[str, Verifier]) -> None:
+        nobody = Verifier(ITERATIONS, bytes(SALT_BYTES), b"", b"")
+        self._users = [users[name] for name in sorted(users)] or [nobody]
+        known = sha256()
+        for name in sorted(users):
+            known.update(f"{name}={users[name]}\n".encode())
+        self._secret = known.digest()
+
+    def verifier(self, user: str) -> Verifier:
+        """With the iterations of one that exists, so that these tell nothing either."""
+        drawn = _hmac(self._secret, b"like " + user.encode())
+        like = self._users[int.from_bytes(drawn) % len(self._users)]
+        salt = b""
+        while len(salt) < len(like.salt):
+            salt += _hmac(self._secret, f"salt {len(salt)} {user}".encode())
+        stored, server = _hmac(self._secret, b"stored"), _hmac(self._secret, b"server")
+        return Verifier(like.iterations, salt[: len(like.salt)], stored, server)
 
 
 class Exchange:

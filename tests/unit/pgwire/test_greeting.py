@@ -27,8 +27,8 @@ from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.saslprep import saslprep
 from leasehold.pgwire.scram import (
     Exchange,
+    MockVerifiers,
     Verifier,
-    mock_verifier,
     verifier_of_password,
     verifier_of_text,
 )
@@ -44,7 +44,8 @@ def greeting(
 ) -> Greeting:
     verifier_of = None
     if users is not None:
-        verifier_of = lambda user: users.get(user) or mock_verifier(user, b"secret")  # noqa: E731
+        mock = MockVerifiers(users)
+        verifier_of = lambda user: users.get(user) or mock.verifier(user)  # noqa: E731
     return Greeting(Welcome(tls, required, verifier_of, NONCE), Limits())
 
 
@@ -186,6 +187,22 @@ def test_the_right_password_is_admitted_and_the_server_proves_itself() -> None:
     assert isinstance(effects[0], Say)
     assert effects[0].data[9:].decode() == f"v={client.signature()}"
     assert isinstance(effects[-1], Admitted)
+
+
+def test_a_name_that_is_none_is_asked_as_a_user_is_on_every_node() -> None:
+    """The same salt each time, and no number of iterations that only such names have."""
+    made = {
+        f"user{n}": verifier_of_password("pencil", bytes([n]) * (16 + n % 2), 10 + n % 3)
+        for n in range(6)
+    }
+    one, other = MockVerifiers(made), MockVerifiers(dict(reversed(made.items())))
+    found = [one.verifier(f"nobody{n}") for n in range(200)]
+    assert found == [other.verifier(f"nobody{n}") for n in range(200)]
+    assert {(v.iterations, len(v.salt)) for v in found} == {
+        (v.iterations, len(v.salt)) for v in made.values()
+    }
+    assert len({v.salt for v in found}) == len(found)
+    assert MockVerifiers({"me": made["user1"]}).verifier("nobody").salt != found[0].salt
 
 
 @pytest.mark.parametrize(("user", "password"), [("me", "Pencil"), ("nobody", "pencil"), ("me", "")])
