@@ -238,6 +238,9 @@ class QueryPortal:
             self._prepared.takes_long = self._snapshot is not None
             self.close()
             raise
+        except BaseException:
+            self.close()  # a block that has failed may stay open for long
+            raise
         if rows or error is None:
             self._shown = self._session.transaction().answers_with(self._asked, plan)
         return part

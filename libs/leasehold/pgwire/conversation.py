@@ -83,7 +83,6 @@ _COPY: Final = Action.COPY
 _REFUSE: Final = Action.REFUSE
 _DONE: Final = Outcome.DONE
 _IDLE: Final = Status.IDLE
-_BLOCK: Final = Status.BLOCK
 _FAILED: Final = Status.FAILED
 ENDS_ALL: Final = (AdminShutdown, IdleInTransactionTooLong, IdleTooLong)
 """Why a statement may be cancelled that ends the connection, too."""
@@ -539,7 +538,7 @@ class Conversation:
 
     def _sync(self) -> Outcome | Waits:
         try:
-            if self._session.status is _BLOCK:
+            if self._session.status is not _IDLE:  # a failed one may be gone back in
                 self._objects.rest(wholly=True)
             waits = self._end_batch()
             if waits is not None:

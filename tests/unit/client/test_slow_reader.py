@@ -189,6 +189,15 @@ def test_rows_that_can_not_be_put_aside_are_an_error_in_their_place(
     assert reader.held.count(True) == 1
 
 
+def test_a_portal_of_a_block_that_has_failed_holds_no_snapshot(reader: Reader) -> None:
+    reader.ask(query("begin"), query("savepoint s"))
+    fails = parse("SELECT 1 / 0", "f") + bind(portal="f", name="f") + execute("f")
+    answer = reader.ask(parse(WIDE) + bind(portal="p") + execute("p", 2) + fails + SYNC)
+    assert said(answer)[-2:] == ["E(22012)", "Z(E)"]
+    assert not holds_snapshot(reader.conversation)
+    reader.ask(query("rollback"))
+
+
 # ---------------------------------------------------------------- at a listener
 
 
