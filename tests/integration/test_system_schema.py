@@ -184,6 +184,26 @@ def test_job_cancelled_in_a_backfill_leaves_the_table_as_it_was(
     ended(watch, begin(producer, "CREATE INDEX t_note ON t (note)"))
 
 
+def test_a_row_that_has_no_new_value_ends_the_change_of_a_type(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
+) -> None:
+    """Where Spark's chunk meets it, with its key and PostgreSQL's code; nothing is left behind."""
+    replica.wait_coherent()
+    before = replica.tables()[0]
+    job = begin(producer, "ALTER TABLE t ALTER n TYPE bigint USING 1 / (n - n)")
+    failed = ended(watch, job, Status.FAILED)
+    assert (failed.code, len(failed.findings)) == ("22012", 1)
+    assert "row (" in failed.error
+    assert "verifying" not in {phase for _, phase, _ in failed.marks}
+    load.more(20)
+    replica.wait_coherent()
+    assert replica.tables()[0].columns == before.columns
+    job = begin(producer, "ALTER TABLE t ALTER n TYPE bigint")
+    assert not ended(watch, job).error
+    replica.wait_coherent()
+    assert [column.name for column in replica.tables()[0].by_name.values()] == [*before.by_name]
+
+
 def test_pause_and_resume_in_a_backfill(
     watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:
