@@ -17,6 +17,7 @@ from leasehold.model.records import (
     ANY_GENID,
     ChangeRequest,
     Conflict,
+    Expression,
     Operation,
     OperationKind,
     RowImage,
@@ -26,6 +27,7 @@ from tests.integration.system_cluster import until
 
 DATABASE = "spark-retry"
 ATTEMPTS_MAX = 3
+LESS = Expression("seats - 1")
 SLEEPS = "the query sleeps"
 
 
@@ -44,7 +46,7 @@ def refused(number: int, attempt: int, genid: int) -> Conflict:
     """A request to take a seat of flight `number`, refused because the row has `genid` now."""
     request = ChangeRequest(
         request_id(1_700_000_000_000 + number, number.to_bytes(10, "big")),
-        (Operation(OperationKind.UPDATE, "flights", {"id": number}, {"seats": 1}, expect=5),),
+        (Operation(OperationKind.UPDATE, "flights", {"id": number}, {"seats": LESS}, expect=5),),
         attempt=attempt,
         reply_to=2,
     )

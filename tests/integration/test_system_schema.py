@@ -245,8 +245,9 @@ def test_r1_what_can_never_commit_is_given_up_and_kept_as_a_dead_letter(
 ) -> None:
     """A transaction with more stale rows than attempts, and an update of a row that is gone."""
     keys = range(60, 60 + RETRY_ATTEMPTS + 2)
+    values = {"n": {"expr": "n + 99"}}
     stale = [
-        {"table": "t", "op": "update", "key": {"id": key}, "values": {"n": 99}, "expect": 1}
+        {"table": "t", "op": "update", "key": {"id": key}, "values": values, "expect": 1}
         for key in keys
     ]
     gone = {**stale[0], "key": {"id": 70}}

@@ -33,6 +33,25 @@ def test_l4_a_record_passed_over_is_not_answered_after_a_restart() -> None:
     assert stage.answer(first).lsn == stage.reference.commits[first][0]
 
 
+def test_t1_of_two_who_send_constants_for_one_row_as_they_saw_it_one_commits() -> None:
+    """Goal: no sale is lost. Both have read the row, each sends what it has made of that, and
+    neither says what is to become of a conflict: nothing brings the second one back, over the
+    first one's value."""
+    stage = Stage()
+    seen = stage.genid(1)
+    one, two = (stage.ask(stage.update(1, value, expect=seen)) for value in (11, 12))
+    assert stage.answer(one).lsn
+    refused = stage.answer(two)
+    assert (refused.lsn, refused.code, refused.attempt) == (0, "40001", 1)
+    assert refused.detail["genid"] == stage.genid(1)
+    stage.passing(2_000)
+    assert stage.row(1)[2] == 11
+    assert stage.settle(stage.update(1, 12, expect=stage.genid(1))).lsn
+    added = {**stage.update(1, 0, expect=seen), "values": {"a": {"expr": "a + 1"}}}
+    assert stage.settle(added).attempt == 2, "what is computed of the newest row is retried"
+    assert stage.row(1)[2] == 13
+
+
 def test_l7_answers_are_given_again_after_both_candidates_died() -> None:
     stage = Stage()
     stage.node("r1").isolate(stage.scheduler.now_ns + 2_000 * MS)

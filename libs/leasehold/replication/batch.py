@@ -48,6 +48,7 @@ from leasehold.schema.catalog_ahead import CatalogAhead
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Moment
 from leasehold.transaction.numbers import rows_with_versions
+from leasehold.transaction.replay import is_recomputed
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import (
@@ -377,6 +378,9 @@ class Batch:
         if request.on_conflict is OnConflict.RETRY:
             if request.attempt > self._settings.attempts_max:
                 return Disposition.DEAD_LETTER
+            # ⚠ T1: what rests on the row as it was seen would be written over the newer one.
+            if isinstance(error, RowRefused) and not is_recomputed(request):
+                return Disposition.DEAD_LETTER
             return Disposition.CONFLICT
         return Disposition.FINAL
 
@@ -590,6 +594,8 @@ def _plain(detail: Mapping[str, object]) -> dict[str, Any]:
     return {
         name: tuple(value)
         if isinstance(value, list)
+        else _plain(value)
+        if isinstance(value, dict)
         else value
         if isinstance(value, plain)
         else str(value)

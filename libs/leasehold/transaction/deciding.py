@@ -233,7 +233,12 @@ def _verify_error(
         image = RowImage(
             descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
         )
-    now = "is gone" if row is None else f"has {_genid_words(operation, descriptor, row)} now"
+    now = "is gone"
+    more: dict[str, object] = {}
+    if row is not None:
+        genid = _genid_now(operation, descriptor, row)
+        now = f"has {genid} now" if isinstance(genid, dict) else f"has genid {genid} now"
+        more["genid"] = genid
     said = f"was seen with genid {operation.expect}"
     if operation.expect == ANY_GENID:
         said = "has to be there"
@@ -244,6 +249,7 @@ def _verify_error(
         table=descriptor.name,
         key=list(key),
         expected=operation.expect,
+        **more,
     )
 
 
@@ -258,11 +264,12 @@ def uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittabl
     )
 
 
-def _genid_words(operation: Operation, descriptor: Descriptor, row: Row) -> str:
+def _genid_now(operation: Operation, descriptor: Descriptor, row: Row) -> int | dict[str, int]:
+    """The row's, in the form in which the operation expects one."""
     now = effective(descriptor, row.genids)
     if isinstance(operation.expect, Mapping):
-        return str({n: now.get(k, 0) for n, k in lock_names(descriptor).items()})
-    return f"genid {max(now.values())}"
+        return {n: now.get(k, 0) for n, k in lock_names(descriptor).items()}
+    return max(now.values())
 
 
 def _words(descriptor: Descriptor, key: Key) -> str:

@@ -198,7 +198,7 @@ def test_the_same_id_gets_the_same_answer_and_is_applied_once(world: Stored) -> 
 def test_retried_it_is_one_request_still(world: Stored) -> None:
     """The verify error of a row concerns the statements too: the next attempt has all of it."""
     number = world.fresh_id()
-    rows = [row("n", 1), {**row("t", 1, "update", a=2), "expect": 99}]
+    rows = [row("n", 1), {**row("t", 1, "update", a={"expr": "a + 1"}), "expect": 99}]
     refused = world.ask({"sql": NEW, "transaction": rows, "on_conflict": "retry"}, number)
     assert (refused.lsn, refused.final) == (0, False)
     rows[1]["expect"] = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -186,7 +186,7 @@ def insert(key: int, **values: Any) -> dict[str, Any]:
     return {"table": "t", "op": "insert", "key": {"id": key}, "values": values}
 
 
-def update(key: int, expect: int | None = None, **values: Any) -> dict[str, Any]:
+def update(key: int, expect: int | dict[str, int] | None = None, **values: Any) -> dict[str, Any]:
     made = {"table": "t", "op": "update", "key": {"id": key}, "values": values}
     return made if expect is None else {**made, "expect": expect}
 
@@ -273,7 +273,7 @@ def test_l5_twice_in_one_batch_is_once(world: World) -> None:
 def test_l5_a_refused_attempt_is_followed_only_by_the_next(world: World) -> None:
     world.ask(insert(1, a=1))
     number = world.fresh_id()
-    stale = {**update(1, expect=99, a=2), "on_conflict": "retry"}
+    stale = {**update(1, expect=99, a={"expr": "a + 1"}), "on_conflict": "retry"}
     assert world.ask(stale, number).attempt == 1
     assert world.ask({**stale, "attempt": 3}, number).attempt == 1
     assert world.ask({**update(1, a=2), "attempt": 2}, number).lsn == 3
@@ -353,7 +353,7 @@ def test_l5_off_it_is_applied_a_second_time() -> None:
 def test_r1_giving_up_is_decided_and_final(world: World) -> None:
     world.ask(insert(1, a=1))
     number = world.fresh_id()
-    world.ask({**update(1, expect=99, a=2), "on_conflict": "retry"}, number)
+    world.ask({**update(1, expect=99, a={"expr": "a + 1"}), "on_conflict": "retry"}, number)
     given_up = world.ask({**update(1, a=2), "attempt": 2, "give_up": True}, number)
     assert (given_up.final, given_up.dead_lettered, given_up.code) == (True, True, "40001")
     assert world.ask({**update(1, a=2), "attempt": 3}, number) == given_up
@@ -482,6 +482,51 @@ def test_t1_a_row_that_is_not_the_one_seen_refuses(world: World) -> None:
     refused = world.ask({**update(1, expect=genid(lsn, 0), a=3), "on_conflict": "fail"})
     assert (refused.code, refused.final) == ("40001", True)
     assert world.row(world.node, 1) == {1: 1, 2: 2}
+
+
+COMPUTED: Final = {"expr": "a + 1"}
+DELETE: Final = {"table": "t", "op": "delete", "key": {"id": 1}, "expect": 99}
+RESTS_ON_IT: Final[dict[str, dict[str, Any]]] = {
+    "a constant": update(1, expect=99, a=3),
+    "a constant beside an expression": update(1, expect=99, a=COMPUTED, b="x"),
+    "an upsert": {**update(1, expect=99, a=3), "op": "upsert"},
+    "a delete": DELETE,
+    "a constant by lock": update(1, expect={"row": 99}, a=3),
+    "one of several": {"transaction": [update(1, expect=99, a=COMPUTED), DELETE]},
+    "a guard of others": {"transaction": [update(1, expect=99), insert(3, a=3)]},
+}
+RECOMPUTED: Final[dict[str, dict[str, Any]]] = {
+    "an expression": update(1, expect=99, a=COMPUTED),
+    "beside an insert": {"transaction": [insert(3, a=3), update(1, expect=99, a=COMPUTED)]},
+    "beside what expects nothing": {
+        "transaction": [update(2, a=7), update(1, expect=99, a=COMPUTED)]
+    },
+    "beside a row that only has to be there": {
+        "transaction": [update(2, expect=0, a=7), update(1, expect=99, a=COMPUTED)]
+    },
+}
+
+
+@pytest.mark.parametrize("name", RESTS_ON_IT)
+def test_t1_what_rests_on_the_row_as_it_was_seen_is_not_retried(world: World, name: str) -> None:
+    """Goal: without a word on conflicts (`retry`) an outdated constant is never written over a
+    newer row; its sender is told at once, with what it takes to look again."""
+    lsn = world.ask({"transaction": [insert(1, a=1), insert(2, a=2)]}).lsn
+    refused = world.ask(RESTS_ON_IT[name])
+    assert (refused.code, refused.final, refused.dead_lettered) == ("40001", True, True)
+    seen = refused.detail["genid"]
+    assert seen == ({"row": genid(lsn, 0)} if name == "a constant by lock" else genid(lsn, 0))
+    assert world.row(world.node, 1) == {1: 1, 2: 1}
+    assert not [s for s in world.sent if s.topic == Topic.CONFLICTS]
+    assert world.ask(update(1, expect=seen, a=3)).lsn, "as it is now, it is what was seen"
+
+
+@pytest.mark.parametrize("name", RECOMPUTED)
+def test_what_is_computed_anew_of_the_newest_row_is_retried(world: World, name: str) -> None:
+    world.ask({"transaction": [insert(1, a=1), insert(2, a=2)]})
+    refused = world.ask(RECOMPUTED[name])
+    assert (refused.code, refused.final, refused.lsn) == ("40001", False, 0)
+    assert len([s for s in world.sent if s.topic == Topic.CONFLICTS]) == 1
 
 
 def test_t1_off_a_stale_writer_overwrites() -> None:

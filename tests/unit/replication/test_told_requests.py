@@ -153,7 +153,7 @@ def test_one_that_is_refused_is_told_why(world: Heard) -> None:
 def test_r1_refused_once_the_next_attempt_comes_by_the_topic_and_is_answered_there(
     world: Heard,
 ) -> None:
-    number = world.tell({**update(1, expect=99, a=2), "on_conflict": "retry"})
+    number = world.tell({**ADD_ONE, "expect": 99, "on_conflict": "retry"})
     world.turn()
     (outcome,) = world.told(number)
     assert (outcome.attempt, outcome.final) == (1, False)

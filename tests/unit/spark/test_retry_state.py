@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from leasehold.model.records import (
     ANY_GENID,
     ChangeRequest,
     Conflict,
+    Expression,
     Operation,
     OperationKind,
     RowImage,
@@ -27,6 +30,8 @@ CODEC = MessagePackCodec()
 ID = request_id(1_700_000_000_000, bytes(10))
 NOW_MS = 1_700_000_000_000
 EARLY_MS = 50
+
+ADD_ONE = Expression("a + 1")
 
 Turns = list[tuple[int, list[tuple[bytes, int]]]]
 """(pause in ms, [(request id, attempt), …]) …"""
@@ -113,10 +118,9 @@ def test_jitter_is_the_same_for_a_replayed_batch_and_spread_over_requests() -> N
     assert spread == set(range(10))
 
 
-def conflict(attempt: int) -> bytes:
-    request = ChangeRequest(
-        ID, (Operation(OperationKind.UPDATE, "t", {"id": 1}, {"a": 1}, expect=5),), attempt=attempt
-    )
+def conflict(attempt: int, value: Any = ADD_ONE) -> bytes:
+    update = Operation(OperationKind.UPDATE, "t", {"id": 1}, {"a": value}, expect=5)
+    request = ChangeRequest(ID, (update,), attempt=attempt)
     content_type, body = encode_request(request)
     image = RowImage(1, (1,), {0: 77}, 9, 1, 1, {1: 1})
     return CODEC.encode(Conflict(ID, attempt, 1, "t", content_type, body, image, ""))
@@ -126,6 +130,12 @@ def test_the_next_attempt_expects_the_row_that_refused_it() -> None:
     request = next_attempt(CODEC, Waiting(ID, 1, 0, conflict(1)), attempts_max=3)
     assert (request.id, request.attempt, request.give_up) == (ID, 2, False)
     assert request.operations[0].expect == ANY_GENID
+
+
+def test_a_constant_is_given_up_and_not_written_over_the_row_that_refused_it() -> None:
+    """A master of an earlier version has put it on the topic."""
+    request = next_attempt(CODEC, Waiting(ID, 1, 0, conflict(1, 1)), attempts_max=3)
+    assert (request.id, request.attempt, request.give_up) == (ID, 2, True)
 
 
 def test_after_the_last_attempt_it_gives_up_as_a_decided_attempt() -> None:

@@ -24,6 +24,7 @@ from leasehold.transaction.replay import (
     BACKOFF_BASE_MS,
     BACKOFF_MAX_MS,
     backoff_ms,
+    is_recomputed,
     recompute,
 )
 
@@ -71,6 +72,33 @@ def test_stale_version_without_an_image_is_replayed_without_the_pin() -> None:
     assert not again.give_up
     assert again.operations[0] == update({"id": 7}, 100)
     assert not recompute(request(update({"id": 7}, None), used={"u": 2}), None).give_up
+
+
+CONSTANT = update({"id": 7}, 100)._replace(values={"seats": 9})
+MIXED = update({"id": 7}, 100)._replace(values={"seats": Expression("seats - 1"), "by": "me"})
+DELETE = Operation(OperationKind.DELETE, "t", {"id": 7}, {}, 100)
+GUARD = update({"id": 7}, 100)._replace(values={})
+
+
+@pytest.mark.parametrize("resting", [CONSTANT, MIXED, DELETE, GUARD])
+def test_t1_what_rests_on_the_row_as_it_was_is_given_up(resting: Operation) -> None:
+    """Whichever operation of the request was refused: the whole may rest on that row."""
+    assert recompute(request(resting), image(7)).give_up
+    other = update({"id": 8}, 200)
+    assert recompute(request(resting, other), image(8)).give_up
+    assert not is_recomputed(request(other, resting))
+
+
+def test_who_says_nothing_of_what_the_row_was_is_recomputed() -> None:
+    for expect in (None, ANY_GENID):
+        operations = [each._replace(expect=expect) for each in (CONSTANT, MIXED, DELETE, GUARD)]
+        assert is_recomputed(request(*operations))
+    assert is_recomputed(request(CONSTANT._replace(kind=OperationKind.INSERT)))
+
+
+def test_a_pin_that_was_too_old_is_dropped_and_the_row_is_still_the_one_that_was_seen() -> None:
+    again = recompute(request(CONSTANT._replace(schema_version=3)), None)
+    assert (again.operations, again.give_up) == ((CONSTANT,), False)
 
 
 def test_row_that_is_gone_is_final() -> None:
