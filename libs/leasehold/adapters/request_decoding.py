@@ -47,10 +47,12 @@ ZONES_MAX: Final = 128
 """As many as a text of SQL has statements."""
 ZONE_CHARACTERS_MAX: Final = 255
 """Of a time zone's name or rule: a longer one is not known."""
+ARBITERS_MAX: Final = 1_000
+"""Of an insert: more unique indexes than any table has."""
 
 _SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads")
-_OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version")
-_MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version")
+_OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version", "arbiters")
+_MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version", "arbiters")
 _SQL: Final = ("sql", "time_zones")
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
 _ACTIONS: Final = ("pause", "resume", "cancel", "dismiss", "set")
@@ -67,6 +69,7 @@ _KINDS: Final = {kind.value: kind for kind in OperationKind}
 _ON_CONFLICT: Final = {value.value: value for value in OnConflict}
 _RETRY: Final = OnConflict.RETRY
 _NO_USED: Final[Mapping[str, int]] = {}
+_NO_ARBITERS: Final[tuple[str, ...]] = ()
 
 
 def decode_request(content_type: str, data: bytes) -> ChangeRequest:
@@ -211,6 +214,7 @@ def _many(fields: dict[Any, Any], where: str) -> Iterator[Operation]:
     version = fields.get("schema_version")
     if version is not None:
         version = a_whole(version, f"{where}schema_version", 1, VERSION_MAX)
+    arbiters = _arbiters(fields["arbiters"], where) if "arbiters" in fields else _NO_ARBITERS
     for number, row in enumerate(rows):
         if type(row) is not list or len(row) != len(columns):
             raise expected(f"{where}rows[{number}]", f"an array of {len(columns)} values", row)
@@ -218,7 +222,7 @@ def _many(fields: dict[Any, Any], where: str) -> Iterator[Operation]:
             check_storable(value, where, "rows", name)
         key = {} if keys is None else _key(keys[number], where, OperationKind.INSERT)
         values = dict(zip(columns, row, strict=True))
-        yield Operation(OperationKind.INSERT, table, key, values, None, version)
+        yield Operation(OperationKind.INSERT, table, key, values, None, version, arbiters)
 
 
 def _operation(fields: dict[Any, Any], where: str) -> Operation:
@@ -244,7 +248,22 @@ def _operation(fields: dict[Any, Any], where: str) -> Operation:
     version = get("schema_version")
     if version is not None:
         version = a_whole(version, f"{where}schema_version", 1, VERSION_MAX)
-    return Operation(kind, table, key, values, expect, version)
+    if "arbiters" not in fields:
+        return Operation(kind, table, key, values, expect, version)
+    if kind is not OperationKind.INSERT:
+        raise MalformedRequest(
+            f"'{where}arbiters': an insert, and nothing else, may have looked for a row in its way",
+            field=f"{where}arbiters",
+        )
+    arbiters = _arbiters(fields["arbiters"], where)
+    return Operation(kind, table, key, values, expect, version, arbiters)
+
+
+def _arbiters(value: Any, where: str) -> tuple[str, ...]:
+    """Names of unique indexes, "" for the primary key."""
+    if type(value) is not list or len(value) > ARBITERS_MAX:
+        raise expected(f"{where}arbiters", f"an array of at most {ARBITERS_MAX} names", value)
+    return tuple([name if name == "" else a_name(name, where, "arbiters") for name in value])
 
 
 def _expect(value: Any, where: str) -> int | dict[str, int]:

@@ -12,7 +12,7 @@ from leasehold.schema.job_control import LIMITS as SETTINGS
 
 ROWS_TOGETHER_MAX: Final = 10_000
 """That are told under one head; a request may have several."""
-_Shape: TypeAlias = tuple[str, int | None, tuple[str, ...], bool]
+_Shape: TypeAlias = tuple[str, int | None, tuple[str, ...], bool, tuple[str, ...]]
 
 
 def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple[str, bytes]:
@@ -61,7 +61,7 @@ def _all_fields(operations: Iterable[Operation]) -> Iterator[dict[str, Any]]:
 
 
 def _rows_fields(shape: _Shape, group: list[Operation]) -> dict[str, Any]:
-    table, version, columns, keyed = shape
+    table, version, columns, keyed, arbiters = shape
     fields: dict[str, Any] = {
         "table": table,
         "op": OperationKind.INSERT.value,
@@ -72,17 +72,19 @@ def _rows_fields(shape: _Shape, group: list[Operation]) -> dict[str, Any]:
         fields["keys"] = [list(one.key) for one in group]
     if version is not None:
         fields["schema_version"] = version
+    if arbiters:
+        fields["arbiters"] = list(arbiters)
     return fields
 
 
 def _shape(operation: Operation) -> _Shape | None:
     """What inserts have to share to be told as rows; None for anything else."""
-    kind, table, key, values, expect, version = operation
+    kind, table, key, values, expect, version, arbiters = operation
     if kind is not OperationKind.INSERT or expect is not None or (key and isinstance(key, Mapping)):
         return None
     if any(type(value) is Expression for value in values.values()):
         return None
-    return table, version, tuple(values), bool(key)
+    return table, version, tuple(values), bool(key), arbiters
 
 
 def _operation_fields(operation: Operation) -> dict[str, Any]:
@@ -100,4 +102,6 @@ def _operation_fields(operation: Operation) -> dict[str, Any]:
         fields["expect"] = dict(seen) if isinstance(seen, Mapping) else seen
     if operation.schema_version is not None:
         fields["schema_version"] = operation.schema_version
+    if operation.arbiters:
+        fields["arbiters"] = list(operation.arbiters)
     return fields

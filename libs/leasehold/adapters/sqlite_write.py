@@ -44,13 +44,15 @@ class RowWrite:
     """`before` None: an insert; `after` None: a delete; else it may have another key than `key`.
     Images hold public columns, storage values.
     `genids`: those of the row that was found, None for an insert and for a row that this
-    transaction has written before. `given`: the columns that an update sets."""
+    transaction has written before. `given`: the columns that an update sets. `arbiters`: of an
+    insert, the unique indexes (0: the primary key) by which ON CONFLICT has found no row."""
 
     key: Key
     before: Image | None
     after: Image | None
     genids: Genids | None
     given: frozenset[int]
+    arbiters: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -169,7 +171,8 @@ class Writing:
             return
         if self._done.get(key) is not None:
             raise primary_key_exists(self._descriptor, key)
-        self._add(RowWrite(key, None, image, None, frozenset(values)), image, ())
+        arbiters = tuple(self._write.there)  # by none of them a row is in the way, or there is none
+        self._add(RowWrite(key, None, image, None, frozenset(values), arbiters), image, ())
 
     def _meets(self, key: Key, image: Image) -> bool:
         """Is a row in the way? DO NOTHING leaves the new one out, DO UPDATE changes the old one."""

@@ -126,6 +126,14 @@ def fates_of(descriptor: Descriptor, written: Written) -> Iterator[tuple[Key, Ke
             yield write.key, to or None
 
 
+def _names(descriptor: Descriptor, arbiters: tuple[int, ...]) -> tuple[str, ...]:
+    """Of unique indexes; "" for the primary key."""
+    if not arbiters:
+        return ()
+    names = {index.element_id: index.name for index in descriptor.indexes}
+    return tuple(names.get(arbiter, "") for arbiter in arbiters)
+
+
 def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) -> None:
     """What a statement does to rows becomes operations. Raises what the write set raises."""
     moving: list[tuple[Key, dict[str, Any]]] = []
@@ -151,7 +159,7 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         }
         there = True
         if write.before is None:
-            writes.insert(descriptor.name, key, values)
+            writes.insert(descriptor.name, key, values, _names(descriptor, write.arbiters))
         elif write.after is None:
             there = writes.delete(descriptor.name, key, found=found)
         elif moves:

@@ -216,9 +216,12 @@ class WriteSet:
         """Of rows that are inserted into tables without a primary key (T7), in storage form."""
         return hidden_keys(new_request_id())
 
-    def insert(self, table: str, key: Any, values: Mapping[str, Any]) -> None:
+    def insert(
+        self, table: str, key: Any, values: Mapping[str, Any], arbiters: tuple[str, ...] = ()
+    ) -> None:
         """Raises DuplicateKey when the row is there already. `key` None: of a table without a
-        primary key."""
+        primary key. `arbiters`: as of `Operation`; then a row that others commit meanwhile is a
+        verify error."""
         if key is None and self._reads.pin(table).hidden_key:
             key = next(self.hidden_keys)
         descriptor, stored, row = self._row(table, key)
@@ -227,7 +230,7 @@ class WriteSet:
         if there:
             raise primary_key_exists(descriptor, stored)
         binding(descriptor).values(values, None)
-        self._add(OperationKind.INSERT, descriptor, stored, values, None)
+        self._add(OperationKind.INSERT, descriptor, stored, values, None, arbiters)
         self._own[name] = self._inserted(descriptor, stored, values)
 
     def update(
@@ -529,6 +532,7 @@ class WriteSet:
         key: Key,
         values: Mapping[str, Any],
         expect: Expected | None,
+        arbiters: tuple[str, ...] = (),
     ) -> None:
         self._written[descriptor.table_id] = descriptor
         if len(self.operations) >= OPERATIONS_MAX:
@@ -540,7 +544,7 @@ class WriteSet:
         # A name that is given anew in this transaction means the table that is there without one.
         version = None if descriptor.provisional else descriptor.version
         self.operations.append(
-            Operation(kind, descriptor.name, outside, dict(values), expect, version)
+            Operation(kind, descriptor.name, outside, dict(values), expect, version, arbiters)
         )
 
     def _inserted(

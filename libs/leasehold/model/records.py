@@ -53,6 +53,8 @@ class Operation(NamedTuple):
     `expect`: genid the writer has seen (max over the locks it concerns, or over all of the row's),
     or genid by lock name; None = none checked.
     `schema_version`: version the names and the operation belong to, None = the master's newest.
+    `arbiters`: of an insert that comes of ON CONFLICT: by these unique indexes ("": the primary
+    key) no row was in its way. One that is there by now is a verify error, and no duplicate.
     """
 
     kind: OperationKind
@@ -61,6 +63,7 @@ class Operation(NamedTuple):
     values: Mapping[str, Any]
     expect: int | Mapping[str, int] | None = None
     schema_version: int | None = None
+    arbiters: tuple[str, ...] = ()
 
 
 class Expression(NamedTuple):

@@ -34,6 +34,7 @@ from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
 from leasehold.transaction.row_refused import RowRefused
 from leasehold.transaction.rules import VerifyRules
+from leasehold.transaction.uniqueness import in_the_way
 
 # Looked up once: a member of an enum costs as much as a call, and each request asks for several.
 _INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
@@ -78,6 +79,8 @@ def decide(
     if kind is _UPSERT:
         kind = _INSERT if row is None else _UPDATE
     if kind is _INSERT:
+        if row is not None and rules.arbiters_are_verified and "" in operation.arbiters:
+            raise in_the_way(descriptor, _words(descriptor, key), key)
         return _insert(operation, bound, key, row, moment)
     try:
         found = _composed(operation, kind, bound, key, row, rules, moment, draw)

@@ -17,6 +17,7 @@ class VerifyRules(ReadRules):
     fill_leaves_genids: bool = True  # ⚠ chunks: a schema change gives writers verify errors
     twin_follows: bool = True  # a write goes to both tables while a primary key changes
     uncommittable_is_recognised: bool = True  # T2: what can never commit is replayed for ever
+    arbiters_are_verified: bool = True  # ⚠ T1: what ON CONFLICT has not found is not there now
     uncomputable_runs_again: bool = True  # ⚠ T2: what was told to be computed is found out
     setting_begins_an_epoch: bool = True  # ⚠ blocks from before a RESTART are nobody's any more
     altering_begins_an_epoch: bool = True  # ⚠ nor those of before another INCREMENT

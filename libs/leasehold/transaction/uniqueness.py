@@ -6,13 +6,14 @@ An index enforces uniqueness only once its entries are complete, so they are all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from leasehold.model.errors import VerifyError
 from leasehold.model.ports import Row
 from leasehold.model.records import Image, Key
 from leasehold.schema.descriptor import Descriptor, Index
-from leasehold.schema.entries import entries_kept, key_of
+from leasehold.schema.entries import entries_kept, key_of, key_shown, key_words
 from leasehold.transaction.duplicate_key import unique_key_exists
 
 HolderReader = Callable[[Descriptor, int, Key, int], Sequence[Key]]
@@ -55,6 +56,48 @@ def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -
                 raise unique_key_exists(row.descriptor, index, values)
 
 
+class Sought(NamedTuple):
+    """A row that INSERT … ON CONFLICT has made, since by these unique indexes none was in its
+    way."""
+
+    descriptor: Descriptor
+    image: Image
+    indexes: tuple[str, ...]
+
+
+def check_sought(
+    sought: Sequence[Sought],
+    rows: Mapping[tuple[int, Key], FinalRow],
+    holders: HolderReader,
+) -> None:
+    """⚠ Before a duplicate is told, of whatever index: ON CONFLICT asks its arbiters first, and
+    what one of them would find now is no error of the statement's. `rows`: those that the request
+    has touched so far; its own new ones are in no one's way.
+
+    Raises VerifyError for a row that is in the way by now."""
+    for descriptor, image, names in sought:
+        for index in descriptor.enforced_uniques:
+            if index.name not in names:
+                continue
+            values = _key(index, descriptor, image)
+            if values is None or None in values:
+                continue
+            for other in holders(descriptor, index.element_id, values, len(rows) + 1):
+                if _still(rows, other, index, descriptor, values):
+                    words = ", ".join(key_words(descriptor, index))
+                    shown = key_shown(descriptor, index, values)
+                    raise in_the_way(descriptor, f"({words}) = ({shown})", values)
+
+
+def in_the_way(descriptor: Descriptor, words: str, key: Key) -> VerifyError:
+    return VerifyError(
+        f"verify error in table {descriptor.name!r}: ON CONFLICT has found no row with {words:.500}"
+        ", and there is one now",
+        table=descriptor.name,
+        key=list(key),
+    )
+
+
 def _key(index: Index, descriptor: Descriptor, image: Image) -> Key | None:
     """None for a row that the index has no entry of."""
     entry_of = next(made for each, made in entries_kept(descriptor) if each is index)
@@ -62,7 +105,7 @@ def _key(index: Index, descriptor: Descriptor, image: Image) -> Key | None:
 
 
 def _still(
-    rows: dict[tuple[int, Key], FinalRow],
+    rows: Mapping[tuple[int, Key], FinalRow],
     key: Key,
     index: Index,
     table: Descriptor,

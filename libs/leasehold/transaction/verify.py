@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, Final, NamedTuple
 
-from leasehold.model.errors import MalformedRequest, RequestTooLarge
+from leasehold.model.errors import DuplicateKey, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid_lsn
 from leasehold.model.ports import Row
 from leasehold.model.records import (
@@ -43,7 +43,13 @@ from leasehold.transaction.references import References
 from leasehold.transaction.row_refused import RowRefused
 from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.twins import Followed, followed
-from leasehold.transaction.uniqueness import FinalRow, HolderReader, check_unique
+from leasehold.transaction.uniqueness import (
+    FinalRow,
+    HolderReader,
+    Sought,
+    check_sought,
+    check_unique,
+)
 
 __all__ = [
     "RULES",
@@ -201,6 +207,7 @@ class _Request:
         self._losses = Losses(catalog) if catalog.has_actions else None
         self._landing: dict[Name, _Landing] = {}
         self._draw: Draw | None = None
+        self._sought: list[Sought] = []
 
     def decided(
         self,
@@ -228,9 +235,17 @@ class _Request:
                 continue
             if descriptor.numbered and not self._is_there(number, operation, descriptor):
                 operation = numbers.given_to(operation, descriptor)
-            affected += self._operation(number, operation, descriptor)
-        self._land()
-        behind = self._check_end()
+            try:
+                affected += self._operation(number, operation, descriptor)
+            except DuplicateKey:
+                self._refuse_sought()
+                raise
+        try:
+            self._land()
+            behind = self._check_end()
+        except DuplicateKey:
+            self._refuse_sought()
+            raise
         numbers.settle()
         changes, before = self._overlay.changes, self._overlay.before
         if (
@@ -269,8 +284,11 @@ class _Request:
         if self._landing and (operation.kind is not _UPDATE or row is None):
             self._land()
             row = self._overlay.row(descriptor, key)
+        moment = self._moment_of(number, descriptor)
+        arbiters = operation.arbiters
+        if arbiters and name in self._overlay.rows:  # a row of its own is in no other one's way
+            operation = operation._replace(arbiters=())
         try:
-            moment = self._moment_of(number, descriptor)
             change = decide(
                 operation, bound, key, row, self._rules, moment, self._draw, replays=self._replays
             )
@@ -281,6 +299,14 @@ class _Request:
             if own and stale and self._rules.uncommittable_is_recognised:
                 raise uncommittable(number, descriptor, key) from error
             raise
+        except DuplicateKey:
+            if any(arbiters):  # by one of them there may be a row as well, which comes first
+                self._seek(
+                    arbiters, descriptor, decide(operation, bound, key, None, self._rules, moment)
+                )
+            raise
+        if any(arbiters):
+            self._seek(arbiters, descriptor, change)
         if change is None:
             return False
         if row is not None and change.kind is _COMES:
@@ -292,6 +318,21 @@ class _Request:
         if self._losses is not None and self._losses.concerns(descriptor):
             self._note(self._losses, number, change, row)
         return True
+
+    def _seek(
+        self, arbiters: tuple[str, ...], descriptor: Descriptor, inserted: RowChange | None
+    ) -> None:
+        """Remember by which unique indexes no row was in the way of one that is inserted."""
+        assert inserted is not None, "an insert affects its row"
+        assert inserted.image is not None, "an insert affects its row"
+        if self._rules.arbiters_are_verified:
+            self._sought.append(Sought(descriptor, inserted.image, arbiters))
+
+    def _refuse_sought(self) -> None:
+        """Raises VerifyError where one of those rows is there by now."""
+        if self._sought:
+            assert self._holders is not None, "unique indexes need a reader of entries"
+            check_sought(self._sought, self._overlay.final, self._holders)
 
     def _moment_of(self, number: int, descriptor: Descriptor) -> Moment | None:
         """⚠ Random defaults differ by key and moment, and one key may be inserted twice in a

@@ -68,6 +68,9 @@ UPDATED = ChangeRequest(
 )
 
 
+SOUGHT = Operation(OperationKind.INSERT, "t", (5,), {"a": 1}, None, 3, ("", "t_a"))
+
+
 def said(**fields: Any) -> dict[str, Any]:
     return {**UPDATE, "values": {"a": {"expr": "a + $1", **fields}}}
 
@@ -179,6 +182,9 @@ def without(name: str) -> dict[str, Any]:
         ({**UPDATE, "expect": True}, "'expect'"),
         ({**UPDATE, "expect": -1}, "'expect'"),
         ({**UPDATE, "schema_version": 0}, "'schema_version'"),
+        ({**UPDATE, "arbiters": [""]}, "'arbiters': an insert, and nothing else"),
+        ({**UPDATE, "op": "insert", "arbiters": "a"}, "'arbiters': expected an array of at most"),
+        ({**UPDATE, "op": "insert", "arbiters": ["", 1]}, "'arbiters': expected a name"),
         ({**UPDATE, "on_conflict": "ignore"}, "'on_conflict': expected one of retry, fail"),
         ({**UPDATE, "on_conflict": None}, "'on_conflict'"),
         ({**UPDATE, "attempt": 0}, "'attempt'"),
@@ -439,6 +445,8 @@ def test_one_changed_byte_raises_nothing_else(at: int, byte: int) -> None:
                 ),
             )
         ),
+        ChangeRequest(ID, (SOUGHT,)),
+        ChangeRequest(ID, (SOUGHT, SOUGHT, SOUGHT._replace(arbiters=()), SOUGHT)),
         ChangeRequest(ID, sql="CREATE TABLE …"),
         UPDATED._replace(sql="CREATE TABLE …; CREATE INDEX …"),
         UPDATED._replace(sql="CREATE TABLE …", operations=UPDATED.operations * 2),
