@@ -34,6 +34,16 @@ def what_was_made_of_a_row_is_written_down(scene: SqlScene) -> None:
     demand(seen == made, "T2", f"its log says that it has made {seen} of a row, which is {made}")
 
 
+def two_are_told_what_a_counter_stands_at(scene: SqlScene) -> None:
+    """Each counts it up, is shown what it stands at, and takes that number for its own."""
+    sessions = scene.sessions(2)
+    for session in sessions:
+        session.update(added(1), id_is(1))
+    numbers = [session.get(1) for session in sessions]
+    taken = [n for n, s in zip(numbers, sessions, strict=True) if not ending(s.commit)]
+    demand(len(set(taken)) == len(taken), "T2", f"of one counter two have the number {taken[0]}")
+
+
 def two_updates_that_do_not_see_each_other(scene: SqlScene) -> None:
     """The second was computed of what was committed, and not of what the first had made of it."""
     (one,) = scene.sessions(1)

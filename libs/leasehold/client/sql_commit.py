@@ -27,7 +27,7 @@ from leasehold.model.errors import (
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Waits
 from leasehold.sql.query_plan import Prepared
-from leasehold.transaction.replayed import Answer, contradiction
+from leasehold.transaction.replayed import Answer, Told, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
 ENDED: Final = frozenset({"57014", "57P01"})
@@ -172,9 +172,12 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
             marks[number] = running.savepoint()
         if step.asked is None:
             running.roll_back_to(marks[step.back])
-            continue
-        sent.append(step.answer)
-        again.append(done(running, step, limits).answer)
+        else:
+            sent.append(step.answer)
+            again.append(done(running, step, limits).answer)
+        for read, digest in (step.seen or {}).items():
+            sent.append(Answer(Told.OWN, digest))
+            again.append(Answer(Told.OWN, running.shown_own(read)))
     why = contradiction(running.isolation, sent, again)
     if why:
         raise Contradicted(f"could not serialize access: of those that are compared, {why}")

@@ -25,6 +25,15 @@ class Contradicted(GaveUp):
     """Run again the transaction would have answered otherwise than it did (T2)."""
 
 
+class KeysRead(NamedTuple):
+    """Where a statement reads: rows of a table whose keys begin so; () may be any. `whole`: it is
+    all of a key."""
+
+    table_id: int
+    prefix: Key
+    whole: bool
+
+
 class OnRow(NamedTuple):
     """The row that WHERE CURRENT OF means: its key (None: what the cursor stands on is no row of
     the table) after the statement at place `since` of its transaction."""
@@ -103,7 +112,8 @@ class Step:
     """`rowcount` and `rows` of a write, `shown` by a query, or the SQLSTATE it failed with. `back`:
     a ROLLBACK TO the state before step number `back`. `place`: of the statement in its transaction;
     what it draws at random follows from that. `moment`: of the session as it was then (its time
-    zone), by which it runs again. `cursor`: of a DECLARE."""
+    zone), by which it runs again. `cursor`: of a DECLARE. `seen`: what queries behind it have shown
+    of rows that its transaction has written, as digests; None where they have shown none."""
 
     asked: Asked | None
     rowcount: int = 0
@@ -114,6 +124,7 @@ class Step:
     place: int = 0
     moment: Moment = NO_MOMENT
     cursor: ReadAgain | None = None
+    seen: dict[KeysRead, bytes] | None = None
 
     @classmethod
     def wrote(cls, asked: Asked, written: Written) -> Step:

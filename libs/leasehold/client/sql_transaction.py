@@ -15,7 +15,7 @@ from leasehold.client.drawn_numbers import DrawnNumbers
 from leasehold.client.numbers import last_value
 from leasehold.client.replica_reads import Reads
 from leasehold.client.sql_reads import Preparing, Seen, gather, gather_sought, planned
-from leasehold.client.sql_steps import Asked, OnRow, ReadAgain, Shown, Step, Types
+from leasehold.client.sql_steps import Asked, KeysRead, OnRow, ReadAgain, Shown, Step, Types
 from leasehold.client.sql_writes import apply, fates_of, tables_read
 from leasehold.client.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
@@ -188,6 +188,8 @@ class SqlTransaction:
 
     def read(self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits) -> Rows:
         """Rows of a query as they are wanted; where own rows are among them, all at once."""
+        if plan.visits is None and not plan.explain:
+            self._shows(plan, values)
         with self._found(plan, snapshot, values, limits, later=False) as (rows, own):
             return rows.whole() if own else rows
 
@@ -405,15 +407,35 @@ class SqlTransaction:
     def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
         """What comes of the statement depends on the rows that it reads with each of these values:
         they are to be at COMMIT as it has seen them."""
-        widths = {d.table_id: len(d.primary_key) for d in plan.tables.values()}
-        for values in many if plan.reads.places else ():
-            for read in plan.reads.of(values):
-                whole = read.index_id == PRIMARY and len(read.prefix) == widths[read.table_id]
-                self._at_commit.read(read.table_id, read.prefix if whole else None)
-        for lookup in plan.reads.lookups:
-            self._at_commit.read(lookup.table_id, None)
+        for values in many if plan.reads.places else many[:1]:
+            for read in _keys_read(plan, values):
+                self._at_commit.read(read.table_id, read.prefix if read.whole else None)
         if plan.write is not None and plan.write.there:
             self._at_commit.read(plan.write.bound.descriptor.table_id, None)
+
+    def _shows(self, plan: Prepared, values: Sequence[Any]) -> None:
+        """What a plain query shows of rows that this transaction has written is what is committed,
+        or nothing is: they are verified, and compared in a replay. Others may be shown otherwise by
+        a later statement anyway. From serializable up all rows of queries are compared."""
+        isolation = self.isolation
+        if not isolation.replays or isolation.verifies_reads or not self.steps:
+            return
+        own = self._own_tables()
+        if not own or own.isdisjoint(table.table_id for table in plan.tables.values()):
+            return
+        step = self.steps[-1]
+        for read in _keys_read(plan, values):
+            if read.table_id not in own or (step.seen is not None and read in step.seen):
+                continue
+            digest = self.shown_own(read)
+            if digest:
+                step.seen = step.seen or {}
+                step.seen[read] = digest
+
+    def shown_own(self, read: KeysRead) -> bytes:
+        """A digest of what it has written there, which a query shows now; b"": nothing."""
+        self._at_commit.shown(read.table_id, read.prefix)
+        return self._writes.own_digest(read.table_id, read.prefix, whole=read.whole)
 
     def told_an_error(self) -> None:
         """A statement's answer was one, and it goes on: it has to be one again (T2)."""
@@ -503,6 +525,15 @@ class SqlTransaction:
 
     def close(self) -> None:
         self._reads.close()
+
+
+def _keys_read(plan: Prepared, values: Sequence[Any]) -> Iterator[KeysRead]:
+    widths = {table.table_id: len(table.primary_key) for table in plan.tables.values()}
+    for read in plan.reads.of(values) if plan.reads.places else ():
+        prefix = read.prefix if read.index_id == PRIMARY else ()
+        yield KeysRead(read.table_id, prefix, len(prefix) == widths[read.table_id])
+    for lookup in plan.reads.lookups:
+        yield KeysRead(lookup.table_id, (), whole=False)
 
 
 def plan_types(types: Sequence[WireType | None]) -> Types:

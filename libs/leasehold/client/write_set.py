@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
+_DIGEST_BYTES: Final = 16
 _UNDECIDED: Final = object()
 """In an own row: the default of a column that only the master can compute."""
 
@@ -454,6 +456,21 @@ class WriteSet:
                 image = _image(descriptor, _decided(descriptor, values))
             found[table_id][1][key] = image
         return found
+
+    def own_digest(self, table_id: int, prefix: Key, *, whole: bool) -> bytes:
+        """Of what this transaction has made of rows whose keys begin so (`whole`: is that key);
+        b"": of none."""
+        width = len(prefix)
+        names = [(table_id, prefix)] if whole else [n for n in self._own if n[0] == table_id]
+        names = [name for name in names if name in self._own and name[1][:width] == prefix]
+        if not names:
+            return b""
+        digest = blake2b(digest_size=_DIGEST_BYTES)
+        for name in sorted(names, key=repr):
+            values = self._own[name]
+            shown = None if values is None else sorted(values.items())
+            digest.update(repr((name, shown)).encode())
+        return digest.digest()
 
     # ------------------------------------------------------------ its end
 

@@ -4,7 +4,8 @@ An update whose values are computed of the very row that it changes needs no row
 expression it conflicts with nobody, and twenty sessions that count one row up all commit at once.
 It is what a replay of that statement on the newest rows would come to (T2), if nothing else in the
 transaction rests on what the row was. So a row is computed at commit as long as no other statement
-that writes, and none whose rows are compared (SELECTV, FOR UPDATE), reads it, before or after.
+that writes, and none whose rows are compared (SELECTV, FOR UPDATE), reads it, before or after, and
+no query has shown what the transaction has made of it: that is what is committed then, or nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class AtCommitRules:
     """⚠ rules for models to switch off."""
 
     read_rows_stay: bool = True  # a row that another statement's outcome rests on is as it was seen
+    shown_rows_stay: bool = True  # what was told of a row that it has changed is what it becomes
     unseen_updates_stay: bool = True  # where own writes are not seen, two of a row don't add up
     row_has_to_be_there: bool = True  # UPDATE 1 was told
     nothing_after_an_error: bool = True  # the client may have taken another path, of any row
@@ -58,6 +60,16 @@ class AtCommit:
         else:
             keys.add(key)
             self._updates.pop((table_id, key), None)
+
+    def shown(self, table_id: int, prefix: Key) -> None:
+        """A query has shown rows whose keys begin so as this transaction has made them. What it has
+        shown before that, or of rows that are changed later, was of its own moment."""
+        if not self._rules.shown_rows_stay:
+            return
+        width = len(prefix)
+        shown = [n for n in self._updates if n[0] == table_id and n[1][:width] == prefix]
+        for name in shown:
+            del self._updates[name]
 
     def nothing(self) -> None:
         """A statement has failed, and its client was told so: who knows of what."""

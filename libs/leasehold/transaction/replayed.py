@@ -24,6 +24,7 @@ class Told(StrEnum):
     FETCHED = "rows fetched"
     SELECTED = "rows selected"
     VISITED = "rows visited"  # SELECTV, SELECT … FOR UPDATE
+    OWN = "rows of its own that were shown"  # behind the answer of what has made them so
     ERROR = "error"
 
 
@@ -55,11 +56,13 @@ def contradiction(
     """Why a replay whose answers are `again` may not commit after `sent`; "" if it may.
 
     Rows of plain SELECTs count from serializable up: below, each statement may see other rows
-    anyway.
+    anyway, but of those that the transaction itself has written.
     """
     if not rules.answers_are_compared:
         return ""
-    for number, (before, now) in enumerate(zip(sent, again, strict=False), 1):
+    number = 0
+    for before, now in zip(sent, again, strict=False):
+        number += before.told is not Told.OWN or not number
         if before.told is now.told is Told.SELECTED and not isolation.verifies_reads:
             continue
         if _comparable(before) != _comparable(now):
@@ -68,7 +71,7 @@ def contradiction(
                 f" replay ({before.told.value})"
             )
     if len(again) < len(sent):
-        return f"statement {len(again) + 1} was answered already, and a replay does not reach it"
+        return f"statement {number + 1} was answered already, and a replay does not reach it"
     return ""
 
 
