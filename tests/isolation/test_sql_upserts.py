@@ -237,8 +237,8 @@ class Crowd:
     def _step(self, number: int) -> None:
         one, steps = self._clients[number], self._open[number]
         if len(steps) < 2 and (not steps or self._chance.random() < 0.5):
-            key, counts = self._chance.randrange(KEYS), self._chance.random() < 0.6
-            steps.append((key, int(counts)))
+            key, counts = self._chance.randrange(KEYS), int(self._chance.random() < 0.6)
+            steps.append((key, counts))
             one.ask(self._chance.choice(COUNTED if counts else NOT_COUNTED).format(key))
             return
         del self._open[number]
