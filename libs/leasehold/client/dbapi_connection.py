@@ -22,7 +22,7 @@ from leasehold.client.dbapi_errors import (
 from leasehold.client.sql_portals import PreparedStatement
 from leasehold.client.sql_session import SqlSession
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.session import Notice, Status, Waits
+from leasehold.pgwire.session import Notice, Recounted, Status, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailedTransaction
 from leasehold.schema.types import to_storage
 from leasehold.sql.session_statements import (
@@ -201,9 +201,17 @@ class Connection:
             self._session.fail()
             raise
         finally:
-            reports = self._session.take_reports()
-            if reports:
-                self.notices.extend(report for report in reports if isinstance(report, Notice))
+            self._told()
+
+    def _told(self) -> str:
+        """Keeps notices; the tag of a statement that has run again, if one came."""
+        tag = ""
+        for report in self._session.take_reports():
+            if isinstance(report, Notice):
+                self.notices.append(report)
+            elif isinstance(report, Recounted):
+                tag = report.tag
+        return tag
 
     def _command(self, text: str) -> None:
         self.guarded(self._run, text, ())
@@ -255,7 +263,9 @@ class Connection:
                 tag = fetched.tag
         finally:
             portal.close()
+        session.answer_held = True  # it is returned at the end
         session.end_batch()
+        tag = self._told() or tag
         shape = Shape(prepared.columns)
         if tag == "SELECT":
             if len(self._queries) >= QUERIES_KEPT_MAX:

@@ -25,7 +25,7 @@ from leasehold.client.sql_steps import Asked, Step
 from leasehold.client.sql_transaction import SqlTransaction
 from leasehold.model.errors import LeaseholdError, NotCoherent, UnknownTable
 from leasehold.model.records import Outcome
-from leasehold.pgwire.session import Waits
+from leasehold.pgwire.session import Recounted, Waits
 from leasehold.schema.descriptor import PROVISIONAL_FROM
 from leasehold.schema.elements import Moment
 from leasehold.schema.moments import AsOf
@@ -72,6 +72,7 @@ class SessionBlock:
         self.numbers = SessionNumbers()
         self._block = Block()
         self._transaction: SqlTransaction | None = None
+        self.answer_held = False
         self._single: SingleUpdate | None = None  # that will be the transaction, until one is there
         self._sent: Sent | None = None
         self._lsn: int | None = None  # that a block reads as of, from its BEGIN on
@@ -280,6 +281,7 @@ class SessionBlock:
                 raise
             finally:
                 self._sent = None
+                self.answer_held = False
                 transaction.close()
         self._sent = None
         self._settings.end(committed=committed)
@@ -360,14 +362,20 @@ class SessionBlock:
             lsn = self._moment(isolation, None)
             return self._made(isolation, transaction.moment, lsn, block=in_block)
 
-        return commit(
+        alone = None if in_block or not self.answer_held else transaction.lone_write
+        told = "" if alone is None else alone.counted
+        outcome = commit(
             transaction,
             self._node,
             fresh,
             replays_max=self._replays_max,
             limits=self._running.limits,
             sent=self._sent,
+            alone=alone,
         )
+        if alone is not None and alone.counted != told:
+            self._settings.reports.append(Recounted(alone.counted))
+        return outcome
 
     # ------------------------------------------------------------ what clients say
 

@@ -14,7 +14,7 @@ from leasehold.client.pending import Pending, Standing
 from leasehold.client.serving_node import SqlNode
 from leasehold.client.sql_reads import Seen
 from leasehold.client.sql_single_update import SingleUpdate
-from leasehold.client.sql_steps import Contradicted, Shown, Step
+from leasehold.client.sql_steps import Contradicted, FailedAgain, Shown, Step
 from leasehold.client.sql_transaction import Savepoint, SqlTransaction
 from leasehold.model.errors import (
     GaveUp,
@@ -92,13 +92,16 @@ def commit(
     replays_max: int,
     limits: Limits,
     sent: Sent | None = None,
+    alone: Step | None = None,
 ) -> Outcome | None:
     """Returns when it is committed on every coherent node, with its outcome if it has written
     something. `fresh` gives a transaction of the same
     level and moment that has done nothing yet; `replays_max` 0: a verify error is the answer;
-    `sent`: its first request, if that is on its way.
+    `sent`: its first request, if that is on its way. `alone`: its only statement, a write of which
+    its client was not told yet: it may come to another count, which is its `rowcount` then.
 
-    Raises what the master refused with, GaveUp (40001), OutcomeUnknown (08007), BusUnavailable.
+    Raises what the master refused with, what that statement is refused with when it runs again,
+    GaveUp (40001), OutcomeUnknown (08007), BusUnavailable.
     """
     if not transaction.has_written:
         return None
@@ -116,11 +119,17 @@ def commit(
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted = outcome.attempt
             if left:
-                running = _again(transaction, running, fresh, limits)
+                running = _again(transaction, running, fresh, limits, alone)
+                if not running.has_written:  # there is nothing to be done by now
+                    _give_up(node, request)
+                    return None
                 request = running.request(request.id, submitted + 1, request.on_conflict)
     except Contradicted:
         _give_up(node, request)
         raise
+    except FailedAgain as failed:
+        _give_up(node, request)
+        raise failed.error from failed
     except LeaseholdError as error:
         if error.sqlstate in ENDED:
             # It was refused so far, and what has come of giving it up makes no difference to that.
@@ -142,19 +151,41 @@ def _again(
     last: SqlTransaction,
     fresh: Callable[[], SqlTransaction],
     limits: Limits,
+    alone: Step | None,
 ) -> SqlTransaction:
-    """All statements once more on what is committed now. Raises Contradicted."""
+    """All statements once more on what is committed now. Raises Contradicted; or FailedAgain,
+    where the only one was not answered yet."""
     # ⚠ The first one, too, before: what it had pinned nobody reads any more, and a schema change
     # would wait for it as long as conflicts go on.
     last.close()
     running = fresh()
     running.numbers.taking_over(first.numbers)
     try:
-        run_again(first.steps, running, limits)
+        if alone is None:
+            run_again(first.steps, running, limits)
+        else:
+            _run_alone(alone, running, limits)
     except BaseException:
         running.close()
         raise
     return running
+
+
+def _run_alone(alone: Step, running: SqlTransaction, limits: Limits) -> None:
+    """T2: what was not answered yet runs again freely. Raises FailedAgain, NotCoherent,
+    StaleVersion, and why it was ended."""
+    asked = alone.asked
+    assert asked is not None, "a statement"
+    running.goes_to(alone)
+    try:
+        with running.prepared(asked.text, asked.types) as (snapshot, plan):
+            alone.rowcount = running.write(plan, snapshot, asked, limits).count
+    except (NotCoherent, StaleVersion):
+        raise
+    except LeaseholdError as error:
+        if error.sqlstate in ENDED:
+            raise
+        raise FailedAgain(error) from error
 
 
 def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> None:
@@ -202,7 +233,8 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
             if plan.write is not None and not plan.explain:
                 if plan.write.bound.cursor is not None and asked.on is None:
                     return Step(asked, sqlstate=step.sqlstate)  # its cursor stood on no row
-                return Step.wrote(asked, running.write(plan, snapshot, asked, limits))
+                written = running.write(plan, snapshot, asked, limits)
+                return Step.wrote(asked, written, plan.tag)
             rows = running.read(plan, snapshot, asked.values, limits)
             try:
                 if step.shown is not None:

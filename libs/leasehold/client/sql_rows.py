@@ -100,14 +100,13 @@ class RowStatements:
         self._session.check_may_write()
         transaction = self._session.transaction()
         transaction.says(asked.text)
-        tag, written = self._written(transaction, asked, prepared)
-        zero = "0 " if tag == "INSERT" else ""
-        return Answer(f"{tag} {zero}{written.count}", written.rows)
+        step, written = self._written(transaction, asked, prepared)
+        return Answer(step.counted, written.rows)
 
     def _written(
         self, transaction: SqlTransaction, asked: Asked, prepared: PreparedStatement | None = None
-    ) -> tuple[str, Written]:
-        """With the plan's tag. `prepared`: what the client was told of it has to hold still."""
+    ) -> tuple[Step, Written]:
+        """`prepared`: what the client was told of it has to hold still."""
         with transaction.prepared(asked.text, asked.types) as (snapshot, plan):
             if prepared is not None:
                 check_same(prepared, plan)
@@ -117,8 +116,9 @@ class RowStatements:
                 plan,
                 lambda: transaction.write(plan, snapshot, asked, session.limits()),
             )
-        transaction.did(Step.wrote(asked, written))
-        return plan.tag, written
+        step = Step.wrote(asked, written, plan.tag)
+        transaction.did(step)
+        return step, written
 
     def prepare_copy_out(self, statement: SessionStatement, said: CopyOut) -> PreparedStatement:
         """COPY … TO STDOUT is a query. Raises what that raises, and UndefinedParameter."""

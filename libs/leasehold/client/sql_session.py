@@ -164,6 +164,14 @@ class SqlSession:
         self._running.hurried = on
 
     @property
+    def answer_held(self) -> bool:
+        return self._block.answer_held
+
+    @answer_held.setter
+    def answer_held(self, on: bool) -> None:
+        self._block.answer_held = on
+
+    @property
     def portals(self) -> OpenPortals:
         return self._cursors.portals
 

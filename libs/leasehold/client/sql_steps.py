@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from leasehold.adapters.sqlite_query import BATCH_ROWS, Rows
 from leasehold.adapters.sqlite_write import Written
-from leasehold.model.errors import GaveUp
+from leasehold.model.errors import GaveUp, LeaseholdError
 from leasehold.model.records import Key
 from leasehold.schema.elements import Moment
 from leasehold.schema.plan import NO_MOMENT
@@ -23,6 +23,14 @@ _DIGEST_BYTES = 16
 
 class Contradicted(GaveUp):
     """Run again the transaction would have answered otherwise than it did (T2)."""
+
+
+class FailedAgain(LeaseholdError):
+    """A statement that was not answered yet has run again, and ends in this error."""
+
+    def __init__(self, error: LeaseholdError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class KeysRead(NamedTuple):
@@ -109,11 +117,12 @@ class ReadAgain(Protocol):
 
 @dataclass(slots=True)
 class Step:
-    """`rowcount` and `rows` of a write, `shown` by a query, or the SQLSTATE it failed with. `back`:
-    a ROLLBACK TO the state before step number `back`. `place`: of the statement in its transaction;
-    what it draws at random follows from that. `moment`: of the session as it was then (its time
-    zone), by which it runs again. `cursor`: of a DECLARE. `seen`: what queries behind it have shown
-    of rows that its transaction has written, as digests; None where they have shown none."""
+    """`rowcount`, `rows` and the verb (`tag`) of a write, `shown` by a query, or the SQLSTATE it
+    failed with. `back`: a ROLLBACK TO the state before step number `back`. `place`: of the
+    statement in its transaction; what it draws at random follows from that. `moment`: of the
+    session as it was then (its time zone), by which it runs again. `cursor`: of a DECLARE. `seen`:
+    what queries behind it have shown of rows that its transaction has written, as digests; None
+    where they have shown none."""
 
     asked: Asked | None
     rowcount: int = 0
@@ -125,10 +134,17 @@ class Step:
     moment: Moment = NO_MOMENT
     cursor: ReadAgain | None = None
     seen: dict[KeysRead, bytes] | None = None
+    tag: str = ""
 
     @classmethod
-    def wrote(cls, asked: Asked, written: Written) -> Step:
-        return cls(asked, written.count, tuple(written.rows))
+    def wrote(cls, asked: Asked, written: Written, tag: str) -> Step:
+        return cls(asked, written.count, tuple(written.rows), tag=tag)
+
+    @property
+    def counted(self) -> str:
+        """What a client is told of a write."""
+        zero = "0 " if self.tag == "INSERT" else ""
+        return f"{self.tag} {zero}{self.rowcount}"
 
     @property
     def answer(self) -> Answer:

@@ -402,7 +402,7 @@ class SqlTransaction:
             apply(self._writes, single.descriptor, written.writes)
         values = computed.values(single.asked.values)
         self._computed_at_commit(single.descriptor, written, values)
-        self.did(Step.wrote(single.asked, written))
+        self.did(Step.wrote(single.asked, written, "UPDATE"))
 
     def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
         """What comes of the statement depends on the rows that it reads with each of these values:
@@ -522,6 +522,16 @@ class SqlTransaction:
             self.told_an_error()
         step.place, step.moment = self._place, self.moment
         self.steps.append(step)
+
+    @property
+    def lone_write(self) -> Step | None:
+        """The only statement of a transaction that is no block, if all that it tells is a count of
+        the rows that it has written."""
+        if self._block or len(self.steps) != 1:
+            return None
+        (step,) = self.steps
+        told_more = step.rows or step.seen or step.sqlstate
+        return None if told_more or not step.tag or step.asked is None or step.asked.many else step
 
     def close(self) -> None:
         self._reads.close()

@@ -45,6 +45,7 @@ from leasehold.pgwire.session import (
     Deallocated,
     Notice,
     PortalsClosed,
+    Recounted,
     Report,
     Session,
     SettingChanged,
@@ -130,6 +131,9 @@ class Conversation:
         self._in_batch = False
         self.suspends = False
         """Was a portal suspended in this batch, which may hold what others wait for?"""
+        self._statements = 0  # of this batch
+        self._tag_at = -1  # where the tag of the last one stands in what was not handed over yet
+        self._recounted = ""
         self._cancelled: Exception | None = None
         self.phase = Phase.READY
         self.steps = 0
@@ -394,6 +398,7 @@ class Conversation:
         result = statement.result(formats, self._session.zone)
         portal = NamedPortal(statement, self._session.bind(prepared, ()), result)
         self._queue.popleft()
+        self._statements += 1
         return portal
 
     def _close_copy(self) -> None:
@@ -409,11 +414,14 @@ class Conversation:
     def _completed(self, portal: NamedPortal, tag: str) -> None:
         """The last statement's transaction ends before its tag is said: the end may be an error."""
         if self._simple and not self._queue:
+            self._session.answer_held = self._statements == 1
             self._end_simple_batch()
         if portal.statement.prepared.ends_transaction:  # AND CHAIN begins another one
             self._objects.drop_portals()
         self._reports()
-        self._say(replies.complete(tag))
+        at = len(self._out)
+        self._say(replies.complete(self._recounted or tag))
+        self._tag_at = at if self._out else -1
 
     # --- extended protocol -------------------------------------------------------------------
 
@@ -485,6 +493,8 @@ class Conversation:
         return _DONE
 
     def _execute(self, message: Execute) -> Outcome:
+        if not self._resumed:
+            self._statements += 1
         if message.portal and self._session.declared(message.portal) is not None:
             return self._execute_declared(message)
         portal = self._objects.portal(message.portal)
@@ -540,6 +550,7 @@ class Conversation:
         try:
             if self._session.status is not _IDLE:  # a failed one may be gone back in
                 self._objects.rest(wholly=True)
+            self._session.answer_held = self._statements == 1 and self._tag_at >= 0
             waits = self._end_batch()
             if waits is not None:
                 return waits
@@ -665,10 +676,16 @@ class Conversation:
             self._say(replies.notice(notice_fields(*report)))
         elif isinstance(report, SettingChanged):
             self._settings[report.name] = report.value
+        elif isinstance(report, Recounted):
+            self._recounted = report.tag
 
     def _ready(self) -> None:
         self._in_batch = self.suspends = False
         self._reports()
+        if self._recounted and self._tag_at >= 0:
+            self._out[self._tag_at] = replies.complete(self._recounted)
+        self._statements, self._tag_at, self._recounted = 0, -1, ""
+        self._session.answer_held = False
         if self._settings:
             for name, value in self._settings.items():
                 if self._known_settings.get(name) != value:
@@ -688,6 +705,7 @@ class Conversation:
         if self._out:
             data = b"".join(self._out)
             self._out.clear()
+            self._tag_at = -1
             self._out_bytes = 0
             self._said_bytes += len(data)
             behind = self._hand_over(data)

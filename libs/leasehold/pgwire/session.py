@@ -226,7 +226,14 @@ class NoPortals:
         """None was bound since."""
 
 
-Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed
+class Recounted(NamedTuple):
+    """The tag of a batch's only statement, which has run again before its client was told (see
+    `Session.answer_held`)."""
+
+    tag: str
+
+
+Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed | Recounted
 
 
 class Session(Protocol):
@@ -236,6 +243,9 @@ class Session(Protocol):
     """Set before calls by whoever makes them; only then `Waits` is raised."""
     portals: OpenPortals
     """Set by whoever makes calls, if there are any."""
+    answer_held: bool
+    """Set before `end_batch`: had the batch one statement only, and was its client not told yet
+    what that came to? Then it may come to another count (`Recounted`), or to its error."""
 
     @property
     def status(self) -> Status: ...

@@ -435,3 +435,28 @@ def test_a_slow_statement_stops_neither_other_clients_nor_the_log(
     finally:
         release.set()
         listener.close()
+
+
+@pytest.mark.parametrize("by_text", [False, True])
+def test_a_lone_statement_that_ran_again_is_told_what_it_came_to(
+    client: SqlClient, answers: HeldAnswers, database: DevDatabase, by_text: bool
+) -> None:
+    """T2: its client was told nothing yet, and is told the count of the run that was committed."""
+    said_so_far: list[bytes] = []
+    defects: list[Exception] = []
+    conversation = Conversation(client.session, said_so_far.append, Limits(), defects.append)
+    text = "update t set g = g + 1 where id in (31, 32) and g >= 0"
+    messages = [query(text)] if by_text else [parse(text), bind(), execute(), SYNC]
+    client.ask("update t set g = 7 where id in (31, 32)")
+    client.session.plan(text, ())  # so that it is run in a hurry
+    waits = [conversation.receive(message, hurried=True) for message in messages]
+    assert not any(waits[:-1])
+    assert len(answers.waiting) == 1
+    row = {"table": "t", "op": "update", "key": [32], "values": {"g": -1}}
+    assert database.ask(row).committed
+    assert not answers.give().lsn, "a row is another one now"
+    assert conversation.receive(b"", hurried=True) is not None
+    assert conversation.receive(b"") is None
+    assert said(b"".join(said_so_far))[-2:] == ["C(UPDATE 1)", "Z(I)"]
+    assert not defects
+    assert client.ask("select id, g from t where id in (31, 32) order by id") == [(31, 8), (32, -1)]

@@ -189,6 +189,7 @@ class SmallSession:
         self.shared = shared
         shared.opened += 1
         self.hurried = False
+        self.answer_held = False
         self.portals: OpenPortals = NoPortals()
         self.status = Status.IDLE
         self.settings: dict[str, str] = {**SETTINGS, "session_authorization": user}
