@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from leasehold.adapters import sqlite_write
+from leasehold.adapters.clock import new_request_id
 from leasehold.client import sql_transaction
 from leasehold.client.dev import DevDatabase
+from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import Refused
+from leasehold.model.records import OnConflict
 from tests.unit.client.sql_client import SqlClient
 
 
@@ -138,6 +141,22 @@ def test_what_was_taken_back_is_not_written_by_a_replay(one: SqlClient, other: S
     other.ask("update t set a = 100 where id = 1")
     one.ask("commit")
     assert one.ask(ROWS) == [(1, 101), (2, 20), (3, 30)]
+
+
+@pytest.mark.parametrize("arbiter", ["", "(id)", "(u)"])
+def test_a_program_that_embeds_the_node_upserts_likewise(
+    database: DevDatabase, one: SqlClient, other: SqlClient, arbiter: str
+) -> None:
+    reads = one.node.reads("an embedding program")
+    writes = WriteSet(reads)
+    done = writes.execute(f"insert into t values (9, 9, 9) on conflict {arbiter} do nothing")
+    assert done.rowcount == 1
+    other.ask("insert into t values (9, 90, 9)")
+    request = writes.request(new_request_id(), 1, OnConflict.REPLAY)
+    assert request is not None
+    outcome = database.submit(request, 30)
+    assert (outcome.lsn, outcome.code, outcome.final) == (0, "40001", False)
+    reads.close()
 
 
 def test_verifyretry_off_is_told_at_once(one: SqlClient, other: SqlClient) -> None:
