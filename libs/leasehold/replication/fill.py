@@ -155,6 +155,9 @@ def _images(
             image = compose(descriptor, ChangeKind.FILL, row.values, {}, moment, draw)
         except SequenceExhausted:
             continue
+        except Refused as refused:  # a default that fails on this row
+            ended = key, refused
+            break
         if column.element_id in image:
             found.append((key, image, row.genids))
         elif column.derived is not None:

@@ -18,7 +18,12 @@ from leasehold.schema.descriptor import Descriptor, Index
 from leasehold.schema.elements import EXPRESSION
 from leasehold.schema.states import DELETED
 from leasehold.schema.types import Type, sort_key_of, words_of
-from leasehold.sql.expression import compile_condition, compile_expression, type_of_expression
+from leasehold.sql.expression import (
+    compile_condition,
+    compile_expression,
+    total,
+    type_of_expression,
+)
 
 Entry: TypeAlias = Key
 EntryOf: TypeAlias = Callable[[Image], Entry | None]
@@ -29,8 +34,9 @@ _kept: dict[tuple[int, int], tuple[Descriptor, tuple[tuple[Index, EntryOf], ...]
 def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
     """A function from a row's image to its entry, None where the predicate is not true.
 
-    Compile once per descriptor; the function raises what expressions raise when they meet a value
-    they can't take. The columns that the index names may not be public yet, or no longer.
+    Compile once per descriptor; the function raises a Refused where an expression meets a value it
+    can't take, and for whatever else goes wrong inside. The columns that the index names may not
+    be public yet, or no longer.
     """
     columns = (*index.columns, *index.included)
     there = descriptor.by_id
@@ -43,7 +49,9 @@ def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
     for column in index.columns:
         if column == EXPRESSION:
             text = next(texts)
-            parts.append(_keyed(compile_expression(text, seen), type_of_expression(text, seen)))
+            value = compile_expression(text, seen)
+            keyed_value = _keyed(value, type_of_expression(text, seen))
+            parts.append(value if keyed_value is value else total(text, keyed_value))
         else:
             kind = there[column].type if column in there else None
             parts.append(_keyed(_pair(column), kind))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from leasehold.schema.moments import AsOf
 from leasehold.sql.moment_text import timestamp_of_text
+from leasehold.sql.whole import whole
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -15,5 +16,5 @@ def as_of_text(text: str) -> AsOf:
     InvalidMoment (22007), MomentOutOfRange (22008)."""
     given = text.strip()
     if given.isascii() and given.isdigit():
-        return int(given)
+        return whole(given)
     return _EPOCH + timedelta(microseconds=timestamp_of_text(given, zoned=True))

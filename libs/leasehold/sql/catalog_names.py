@@ -19,6 +19,8 @@ from leasehold.sql import catalog_text as text
 from leasehold.sql import not_built
 from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS, Relation
 from leasehold.sql.node_shape import LEASEHOLD, NODE_RELATIONS
+from leasehold.sql.system_types import oid_of_number
+from leasehold.sql.whole import whole
 
 if TYPE_CHECKING:
     from leasehold.sql.catalog_rows import SystemCatalog
@@ -48,7 +50,7 @@ class CatalogNames:
         """The input of a reg… type: a name, or a number, which need not be anything's. Raises
         UnknownTable, UnknownObject, UnknownSchema, UnknownFunction, InvalidText."""
         if name.isdecimal():
-            return int(name)
+            return oid_of_number(whole(name))
         if name == "-":
             return 0
         found = self.found(kind, name)

@@ -133,7 +133,8 @@ def _count(words: Words) -> int:
     if found.kind != NUMBER or not found.text.isdecimal() or whole(found.text) > COUNT_MAX:
         raise words.unexpected()
     words.advance()
-    return -int(found.text) if negative else int(found.text)
+    count = whole(found.text)
+    return -count if negative else count
 
 
 def close(words: Words) -> CloseCursor:

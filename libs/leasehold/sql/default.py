@@ -15,7 +15,7 @@ from leasehold.model.records import Image, Key
 from leasehold.schema.elements import Column, Moment
 from leasehold.schema.types import Type
 from leasehold.sql.compiler import DECIDED, NOW, SEED, Compiler
-from leasehold.sql.expression import EXPRESSION_BYTES_MAX, with_exact_numbers
+from leasehold.sql.expression import EXPRESSION_BYTES_MAX, total, with_exact_numbers
 from leasehold.sql.function import Function
 from leasehold.sql.parse import (
     position_of_token,
@@ -77,7 +77,7 @@ def compile_default(text: str, kind: Type, zone: str = "") -> Evaluate:
     the same for the same arguments, everywhere; random values differ by each of them. `zone`: the
     time zone of whoever asks for it, "" = UTC; a constant in it is of nobody's."""
     with computed_in(zone, constants=""):
-        compute = assigned(_read(text)[0], kind)
+        compute = total(text, assigned(_read(text)[0], kind))
 
     def evaluate(moment: Moment, table_id: int, element_id: int, key: Key) -> Any:
         place = repr((table_id, element_id, tuple(key))).encode()

@@ -13,7 +13,13 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from leasehold.model.errors import InvalidObject, Refused, UnknownTable, WrongType
+from leasehold.model.errors import (
+    InternalFailure,
+    InvalidObject,
+    Refused,
+    UnknownTable,
+    WrongType,
+)
 from leasehold.model.records import Image
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.types import Type, parse_type, to_storage
@@ -64,8 +70,8 @@ def compile_expression(
     of PostgreSQL's assignment, and a value of another type is refused here already.
 
     Raises SyntaxInvalid, UnknownColumn, UndefinedParameter, WrongType, FeatureNotSupported and
-    OutOfRange (limits) when compiling; the function raises DivisionByZero, OutOfRange, InvalidText
-    and TooLong.
+    OutOfRange (limits) when compiling; the function raises leaves of Refused alone (`total`):
+    DivisionByZero, OutOfRange, InvalidText, TooLong, and InternalFailure for a defect.
     """
 
     def compiled() -> Compute:
@@ -106,7 +112,8 @@ def compile_condition(
     """A constraint's condition as a function from a row's image: 1, 0 or None (unknown). `zone`: as
     of `compile_expression`.
 
-    Raises what `compile_expression` raises, and WrongType for a text that is not a boolean.
+    Raises what `compile_expression` raises, then and when called, and WrongType for a text that is
+    not a boolean.
     """
 
     def compiled() -> Compute:
@@ -186,7 +193,7 @@ def _remembered(
         return found[1]
     try:
         with computed_in(zone):
-            made = compiled()
+            made = total(text, compiled())
     except Refused as error:
         if "position" in error.detail:
             raise
@@ -195,6 +202,31 @@ def _remembered(
         _kept.clear()
     _kept[name] = (descriptor, made)
     return made
+
+
+def total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """`compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
+
+    ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply
+    the log. A defect of one function would end each of them there, at every start; as a refusal it
+    is a row without an entry, the same on all nodes. Being out of memory says something of this
+    node alone, which must not go on with another result than the others.
+    """
+
+    def computed(*given: Any) -> Any:
+        try:
+            return compute(*given)
+        except (Refused, MemoryError):
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise InternalFailure(
+                f"computing {text!r:.200} failed inside ({kind}: {str(error)[:200]}); please report"
+                " it with the expression",
+                expression=text,
+            ) from error
+
+    return computed
 
 
 @lru_cache(maxsize=1_024)

@@ -12,14 +12,15 @@ from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import InvalidArgument, NullNotAllowed
+from leasehold.model.errors import InvalidArgument, NullNotAllowed, OutOfRange
 from leasehold.schema import json_value
-from leasehold.schema.types import Type
+from leasehold.schema.types import TEXT_BYTES_MAX, Type
 from leasehold.sql.function import INTEGER, JSONB, TEXT, Function, is_text
-from leasehold.sql.functions_text import bounded
+from leasehold.sql.functions_text import bounded, too_long
 from leasehold.sql.json_of import json_of
 from leasehold.sql.text_form import shown_text, shows_zone
 from leasehold.sql.time_zone import UTC, by_zone
+from leasehold.sql.whole import whole
 from leasehold.sql.words import RESERVED
 
 Kinds = Sequence[Type | None]
@@ -35,6 +36,8 @@ _QUOTED_TOO: Final = RESERVED | {
     *("timestamp", "treat", "trim", "values", "varchar"),
 }
 _SPECIFIER: Final = re.compile(r"%(?:(%)|(?:([0-9]+)\$)?(-*)([0-9]*)(.)?)", re.DOTALL)
+
+_COUNT_MAX: Final = (1 << 31) - 1
 
 
 def _known(kinds: Kinds) -> tuple[Type, ...]:
@@ -144,9 +147,10 @@ def _formatted(pattern: str, shown: list[str | None]) -> str:
         if percent:
             made.append("%")
             continue
-        if position is not None and int(position) == 0:
+        place, size = _count(position), _count(width)
+        if position is not None and place == 0:
             raise InvalidArgument("format specifies argument 0, but arguments are numbered from 1")
-        following = int(position) if position else following + 1
+        following = place or following + 1
         if kind is None:
             raise InvalidArgument("unterminated format() type specifier")
         if kind not in "sIL":
@@ -154,10 +158,19 @@ def _formatted(pattern: str, shown: list[str | None]) -> str:
         if following > len(shown):
             raise InvalidArgument("too few arguments for format()")
         text = _specified(kind, shown[following - 1])
-        size = int(width or 0)
+        if size > TEXT_BYTES_MAX:
+            raise too_long()
         made.append(text.ljust(size) if left else text.rjust(size))
     made.append(pattern[end:])
     return "".join(made)
+
+
+def _count(digits: str | None) -> int:
+    """What the digits of a format's position or width say; 0 for none. Raises OutOfRange."""
+    number = whole(digits or "0")
+    if number > _COUNT_MAX:
+        raise OutOfRange("number is out of range")
+    return number
 
 
 def _specified(kind: str, value: str | None) -> str:

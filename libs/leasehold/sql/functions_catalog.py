@@ -7,11 +7,12 @@ PostgreSQL. Comments, triggers, rules, policies and partitions do not exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 from leasehold.model.errors import InvalidArgument
 from leasehold.schema.elements import Moment
-from leasehold.schema.numeric import decimal_of, text_of
+from leasehold.schema.numeric import EXACT, decimal_of, text_of
 from leasehold.schema.types import Type
 from leasehold.sql import catalog_text
 from leasehold.sql.catalog_rows import SystemCatalog
@@ -27,6 +28,9 @@ _PRIVILEGES: Final = frozenset(
     }
 )
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_HALF_OF_LARGEST: Final = Decimal(1 << 10 * (len(_UNITS) - 1) - 1)
+_WHOLE_BY_INT: Final = 40
+"""Digits of a size up to which it is shown in whichever unit it takes."""
 
 Tell = Callable[..., Any]
 
@@ -216,7 +220,14 @@ def _numeric_size_pretty(stored: str) -> str:
     size = decimal_of(stored)
     if not size.is_finite():
         return f"{text_of(stored)} {_UNITS[-1]}"
-    return f"{text_of(stored)} bytes" if abs(size) < 10 * 1024 else size_pretty(int(size))
+    if abs(size) < 10 * 1024:
+        return f"{text_of(stored)} bytes"
+    if size.adjusted() < _WHOLE_BY_INT:
+        return size_pretty(int(size))
+    # In the largest unit; Python writes no int of more than 4,300 digits.
+    halves = EXACT.divide_int(size.copy_abs(), _HALF_OF_LARGEST)
+    left = EXACT.divide_int(EXACT.add(halves, 1), 2)
+    return f"{'-' if size < 0 else ''}{left:f} {_UNITS[-1]}"
 
 
 _SIZES: Final = (

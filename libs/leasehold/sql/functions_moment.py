@@ -81,9 +81,10 @@ def _make_interval(
     minutes: int = 0,
     seconds: float = 0.0,
 ) -> str:
-    if not math.isfinite(seconds):
+    microseconds = seconds * 1_000_000
+    if not math.isfinite(microseconds):
         raise MomentOutOfRange("interval out of range")
-    rest = (hours * 60 + minutes) * 60_000_000 + round(seconds * 1_000_000)
+    rest = (hours * 60 + minutes) * 60_000_000 + round(microseconds)
     return stored_form(Span(years * 12 + months, weeks * 7 + days, rest))
 
 

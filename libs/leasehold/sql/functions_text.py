@@ -24,11 +24,11 @@ _WORD: Final = re.compile(r"[^\W_]+")
 def bounded(text: str) -> str:
     """Raises TooLong (22001): nothing longer than what is stored is ever made."""
     if len(text) > TEXT_BYTES_MAX:
-        raise _too_long()
+        raise too_long()
     return text
 
 
-def _too_long() -> TooLong:
+def too_long() -> TooLong:
     return TooLong(f"the text would have more than {TEXT_BYTES_MAX} characters")
 
 
@@ -40,7 +40,7 @@ def _too_large() -> RequestTooLarge:
 
 def joined(left: str, right: str) -> str:
     if len(left) + len(right) > TEXT_BYTES_MAX:
-        raise _too_long()
+        raise too_long()
     return left + right
 
 

@@ -273,7 +273,7 @@ def number(text: str) -> tuple[Type, Any]:
     if text.lstrip("-").isdecimal():
         digits = text.lstrip("-").lstrip("0")
         if len(digits) < 20:
-            value = int(text)
+            value = int(digits or "0") * (-1 if text[0] == "-" else 1)
             if -(1 << 31) <= value < 1 << 31:
                 return INTEGER, value
             if -(1 << 63) <= value < 1 << 63:

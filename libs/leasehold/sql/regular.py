@@ -24,6 +24,7 @@ from leasehold.model.errors import (
     InvalidRegularExpression,
     TooComplex,
 )
+from leasehold.sql.whole import whole
 
 PATTERN_MAX: Final = 8_192
 NESTING_MAX: Final = 60
@@ -305,8 +306,8 @@ class _Reader:
         if found is None:
             self._invalid("invalid repetition count(s)")
         self.at = found.end()
-        low = int(found[1])
-        high = low if found[2] is None else int(found[3]) if found[3] else None
+        low = whole(found[1])
+        high = low if found[2] is None else whole(found[3]) if found[3] else None
         if max(low, high or 0) > REPEAT_MAX or (high is not None and low > high):
             self._invalid("invalid repetition count(s)")
         return low, high, self._take("?")

@@ -35,6 +35,7 @@ _UNITS_MS: Final = {
 _DURATION: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-z]*)\s*")
 _OPTION: Final = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
 MS_MAX: Final = 2**31 - 1
+_MS_SHOWN_MAX: Final = 1e18  # of a text that says more, no more is shown
 
 Check = Callable[[str, str], str]
 """Name and text as given → text as kept. Raises InvalidArgument, FeatureNotSupported."""
@@ -83,7 +84,7 @@ def milliseconds(name: str, text: str) -> int:
     unit = "" if found is None else found[2] or "ms"
     if found is None or unit not in _UNITS_MS:
         raise _invalid(name, text, 'Valid units are "us", "ms", "s", "min", "h", and "d".')
-    value = round(float(found[1]) * _UNITS_MS[unit])
+    value = round(min(float(found[1]) * _UNITS_MS[unit], _MS_SHOWN_MAX))
     if value > MS_MAX:
         raise InvalidArgument(
             f'{value} ms is outside the valid range for parameter "{name}" (0 ms .. {MS_MAX} ms)'

@@ -18,7 +18,7 @@ from leasehold.model.records import Expression, Image, Key
 from leasehold.schema.checking import condition_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.entries import exact_entry
-from leasehold.schema.states import WRITTEN
+from leasehold.schema.states import DELETED
 from leasehold.schema.types import to_storage
 from leasehold.sql.expression import arguments, compile_expression
 
@@ -52,7 +52,7 @@ class Binding:
         self._computed = tuple(
             (i, exact_entry(descriptor, i))
             for i in descriptor.indexes
-            if i.computed and i.state in WRITTEN
+            if i.computed and i.state in DELETED
         )
         self._not_null = tuple(
             (c.element_id, c.name, not c.nullable)
