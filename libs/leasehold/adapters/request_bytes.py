@@ -22,6 +22,7 @@ from leasehold.adapters.packing import Packing
 from leasehold.adapters.request_checks import kind_of, shown
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.schema.numeric import has_room
 
 JSON: Final = "application/json"
 MESSAGE_PACK: Final = "application/msgpack"
@@ -178,6 +179,8 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Decimal):
+        if not has_room(value):
+            raise ValueError("a number has more digits than a numeric")
         return format(value, "f")
     if isinstance(value, Mapping):
         return dict(value)

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from leasehold.model.errors import MalformedRequest
+from leasehold.schema.numeric import has_room
 
 INTEGER_LEAST: Final = -(1 << 63)
 INTEGER_MOST: Final = (1 << 63) - 1
@@ -30,8 +31,12 @@ def check_storable(value: Any, where: str, field: str, name: Any) -> None:
         if not math.isnan(value):
             return
         wanted = "a number"
-    elif kind is bytes or kind is bool or value is None or kind is Decimal:
+    elif kind is bytes or kind is bool or value is None:
         return
+    elif kind is Decimal:
+        if has_room(value):
+            return
+        wanted = "a number of as many digits as a numeric has"
     else:
         wanted = "text, a number, true, false, bytes or null"
     place = f"{where}{field}" if name is None else f"{where}{field}.{shown(name)}"
@@ -95,6 +100,7 @@ _KIND_WORDS: Final[Mapping[type[Any], Callable[[Any], str]]] = {
     bool: lambda value: "true" if value else "false",
     int: lambda value: f"the number {value}" if value.bit_length() < 128 else "a huge number",
     float: lambda value: f"the number {value}",
+    Decimal: lambda value: f"the number {value:.4E}",
     type(None): lambda _: "null",
 }
 

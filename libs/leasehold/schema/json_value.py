@@ -13,10 +13,20 @@ from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
-from leasehold.schema.numeric import EXACT, WHOLE_DIGITS_MAX, decimal_of_text
+from leasehold.schema.numeric import (
+    EXACT,
+    SCALE_MAX,
+    WHOLE_DIGITS_MAX,
+    decimal_of_text,
+    has_room,
+)
 
 NESTING_MAX: Final = 500
 TEXT_CHARACTERS_MAX: Final = 262_144
+_PLAIN_BITS_MAX: Final = 1_024
+"""Of a whole number that Python writes by itself; it refuses those of more than 4,300 digits."""
+_WHOLE_BITS_MAX: Final = 4 * WHOLE_DIGITS_MAX
+"""No number of more bits has WHOLE_DIGITS_MAX digits."""
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f]')
 _ESCAPES: Final = {
     '"': '\\"',
@@ -130,7 +140,12 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
     elif isinstance(value, int | float | Decimal):
         parts.append(_number(value))
     elif isinstance(value, Mapping):
-        _write_object(value, parts, depth)
+        # Here, not in a function of its own: Python's own limit of depth counts calls.
+        parts.append("{")
+        for place, (shown, each) in enumerate(_members(value)):
+            parts.append(f"{', ' if place else ''}{shown}: ")
+            _write(each, parts, depth + 1)
+        parts.append("}")
     elif isinstance(value, list | tuple):
         parts.append("[")
         for place, each in enumerate(value):
@@ -142,7 +157,8 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
         raise InvalidText(f"a {type(value).__name__} has no form in JSON")
 
 
-def _write_object(value: Mapping[Any, Any], parts: list[str], depth: int) -> None:
+def _members(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    """(name as it is written, value), in their order."""
     named = []
     for name in value:
         if not isinstance(name, str):
@@ -150,22 +166,30 @@ def _write_object(value: Mapping[Any, Any], parts: list[str], depth: int) -> Non
         shown = quoted(name)
         spelled = name.encode()
         named.append((len(spelled), spelled, shown, value[name]))
-    parts.append("{")
-    for place, (_, _, shown, each) in enumerate(sorted(named, key=lambda member: member[:2])):
-        parts.append(f"{', ' if place else ''}{shown}: ")
-        _write(each, parts, depth + 1)
-    parts.append("}")
+    return [(shown, each) for _, _, shown, each in sorted(named, key=lambda member: member[:2])]
 
 
 def _number(value: int | float | Decimal) -> str:
-    if isinstance(value, int):
+    if isinstance(value, int) and value.bit_length() <= _PLAIN_BITS_MAX:
         return str(value)
-    number = Decimal(repr(value)) if isinstance(value, float) else value
+    number = value if isinstance(value, Decimal) else Decimal(_exact(value))
     if not number.is_finite():
         raise InvalidText(f"JSON has no number {number}")
-    if number and number.adjusted() >= WHOLE_DIGITS_MAX:
+    if not has_room(number):
         raise OutOfRange("value overflows numeric format")
-    return format(number or number.copy_abs(), "f")
+    text = format(number or number.copy_abs(), "f")
+    if len(text.partition(".")[2]) > SCALE_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return text
+
+
+def _exact(value: int | float) -> int | str:
+    """What Decimal makes the number of: of a double its shortest text."""
+    if isinstance(value, float):
+        return repr(value)
+    if value.bit_length() > _WHOLE_BITS_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return value
 
 
 def _too_deep() -> OutOfRange:

@@ -102,6 +102,13 @@ def stored_form(value: Decimal) -> str:
     return f"D{body}{shown}"
 
 
+def has_room(value: Decimal) -> bool:
+    """Is the first digit in a place that numeric has, before or behind the point? To be asked of a
+    foreign number before its digits are written out: ten characters may say a billion of zeros.
+    Those behind the first one have been sent, each of them."""
+    return not value.is_finite() or -SCALE_MAX <= value.adjusted() < WHOLE_DIGITS_MAX
+
+
 def decimal_of(stored: str) -> Decimal:
     """The number; a finite one has the exponent −scale, so its digits are those shown. Raises
     InvalidText for what is no stored form, which a damaged store may hold."""
@@ -199,6 +206,8 @@ def fitted(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
         )
     if value.is_nan():
         return value
+    if value and value.adjusted() >= WHOLE_DIGITS_MAX:  # whose digits nobody is to write
+        raise OutOfRange("value overflows numeric format")
     made = rounded(value, scale)
     if made and made.adjusted() + 1 > precision - scale:
         raise OutOfRange(

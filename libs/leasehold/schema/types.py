@@ -77,6 +77,8 @@ VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
 """Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
 TEXT_BYTES_MAX: Final = 262_144
 SCALE_LIMIT: Final = 1_000
+_WHOLE_BITS_MAX: Final = 4 * numeric.WHOLE_DIGITS_MAX
+"""No number of more bits has that many digits; Decimal takes seconds for them."""
 _SINGLE_BITS, _DOUBLE_BITS = 24, 53
 _NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
 _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
@@ -258,10 +260,17 @@ def _integer(name: str) -> Converter:
             else:
                 raise _wrong(value, name)
         if not -limit <= value < limit:
-            raise OutOfRange(f"{value} is out of range for {name}")
+            raise OutOfRange(f"{_number_words(value)} is out of range for {name}")
         return value  # type: ignore[no-any-return]
 
     return convert
+
+
+def _number_words(value: int | float | Decimal) -> str:
+    """⚠ Python writes no int of more than 4,300 digits."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a huge number"
+    return str(value)[:80]
 
 
 def _is_whole(value: float | Decimal) -> bool:
@@ -303,7 +312,8 @@ def _double(value: Any) -> float:
     try:
         number = float(value)
     except OverflowError as error:
-        raise OutOfRange(f"{value} is out of range for double precision") from error
+        words = f"{_number_words(value)} is out of range for double precision"
+        raise OutOfRange(words) from error
     if math.isnan(number):
         # SQLite stores NaN as NULL, which would turn a value into an absent pair.
         raise OutOfRange("NaN can't be stored in a double precision column")
@@ -344,6 +354,8 @@ def _numeric(kind: Type) -> Converter:
         if type(value) is str:
             number = numeric.decimal_of_text(value)
         elif type(value) is int:
+            if value.bit_length() > _WHOLE_BITS_MAX:
+                raise OutOfRange("value overflows numeric format")
             number = Decimal(value)
         elif type(value) is float:
             number = Decimal(repr(value))  # the shortest text that is this double

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tracemalloc
 import zlib
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -487,6 +488,35 @@ def test_a_number_that_no_double_is_keeps_its_digits(text: str, value: Any) -> N
     assert (found, type(found)) == (value, type(value))
     again = decode_request(*encode_request(ChangeRequest(ID, (operation,)))).operations[0]
     assert again.values["a"] == (str(value) if isinstance(value, Decimal) else value)
+
+
+@pytest.mark.parametrize("place", ["key", "values"])
+def test_a_number_of_more_zeros_than_a_numeric_has_is_refused_before_they_are_written(
+    place: str,
+) -> None:
+    """A few bytes must not say how many a master writes; and its sender gets an answer."""
+    value = {"key": '"key": {"id": %s}, "values": {}', "values": '"values": {"a": %s}'}[place]
+    fields = value % "1.0000000000000000e-20000000"
+    body = f'{{"id": "{ID_TEXT}", "table": "t", "op": "insert", "reply_to": 3, {fields}}}'
+    tracemalloc.start()
+    with pytest.raises(MalformedRequest, match=f"{place}.*as many digits as a numeric") as caught:
+        decode_request("application/json", body.encode())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
+    assert caught.value.detail["request_id"] == ID
+    assert caught.value.detail["reply_to"] == 3
+
+
+def test_a_number_of_more_zeros_than_a_numeric_has_is_not_sent() -> None:
+    """As the retry of a conflict would do with what an earlier release has taken."""
+    operation = Operation(OperationKind.INSERT, "t", {}, {"a": Decimal("1e-20000000")})
+    tracemalloc.start()
+    with pytest.raises(MalformedRequest, match="more digits than a numeric"):
+        encode_request(ChangeRequest(ID, (operation,)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
 
 
 def test_a_value_without_a_wire_form_is_refused_when_encoding() -> None:

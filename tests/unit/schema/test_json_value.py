@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -63,6 +65,30 @@ def test_limits() -> None:
         stored_form("[" * 50_000 + "]" * 50_000)
     with pytest.raises(OutOfRange):
         stored_form("1e200000")
+
+
+@pytest.mark.parametrize("number", ["1.0000000000000000e-20000000", "1e-16384", "1e20000000"])
+def test_zeros_that_no_numeric_has_are_never_written(number: str) -> None:
+    """Ten characters may say a billion of zeros."""
+    tracemalloc.start()
+    with pytest.raises(OutOfRange, match="overflows numeric"):
+        text_of({"a": [Decimal(number)]})
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
+
+
+def test_whole_numbers_have_as_many_digits_as_numeric() -> None:
+    """Python itself writes an int of at most 4,300."""
+    assert text_of(10**5_000) == "1" + "0" * 5_000
+    with pytest.raises(OutOfRange):
+        text_of(10**131_073)
+
+
+def test_objects_are_nested_as_deeply_as_arrays() -> None:
+    """Python's own limit of depth counts calls: there is one a level."""
+    deep = '{"a": ' * NESTING_MAX + "1" + "}" * NESTING_MAX
+    assert stored_form(deep) == deep
 
 
 def test_values_of_python_are_taken_as_they_are() -> None:
