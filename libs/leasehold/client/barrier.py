@@ -10,6 +10,9 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import Barrier, CheckSlice
 
 APPEND_TIMEOUT_S: Final = 10.0
+PLACES_UNKNOWN_MAX: Final = 3
+"""Barriers in a row that the broker has taken and can't say where: each takes a batch that was sent
+again so late that the broker had forgotten the first one."""
 
 
 def append_barrier(
@@ -24,7 +27,7 @@ def append_barrier(
     barrier = Barrier(new_request_id(), check, repair, part)
     barriers = Barriers(settings)
     try:
-        barriers.append(barrier)
+        barriers.put(barrier)
     finally:
         barriers.close()
     return barrier.id
@@ -41,16 +44,27 @@ class Barriers:
             settings.kafka, "leasehold-barrier", delivery_timeout_ms=9_000, topic=self._log
         )
 
-    def append(self, barrier: Barrier | None = None) -> int:
-        """→ its offset in the log, which has it now. Raises BusUnavailable."""
+    def append(self) -> int:
+        """→ the offset of a barrier in the log, which has it now. Raises BusUnavailable.
+
+        ⚠ T6: one that stands nobody knows where is none: a node would wait for nothing. Any later
+        one serves as well."""
+        for _ in range(PLACES_UNKNOWN_MAX):
+            offset = self.put(Barrier(new_request_id()))
+            if offset >= 0:
+                return offset
+        raise BusUnavailable("Kafka took the barrier into the log and does not know where")
+
+    def put(self, barrier: Barrier) -> int:
+        """→ its offset in the log, which has it now; -1: the broker no longer knows. Raises
+        BusUnavailable."""
         from leasehold.adapters.codec import MessagePackCodec
 
-        made = barrier or Barrier(new_request_id())
         self._writer.deliveries()  # of one that was not waited for any longer
-        data = MessagePackCodec().encode(made)
-        self._writer.send(self._log, 0, None, data, token=made.id)
+        data = MessagePackCodec().encode(barrier)
+        self._writer.send(self._log, 0, None, data, token=barrier.id)
         self._writer.flush(APPEND_TIMEOUT_S)
-        told = [delivery for delivery in self._writer.deliveries() if delivery.token == made.id]
+        told = [delivery for delivery in self._writer.deliveries() if delivery.token == barrier.id]
         if not told or told[0].error is not None:
             why = told[0].error if told else f"no confirmation in {APPEND_TIMEOUT_S:g} s"
             raise BusUnavailable(f"Kafka did not take the barrier into the log: {why}")

@@ -190,6 +190,7 @@ class Node:
         """Is that record of the log, with all before it, applied and visible to readers? May be
         asked by any thread: the position passes an offset only when `_open` says so of what stands
         before it."""
+        assert offset >= 0, "T6: a record that stands nobody knows where is waited for by nobody"
         return self.position.offset > offset and not self._open
 
     def start(self) -> list[Effect]:
