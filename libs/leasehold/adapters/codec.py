@@ -56,6 +56,9 @@ FORMAT: Final = 1
 
 ZIPPED_ABOVE_BYTES: Final = 1_000_000
 """A log record of more bytes travels behind zlib: it holds one large commit."""
+UNZIPPED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What a log record unpacks to: twice what its one large commit may have (LARGE_BYTES_MAX of
+`replication/batch.py`). Without a limit a few bytes become gigabytes of whoever reads them."""
 _ZLIB: Final = b"\x78"
 
 UNREADABLE: Final = (
@@ -124,7 +127,7 @@ class MessagePackCodec:
     def decode_log(self, data: bytes) -> LogRecord:
         """Raises LogStopped for bytes that are no log record of a format known here."""
         try:
-            fields = _unpacked(data)
+            fields = _unpacked(unzipped(data))
             tag = fields[1]
             if tag == _DECISIONS_TAG:
                 return _decisions(fields[2:])
@@ -141,8 +144,8 @@ class MessagePackCodec:
         return record
 
     def decode(self, data: bytes) -> Any:
-        """Any record with a tag, or a version event as the versions topics hold it (JSON). Raises
-        MalformedRequest."""
+        """Any record with a tag, or a version event as the versions topics hold it (JSON). Behind
+        zlib travel records of the log alone, which `decode_log` reads. Raises MalformedRequest."""
         try:
             if data[:1] == b"{":
                 return decode_event(data)
@@ -217,17 +220,23 @@ def _packed(value: Any) -> bytes:
 
 
 def is_zipped(data: bytes) -> bool:
-    return data[:1] == _ZLIB
+    return data[:1] == _ZLIB  # with which no array of MessagePack begins
 
 
 def unzipped(data: bytes) -> bytes:
-    """A record as it was packed, however it has travelled. Raises one of UNREADABLE."""
-    # With which no array of MessagePack begins.
-    return zlib.decompress(data) if data[:1] == _ZLIB else data
+    """A record of the log as it was packed, however it has travelled. Raises one of UNREADABLE."""
+    if not is_zipped(data):
+        return data
+    reader = zlib.decompressobj()
+    found = reader.decompress(data, UNZIPPED_BYTES_MAX)
+    if reader.unconsumed_tail:
+        raise ValueError(f"more than {UNZIPPED_BYTES_MAX} bytes when unpacked")
+    if not reader.eof:
+        raise ValueError("not all of what zlib has packed")
+    return found
 
 
 def _unpacked(data: bytes) -> tuple[Any, ...]:
-    data = unzipped(data)
     fields = msgpack.unpackb(data, use_list=False, strict_map_key=False)
     if type(fields) is not tuple or len(fields) < 2 or type(fields[0]) is not int:
         raise ValueError("not an array that starts with format and tag")

@@ -6,6 +6,9 @@ Method: every record class with generated contents, and bytes broken in chosen w
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
+import zlib
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leasehold.adapters.codec import FORMAT, MessagePackCodec, restore_row_key, row_key
+from leasehold.adapters.log_header import read_header
 from leasehold.adapters.record_shape import CLASS_BY_TAG, TAG_BY_CLASS
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.keys import IntKeys
@@ -256,6 +260,37 @@ def test_row_keys_come_back(key: list[Any]) -> None:
 def test_what_is_no_row_key_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedRequest):
         restore_row_key(data)
+
+
+def zipped_zeros(megabytes: int) -> bytes:
+    packer, block = zlib.compressobj(9), bytes(1 << 20)
+    return b"".join(packer.compress(block) for _ in range(megabytes)) + packer.flush()
+
+
+def most_bytes(decode: Callable[[bytes], Any], data: bytes, error: type[Exception]) -> int:
+    """Memory that reading takes, which is to end in that error."""
+    tracemalloc.start()
+    with pytest.raises(error):
+        decode(data)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+def test_nothing_but_records_of_the_log_is_unpacked() -> None:
+    """200 kB on any other topic must not become 200 MB of whoever reads them."""
+    assert most_bytes(CODEC.decode, zipped_zeros(200), MalformedRequest) < 1_000_000
+    ack = CODEC.encode(Ack("n", b"", "standby", 1, 1, 1, 0, False, "", 1))
+    with pytest.raises(MalformedRequest):
+        CODEC.decode(zlib.compress(ack))
+
+
+def test_a_record_of_the_log_unpacks_to_so_much_and_no_more() -> None:
+    record = zipped_zeros(200)
+    assert most_bytes(CODEC.decode_log, record, LogStopped) < 150_000_000
+    assert most_bytes(read_header, record, LogStopped) < 150_000_000
+    with pytest.raises(LogStopped, match="not all of"):
+        CODEC.decode_log(record[:1_000])
 
 
 def test_a_digest_tells_records_apart() -> None:
