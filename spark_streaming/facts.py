@@ -151,8 +151,15 @@ class Teller:
     ) -> None:
         """`parents`: other tables of `sides`, whose images may lack what was filled by key; of one
         that is not there a row is at worst named to the master in vain."""
+        sides = tuple(sides)
         known = {table.table_id: table for table in (*parents, descriptor)}
         self._read_as = known.get(table_id)
+        # Elements of constraints that a row breaks by itself.
+        self._alone = frozenset(
+            side.element_id
+            for side in sides
+            if isinstance(descriptor.element(side.element_id), Check | Column)
+        )
         self._says = [
             (side.element_id, side.parent, say_of(descriptor, side))
             for side in sides
@@ -161,15 +168,19 @@ class Teller:
 
     def tell(self, row: bytes, partition: int, place: int, image: bytes | None) -> Iterator[Fact]:
         """Of one record of the rows topic, a tombstone or truncation too: what is gone says
-        nothing. Raises MalformedRequest for an image that is none."""
+        nothing. Of a row whose image was left out the master is to look at its own wherever one
+        row may break the constraint by itself; what it has in common with others, the nodes' check
+        finds. Raises MalformedRequest for an image that is none."""
         gone = image is None or row == TRUNCATION
-        values: Image = {}
+        values: Image | None = None
         if image is not None and not gone:
             _, _, version, values = image_fields(image)
-            if self._read_as is not None:
+            if self._read_as is not None and values is not None:
                 values = completed(self._read_as, version, values)
         for element_id, parent, say in self._says:
-            value = None if gone else say(values)
+            value = say(values) if values is not None else None
+            if not gone and values is None and element_id in self._alone:
+                value = BROKEN
             yield Fact(element_id, parent, partition, row, place, value)
 
 

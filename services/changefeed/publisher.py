@@ -23,13 +23,13 @@ from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, TopicReader
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.log_standing import LogLook, explained, log_offsets
-from leasehold.client.public_schema import CONTENT_TYPE, encode_event
+from leasehold.adapters.published import feed_message, is_left_out, row_message
+from leasehold.client.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.records import (
     Ack,
     ChangefeedReport,
-    DeadLetter,
     JobEvent,
     LogPosition,
     VersionEvent,
@@ -229,27 +229,30 @@ class Publisher(Closing):
             topic = self._rows_topics.get(table_id)
             if topic is None:
                 topic = self._rows_topics[table_id] = self._topics.rows(table_id).name
-            value = None if image is None else self._codec.encode(image)
-            self._messages.append(Message(topic, row_key(key), value))
+            message = row_message(key, image)
+            if message is None:
+                LOG.error("row %.200r of table %d: its key is too large to be told", key, table_id)
+                return
+            if is_left_out(message[1]):
+                LOG.warning(
+                    "row %.200r of table %d is too large: it is told as such", key, table_id
+                )
+            self._messages.append(Message(topic, *message))
         elif isinstance(publication, TruncationPublication):
             rows = self._topics.rows(publication.record.table_id)
             value = self._codec.encode(publication.record)
             for partition in range(rows.partitions):
                 self._messages.append(Message(rows.name, row_key(()), value, partition=partition))
         elif isinstance(publication, FeedPublication):
-            value, headers = self._told(publication.record)
+            value = feed_message(publication.key, publication.record)
+            public = isinstance(publication.record, VersionEvent)
+            headers = VERSION_HEADERS if public else ()
             for topic in self._feeds[publication.feed]:
                 self._messages.append(Message(topic, publication.key, value, headers))
         else:
             assert isinstance(publication, NewTable), publication
             rows = self._topics.rows(publication.table_id)
             self._admin.create([rows], self._topics.replication_factor)
-
-    def _told(self, record: VersionEvent | JobEvent | DeadLetter) -> tuple[bytes, Headers]:
-        """Version events are for everybody, hence JSON."""
-        if isinstance(record, VersionEvent):
-            return encode_event(record), VERSION_HEADERS
-        return self._codec.encode(record), ()
 
     def _publish(self) -> None:
         """One transaction: all messages and the position behind them."""

@@ -19,7 +19,9 @@ Event = Mapping[str, Any]
 
 ROW_IMAGE: Final = [1, 30]
 TRUNCATION: Final = [1, 35]
-"""How records begin: the format, and the kind: a row image; the end of all rows before it."""
+LEFT_OUT: Final = [1, 38]
+"""How records begin: the format, and the kind: a row image; the end of all rows before it; a row
+that is there and whose image no message has room for."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _MIRROR: Final = {code: 0x9E - code for code in range(0x20, 0x7F)}
@@ -82,6 +84,11 @@ def decode_row(event: Event, key: list[Any], values: Mapping[int, Any]) -> dict[
     return row
 
 
+def named_key(event: Event, key: list[Any]) -> dict[str, Any]:
+    names = {e["id"]: e["name"] for e in event["elements"]}
+    return dict(zip((names[e] for e in event["primary_key"]), key, strict=True))
+
+
 class VersionBook:
     """The versions heard of, and how a record is decoded with them."""
 
@@ -117,22 +124,22 @@ class VersionBook:
             event = self._newest.get(table_id)
             if event is None:
                 return None
-            names = {e["id"]: e["name"] for e in event["elements"]}
-            named = dict(zip((names[e] for e in event["primary_key"]), key, strict=True))
-            return {"table": event["table"], "deleted": named}
+            return {"table": event["table"], "deleted": named_key(event, key)}
         image = msgpack.unpackb(record.value, strict_map_key=False)
         if image[:2] == TRUNCATION:
             event = self._newest.get(table_id)
             return None if event is None else {"table": event["table"], "truncated": image[3]}
-        if image[:2] != ROW_IMAGE:
+        if image[:2] not in (ROW_IMAGE, LEFT_OUT):
             raise ValueError(f"a record that begins with {image[:2]} is no row image known here")
         _format, _kind, _table_id, _key, _genids, lsn, version, commit_us, values, *_later = image
         event = self._events.get((table_id, version))
         if event is None:
             return None
-        row = decode_row(event, key, values)
         told = {"table": event["table"], "version": version, "lsn": lsn, "commit_us": commit_us}
-        return {**told, "row": row}
+        if image[:2] == LEFT_OUT:
+            # Where the values would be stands how many bytes they have: a node is to be asked.
+            return {**told, "left_out": named_key(event, key), "bytes": values}
+        return {**told, "row": decode_row(event, key, values)}
 
 
 class WaitingRows:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from leasehold.adapters.codec import MessagePackCodec, restore_row_key
+from leasehold.adapters.codec import restore_row_key
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.published import restore_image
 from leasehold.client.row_decode import RowRecord
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import Key, RowImage, RowsTruncated
 from leasehold.model.topics import Topics
 
 
@@ -16,7 +16,6 @@ class KafkaRowRoad:
 
     def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
         self._topics = topics
-        self._codec = MessagePackCodec()
         self._reader = TopicReader(settings, "leasehold-rows", read_committed=True)
         self._table_ids: dict[str, int] = {}
         self._wanted: set[int] = set()
@@ -34,16 +33,9 @@ class KafkaRowRoad:
             if record.key is None:
                 continue
             key = restore_row_key(record.key)
-            image: RowImage | RowsTruncated | None = None
-            if record.value is not None:
-                image = self._image(key, record.value)
+            image = None if record.value is None else restore_image(key, record.value)
             found.append(RowRecord(self._table_ids[record.topic], key, image))
         return found
-
-    def _image(self, key: Key, value: bytes) -> RowImage | RowsTruncated:
-        if not key:
-            return self._codec.decode_as(RowsTruncated, value)
-        return self._codec.decode_as(RowImage, value)
 
     def _start_wanted(self) -> None:
         for table_id in sorted(self._wanted):

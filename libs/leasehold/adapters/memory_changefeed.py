@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
-from leasehold.client.public_schema import encode_event
+from leasehold.adapters.published import feed_message, row_message
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import DeadLetter, JobEvent, LogPosition, VersionEvent
-from leasehold.model.topics import Topics
+from leasehold.model.records import JobEvent, LogPosition
+from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
 from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
@@ -36,11 +36,6 @@ class _Publication(NamedTuple):
 def partition_of(key: bytes, partitions: int) -> int:
     """The same for the same key for ever, which compaction rests on."""
     return zlib.crc32(key) % partitions
-
-
-def encoded(record: VersionEvent | JobEvent | DeadLetter) -> bytes:
-    """Version events are for everybody, hence JSON."""
-    return encode_event(record) if isinstance(record, VersionEvent) else CODEC.encode(record)
 
 
 class MemoryChangefeed:
@@ -126,12 +121,14 @@ class MemoryChangefeed:
         if isinstance(publication, RowPublication):
             table_id, key, image = publication
             topic = self._topics.rows(table_id)
-            packed = row_key(key)
-            value = None if image is None else CODEC.encode(image)
+            message = row_message(key, image)
+            if message is None:
+                return
+            packed, value = message
             partition = partition_of(packed, topic.partitions)
             self._messages.append(_Publication(topic.name, partition, packed, value))
         elif isinstance(publication, FeedPublication):
-            value = encoded(publication.record)
+            value = feed_message(publication.key, publication.record)
             for name in self._feeds[publication.feed]:
                 self._messages.append(_Publication(name, 0, publication.key, value))
         elif isinstance(publication, TruncationPublication):
@@ -146,6 +143,8 @@ class MemoryChangefeed:
             return
         self._due = False
         for topic, partition, key, value in self._messages:
+            size = len(key) + len(value or b"")
+            assert size <= PUBLISHED_BYTES_MAX, f"Kafka's producer refuses {size} bytes for {topic}"
             self._bus.append(topic, partition, key, value)
         self._messages = []
         position = CODEC.encode(self._feed.position)

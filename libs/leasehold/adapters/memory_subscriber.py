@@ -12,6 +12,7 @@ from leasehold.adapters.codec import MessagePackCodec, restore_row_key
 from leasehold.adapters.memory import MemoryBus, Message, Scheduler, Subscription
 from leasehold.adapters.memory_hops import Hops, NodeClock
 from leasehold.adapters.memory_ledger import MemoryLedger
+from leasehold.adapters.published import restore_image
 from leasehold.client.row_decode import RowEvent, RowRecord, decode_row
 from leasehold.lease.agent_session import HolderLimits
 from leasehold.lease.held_leases import HeldLease
@@ -34,7 +35,6 @@ from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.records import (
     HoldingReport,
     LeaseAck,
-    RowImage,
     RowsTruncated,
     VersionEvent,
 )
@@ -162,7 +162,7 @@ class MemorySubscriber:
         key = restore_row_key(message.key)
         if not key:
             return  # a truncation, of which there is nothing to decode
-        image = None if message.value is None else CODEC.decode_as(RowImage, message.value)
+        image = None if message.value is None else restore_image(key, message.value)
         self._rows[table_id].append(RowRecord(table_id, key, image))
         self._decode(table_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from leasehold.model.records import Image, Key, RowImage, RowsTruncated
+from leasehold.model.records import Image, Key, RowImage, RowLeftOut, RowsTruncated
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
 from leasehold.schema.missing import completed
@@ -18,7 +18,7 @@ class RowRecord(NamedTuple):
 
     table_id: int
     key: Key
-    image: RowImage | RowsTruncated | None
+    image: RowImage | RowLeftOut | RowsTruncated | None
 
 
 class RowEvent(NamedTuple):
@@ -26,7 +26,9 @@ class RowEvent(NamedTuple):
 
     `key`: primary-key column → value. `values`: public column → value, key columns included;
     None for a row that was deleted (`lsn` is then 0: a compacted topic's tombstone has none).
-    `version` is the reader's, `made_under` the writer's.
+    `version` is the reader's, `made_under` the writer's. `left_out_bytes`: 0, or the size of an
+    image that no message had room for: then `values` has the key columns alone, and a node has the
+    row.
     """
 
     table: str
@@ -36,6 +38,7 @@ class RowEvent(NamedTuple):
     version: int
     made_under: int
     commit_us: int
+    left_out_bytes: int = 0
 
 
 class TruncationEvent(NamedTuple):
@@ -46,7 +49,7 @@ class TruncationEvent(NamedTuple):
     commit_us: int
 
 
-def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowEvent:
+def decode_row(descriptor: Descriptor, key: Key, image: RowImage | RowLeftOut | None) -> RowEvent:
     """The row that a reader holding `descriptor` sees.
 
     Elements that are not public at that version are not there for it; a public column whose pair
@@ -59,11 +62,15 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowE
     if image is None:
         return RowEvent(descriptor.name, named, None, 0, descriptor.version, 0, 0)
     assert image.table_id == descriptor.table_id, (image.table_id, descriptor.table_id)
-    pairs = completed(descriptor, image.version, image.values)
-    values = {
-        column.name: from_storage(column.type, value)
-        for column, value in public_pairs(descriptor, key, pairs)
-    }
+    if isinstance(image, RowLeftOut):
+        shown = descriptor.by_name
+        values = {name: value for name, value in named.items() if name in shown}
+        left_out_bytes = image.image_bytes
+    else:
+        pairs = completed(descriptor, image.version, image.values)
+        values, left_out_bytes = {}, 0
+        for column, value in public_pairs(descriptor, key, pairs):
+            values[column.name] = from_storage(column.type, value)
     return RowEvent(
         descriptor.name,
         named,
@@ -72,6 +79,7 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | None) -> RowE
         descriptor.version,
         image.version,
         image.commit_us,
+        left_out_bytes,
     )
 
 

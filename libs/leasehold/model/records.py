@@ -568,6 +568,19 @@ class RowImage(NamedTuple):
     values: Image
 
 
+class RowLeftOut(NamedTuple):
+    """In the place of an image that no message has room for: the row is there, and a node has its
+    values. `image_bytes`: what the image would have. The fields before it are those of RowImage."""
+
+    table_id: int
+    key: Key
+    genids: Genids
+    lsn: int
+    version: int
+    commit_us: int
+    image_bytes: int
+
+
 class RowsTruncated(NamedTuple):
     """On every partition of a rows topic, under the empty key: what stands before it is gone."""
 

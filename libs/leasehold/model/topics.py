@@ -28,6 +28,10 @@ from leasehold.model.errors import ConfigurationError
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
 """Largest Kafka record. One log record is one *batch* of decisions, so it needs room for many."""
 
+PUBLISHED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
+"""Key and value of what is published of a commit, as they are before any packing: so a producer
+counts them. Leaves room for headers and the batch around, which a broker counts, too."""
+
 RESULT_PARTITIONS: Final = 8
 """Askers name the partition they listen on; eight keep unrelated askers out of each other's way."""
 

@@ -31,7 +31,8 @@ from leasehold.model.records import (
     RowImage,
     TableTruncated,
 )
-from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
+from leasehold.replication.changefeed import row_images
 from leasehold.replication.effects import NOWHERE, LaneRead
 from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
 from leasehold.replication.late_writes import LateWrites
@@ -66,6 +67,9 @@ LARGE_OPERATIONS: Final = 2_000
 SLICE_OPERATIONS: Final = 1_000
 LARGE_BYTES_MAX: Final = 32 * 1024 * 1024
 LARGE_ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
+CATALOG_BYTES_MAX: Final = PUBLISHED_BYTES_MAX // 2
+"""What a schema change may write at first: its job is published whole at each step, with what it
+finds on the way."""
 COMMIT_JUMP_US_MAX: Final = 3_600_000_000
 RETRIES_MAX: Final = 10
 
@@ -318,7 +322,10 @@ class Batch:
         )
         packed = self._codec.pack_commit(commit)
         alone = len(packed) + HEADER_BYTES > self._settings.record_bytes_max
-        if alone and (too_large := self._too_large(packed)):
+        too_large: RequestTooLarge | None = None
+        if alone:
+            too_large = self._too_large(packed) or self._unpublishable(commit, packed, catalog)
+        if too_large is not None:
             self._refuse(message, request, too_large, self._final(request))
             return
         if not self._fits(packed) and not (alone and self._bytes == HEADER_BYTES):
@@ -348,6 +355,36 @@ class Batch:
                 f"{words}, {zipped} when packed; at most {settings.large_zipped_bytes_max} fit a"
                 " record of the log: split the request"
             )
+        return None
+
+    def _unpublishable(
+        self, commit: Commit, packed: bytes, catalog: Catalog
+    ) -> RequestTooLarge | None:
+        """Of a commit that has a row or a schema change which no message of the changefeed has room
+        for: those are published one by one, and as they are before zlib."""
+        most = PUBLISHED_BYTES_MAX
+        if 2 * len(packed) <= CATALOG_BYTES_MAX:  # a row's key is told twice
+            return None
+        written = sum(len(self._codec.encode(write)) for write in commit.catalog)
+        if written > CATALOG_BYTES_MAX:
+            return RequestTooLarge(
+                f"the schema change is described in {written} bytes; at most {CATALOG_BYTES_MAX}"
+                " are taken: make it in several, or with shorter defaults and expressions"
+            )
+        told: list[Any] = []
+        row_images(commit, self._lsn + 1, told)
+        for table_id, key, image in told:
+            if image is None:
+                continue
+            head = self._codec.encode(image._replace(values={}, genids={}))
+            size = len(self._codec.encode(image)) + len(head)
+            if size > most:
+                name = catalog.version(table_id, image.version).name
+                return RequestTooLarge(
+                    f"row {key!r:.200} of table {name!r} would have {size} bytes; at most {most}"
+                    " are taken, since it is published as one message",
+                    table=name,
+                )
         return None
 
     def _add_commit(self, commit: Commit, packed: bytes) -> None:
@@ -467,7 +504,8 @@ class Batch:
     ) -> int:
         """Commit catalog writes; → the LSN. Closes the batch: what follows must see them.
 
-        With `message` and `request` they answer a request (DDL, job control). A sequence that a
+        With `message` and `request` they answer a request (DDL, job control), which is refused if
+        they are too large. A sequence that a
         job makes begins with them, and one that it alters goes on."""
         lsn = self.next_lsn
         moves = [*rows_with_versions(self._catalog, writes, self._store.row, lsn, self._rules)]
@@ -484,6 +522,14 @@ class Batch:
             answer=answer,
         )
         packed = self._codec.pack_commit(commit)
+        # ⚠ Who wants an end to a job that is too large already, is heard.
+        if request is not None and message is not None and request.sql is not None:
+            too_large = self._too_large(packed) or self._unpublishable(
+                commit, packed, self._catalog
+            )
+            if too_large is not None:
+                self._refuse(message, request, too_large, self._final(request))
+                return lsn
         if not self._fits(packed) and self._bytes > HEADER_BYTES:
             raise Full
         for table in made:

@@ -10,7 +10,7 @@ import pytest
 
 from leasehold.client.public_schema_avro import avro_schema
 from leasehold.client.row_decode import decode_row
-from leasehold.model.records import RowImage
+from leasehold.model.records import RowImage, RowLeftOut
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import Missing
 from leasehold.schema.primary_key import hidden_column
@@ -30,6 +30,14 @@ def test_values_have_names_and_python_types() -> None:
     assert row.key == {"id": 5}
     assert row.values == {"id": 5, "day": date(1971, 1, 2)}
     assert (row.table, row.lsn, row.version, row.made_under) == ("flights", 40, 1, 1)
+
+
+def test_of_a_row_that_was_too_large_there_is_its_key_and_how_large_it_was() -> None:
+    """It is no row that was deleted, and none without values either."""
+    row = decode_row(V1, (5,), RowLeftOut(*IMAGE[:-1], 9_000_000))
+    assert row.key == row.values == {"id": 5}
+    assert (row.lsn, row.made_under, row.left_out_bytes) == (40, 1, 9_000_000)
+    assert decode_row(V1, (5,), IMAGE).left_out_bytes == 0
 
 
 @pytest.mark.parametrize("state", [State.DELETE_ONLY, State.WRITE_ONLY])

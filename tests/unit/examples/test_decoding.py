@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.client.public_schema import encode_event
 from leasehold.client.row_decode import row_json
-from leasehold.model.records import RowImage, RowsTruncated, VersionEvent
+from leasehold.model.records import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import Column
 from leasehold.schema.states import State
@@ -97,6 +97,16 @@ def test_a_truncation_is_told_once_its_table_is_known() -> None:
     assert book.decode(1, gone) is None
     book.learn(event(V1))
     assert book.decode(1, gone) == {"table": "flights", "truncated": 41}
+
+
+def test_a_row_whose_image_was_too_large_is_told_by_its_key() -> None:
+    book = VersionBook()
+    left_out = CODEC.encode(RowLeftOut(1, (7,), {0: 9}, 5, 1, 6, 9_000_000))
+    assert book.decode(1, RowRecord(row_key((7,)), left_out)) is None
+    book.learn(event(V1))
+    told = book.decode(1, RowRecord(row_key((7,)), left_out))
+    about = {"table": "flights", "version": 1, "lsn": 5, "commit_us": 6}
+    assert told == {**about, "left_out": {"id": 7}, "bytes": 9_000_000}
 
 
 def test_what_is_no_row_image_is_not_taken_for_one() -> None:

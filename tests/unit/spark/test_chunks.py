@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import IntKeys
-from leasehold.model.records import Barrier, Chunk, RowImage, RowsTruncated
+from leasehold.model.records import Barrier, Chunk, RowImage, RowLeftOut, RowsTruncated
 from spark_streaming.chunks import (
     CHUNK_ROWS_DEFAULT,
     CHUNK_ROWS_MAX,
@@ -63,6 +63,16 @@ def test_the_fields_are_those_of_the_codec() -> None:
     key, image = record((1, "a", None, b"\x00"), 2**62, {5: "x"})
     assert image_fields(image) == ((1, "a", None, b"\x00"), 2**62, 3, {5: "x"})
     assert key == row_key((1, "a", None, b"\x00"))
+
+
+def test_a_row_whose_image_was_too_large_is_filled_like_any_other() -> None:
+    """A chunk names keys; where the place of a row is not known it goes with those of NULL."""
+    image = CODEC.encode(RowLeftOut(1, (2,), {0: 1}, 7, 3, 1, 9_000_000))
+    assert image_fields(image) == ((2,), 7, 3, None)
+    left_out = (row_key((2,)), image)
+    records = [record((1,), 3, {5: "b"}), left_out, record((3,), 4, {5: "a"})]
+    assert sorted(keys_of(chunks_of(records, 10, columns=(5,)))) == [1, 2, 3]
+    assert keys_of(chunks_of(records, 10)) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("bad", [b"", b"\xc1", b"\x01", CODEC.encode(Barrier(b"x"))])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from leasehold.adapters.codec import MessagePackCodec, row_key
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import RowImage, RowsTruncated
+from leasehold.model.records import RowImage, RowLeftOut, RowsTruncated
 from leasehold.schema.consistency import KeyValueData, violations
 from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
 from leasehold.schema.elements import Missing
@@ -74,6 +74,9 @@ class Topic:
     def row(self, key: int, a: float | None, b: int | None) -> None:
         self._tell(TABLE.table_id, key, image(1, key, {2: a, 3: b}))
 
+    def left_out(self, key: int) -> None:
+        self._tell(1, key, CODEC.encode(RowLeftOut(1, (key,), {0: 1}, 1, 3, 1, 9_000_000)))
+
     def parent(self, key: int) -> None:
         self._tell(PARENT, key, image(PARENT, key, {}))
 
@@ -104,6 +107,21 @@ def test_duplicates_are_named_value_by_value() -> None:
     assert sorted(topic.found(UNIQUE)) == [0, 1, 2, 3]
     first = topic.found(UNIQUE)[:2]
     assert first in ([0, 2], [1, 3]), "rows of one value stand together"
+
+
+def test_a_row_whose_image_was_too_large_is_looked_at_by_the_master() -> None:
+    """By itself it may break a CHECK or a NOT NULL; what it has in common with others, or what it
+    refers to, is left to the nodes' check."""
+    topic = Topic()
+    topic.row(1, 1.0, 2)
+    topic.parent(2)
+    topic.left_out(1)
+    topic.left_out(3)
+    assert topic.found(CHECK) == topic.found(REQUIRED) == [1, 3]
+    assert topic.found(UNIQUE) == topic.found(REFERENCE) == []
+    topic.row(1, 1.0, 2)
+    topic.gone(3)
+    assert topic.found(CHECK) == topic.found(REQUIRED) == []
 
 
 def test_a_unique_index_tells_of_its_predicates_rows_what_its_expression_gives() -> None:
