@@ -23,7 +23,7 @@ from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, TopicReader
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.log_standing import LogLook, explained, log_offsets
-from leasehold.adapters.published import feed_message, is_left_out, row_message
+from leasehold.adapters.published import feed_message, row_message
 from leasehold.client.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -230,14 +230,8 @@ class Publisher(Closing):
             if topic is None:
                 topic = self._rows_topics[table_id] = self._topics.rows(table_id).name
             message = row_message(key, image)
-            if message is None:
-                LOG.error("row %.200r of table %d: its key is too large to be told", key, table_id)
-                return
-            if is_left_out(message[1]):
-                LOG.warning(
-                    "row %.200r of table %d is too large: it is told as such", key, table_id
-                )
-            self._messages.append(Message(topic, *message))
+            if message is not None:
+                self._messages.append(Message(topic, *message))
         elif isinstance(publication, TruncationPublication):
             rows = self._topics.rows(publication.record.table_id)
             value = self._codec.encode(publication.record)

@@ -20,24 +20,28 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec, restore_row_key
+from leasehold.adapters.codec import MessagePackCodec, restore_row_key, row_key
 from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_transaction import Fenced, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, log_writer
+from leasehold.adapters.published import restore_image
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import (
     ChangefeedReport,
+    ChangeKind,
     Decisions,
     Disposition,
     JobEvent,
     JobWrite,
     LogPosition,
+    RowChange,
     RowImage,
+    RowLeftOut,
     VersionEvent,
 )
-from leasehold.model.topics import Topics
+from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
 from leasehold.schema.job import Phase
 from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.changefeed.publisher import Publisher
@@ -263,6 +267,42 @@ def test_a_stopped_changefeed_has_published_and_stored_what_it_read(
         wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
     names = {topics.rows(1).name: 1, topics.rows(2).name: 2}
     assert by_key(images(published(settings, *names), names)) == by_key(log.rows)
+
+
+def test_it_goes_on_behind_rows_that_are_too_large(
+    settings: KafkaSettings, topics: Topics, tmp_path: Path
+) -> None:
+    """Kafka's producer and broker take the largest row that is told whole, of bytes that nothing
+    makes fewer, and of one byte more what stands for it; a commit of 40 MB is a few kilobytes."""
+    log = MadeLog(9)
+    log.claim()
+    log.create_table(1)
+    head = len(
+        CODEC.encode(RowImage(1, (1,), {0: 9 << 20}, 9, 1, log.commit_us, {3: b"x" * 70_000}))
+    )
+    room = PUBLISHED_BYTES_MAX - (head - 70_000) - len(row_key((1,)))
+    rows = {
+        1: log.random.randbytes(room - 16),
+        2: log.random.randbytes(room + 16),
+        3: "x" * 40_000_000,
+        4: "y",
+    }
+    for key, value in rows.items():
+        change = RowChange(ChangeKind.INSERT, 1, 1, (key,), {1: key, 3: value}, {}, (0,))
+        log.decide((log.commit((change,)),))
+    append(settings, topics, log)
+    with changefeed(settings, topics, tmp_path) as process:
+        wait_until(partial(has_stored, settings, topics, log), process, tmp_path)
+    found = {}
+    for record in published(settings, topics.rows(1).name):
+        assert record.key is not None
+        assert record.value is not None
+        (key,) = restore_row_key(record.key)
+        found[key] = restore_image((key,), record.value)
+    assert [type(found[key]) for key in rows] == [RowImage, RowLeftOut, RowLeftOut, RowImage]
+    left_out = found[3]
+    assert isinstance(left_out, RowLeftOut)
+    assert left_out.image_bytes > 40_000_000
 
 
 def test_what_nobody_waits_for_shares_the_transaction_of_what_somebody_does(

@@ -7,6 +7,7 @@ publish anything again. So what is too large is told in a shorter form, which sa
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ _NOT_IN_PART: Final[Mapping[str, Any]] = {
 }
 """Fields of an element's wire form, and what stands there instead of one that is too long."""
 _CODEC: Final = MessagePackCodec()
-_LEFT_OUT: Final = _CODEC.encode(RowLeftOut(0, (), {}, 0, 0, 0, 0))[:3]
+LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
 def row_message(key: Key, image: RowImage | None) -> tuple[bytes, bytes | None] | None:
@@ -43,17 +44,21 @@ def row_message(key: Key, image: RowImage | None) -> tuple[bytes, bytes | None] 
     is too large. None where its key alone is: of such a row nothing can be told."""
     packed = row_key(key)
     if image is None:
-        return (packed, None) if len(packed) <= PUBLISHED_BYTES_MAX else None
+        if _fits(packed, b""):
+            return packed, None
+        LOG.error("the end of row %.200r can't be told: its key is too large", key)
+        return None
     value = _CODEC.encode(image)
     if _fits(packed, value):
         return packed, value
-    value = _CODEC.encode(RowLeftOut(*image[:-1], len(value)))
-    return (packed, value) if _fits(packed, value) else None
-
-
-def is_left_out(value: bytes | None) -> bool:
-    """Is that value of `row_message` one of a row whose image was too large?"""
-    return value is not None and value.startswith(_LEFT_OUT)
+    size = len(value)
+    value = _CODEC.encode(RowLeftOut(*image[:-1], size))
+    if not _fits(packed, value):
+        LOG.error("row %.200r of table %d can't be told: its key is too large", key, image.table_id)
+        return None
+    about = key, image.table_id, size
+    LOG.warning("row %.200r of table %d is told as left out: its image has %d bytes", *about)
+    return packed, value
 
 
 def feed_message(key: bytes, record: VersionEvent | JobEvent | DeadLetter) -> bytes:

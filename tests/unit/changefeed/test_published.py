@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.adapters.codec import MessagePackCodec, restore_row_key
-from leasehold.adapters.published import feed_message, is_left_out, restore_image, row_message
+from leasehold.adapters.published import feed_message, restore_image, row_message
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import DeadLetter, JobEvent, RowImage, RowLeftOut, RowsTruncated
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
@@ -19,6 +19,10 @@ from tests.unit.schema.made_job import index_job
 
 CODEC = MessagePackCodec()
 LONG = "x" * 250_000
+
+
+def is_left_out(value: bytes | None) -> bool:
+    return value is not None and isinstance(CODEC.decode(value), RowLeftOut)
 
 
 def image(values: dict[int, Any]) -> RowImage:
