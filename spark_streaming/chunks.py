@@ -84,7 +84,8 @@ def image_fields(image: bytes) -> tuple[Key, int, int, Mapping[int, Any] | None]
             raise ValueError(f"format {fields[0]!r:.20}, tag {fields[1]!r:.20}")
         key, lsn, version = fields[_KEY], fields[_LSN], fields[_VERSION]
         values: Any = fields[_VALUES]
-        if type(key) is not tuple or type(values) is not (int if left_out else dict):
+        wanted: type[Any] = int if left_out else dict
+        if type(key) is not tuple or type(values) is not wanted:
             raise ValueError("key or values are of other types")
         if type(lsn) is not int or type(version) is not int:
             raise ValueError("LSN or version are of other types")
