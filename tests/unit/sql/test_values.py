@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from hashlib import md5
 from pathlib import Path
 
 import pytest
 
-from leasehold.model.errors import AmbiguousFunction, FeatureNotSupported, UnknownFunction
+from leasehold.model.errors import (
+    AmbiguousFunction,
+    FeatureNotSupported,
+    MomentOutOfRange,
+    OutOfRange,
+    TooLong,
+    UnknownFunction,
+)
 from leasehold.schema.types import Type
 from leasehold.sql.arithmetic import quotient
 from leasehold.sql.catalogue import aggregate_for, cast_for, function_for, operator_for
@@ -111,6 +119,34 @@ def test_like(text: str, pattern: str, answer: str) -> None:
 )
 def test_half_is_rounded_away_from_zero(left: str, right: str, scale: int, made: str) -> None:
     assert str(quotient(Decimal(left), Decimal(right), scale)) == made
+
+
+@pytest.mark.parametrize(
+    ("size", "digest"),
+    [
+        ("9" * 5_000, "ba09bd7578ea0ceb4992912ede670d4e"),
+        ("-" + "7" * 4_400, "4cb08f629da4ee49cfbc25a7099be4ae"),
+    ],
+)
+def test_a_size_of_more_digits_than_python_writes(size: str, digest: str) -> None:
+    """PostgreSQL 15 has given: md5(pg_size_pretty(…))."""
+    made = shown("pg_size_pretty", ("numeric", size))
+    assert made.endswith(" PB")
+    assert md5(made.encode(), usedforsecurity=False).hexdigest() == digest
+
+
+def test_numbers_without_measure_are_refused_as_postgresql_does() -> None:
+    function = function_for("make_interval", [INTEGER] * 6 + [DOUBLE])
+    for seconds in (float("inf"), float("nan"), 1e305):
+        with pytest.raises(MomentOutOfRange, match="interval out of range"):
+            function.compute(0, 0, 0, 0, 0, 0, seconds)
+    formatted = function_for("format", [TEXT, TEXT])
+    for pattern in ("%2147483648s", "%99999999999$s", "%" + "9" * 5_000 + "s"):
+        with pytest.raises(OutOfRange, match="number is out of range"):
+            formatted.compute(pattern, "x")
+    with pytest.raises(TooLong):
+        formatted.compute("%2147483647s", "x")
+    assert formatted.compute("%5s|%1$-3s|", "a") == "    a|a  |"
 
 
 def test_clocks_that_are_put_forward_or_back() -> None:
