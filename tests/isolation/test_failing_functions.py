@@ -109,3 +109,19 @@ def index_state(stage: SqlStage) -> State | None:
         return None
     (table,) = (t for t in stage.master.node.catalog.tables() if t.name == "b")
     return table.indexes[0].state if table.indexes else None
+
+
+def test_a_default_that_fails_for_some_rows_ends_the_job_and_no_master(stage: SqlStage) -> None:
+    """Of sixteen digits of a UUID six are no number."""
+    for key in range(10, 40):
+        stage.ask_sql("r1", f"insert into b values ({key}, 'good', 2)")
+    digit = "substr(gen_random_uuid()::text, {}, 1)::int"
+    for place in range(1, 9):  # the first whose probe is a number
+        outcome = stage.settle(
+            {"sql": f"alter table b add column n int default {digit.format(place)}"}
+        )
+        if outcome.lsn:
+            break
+    assert outcome.lsn, outcome.message
+    assert until_ended(stage, int(outcome.answer["job"])) is not Status.SUCCEEDED
+    assert stage.settle(stage.update(1, 5)).lsn
