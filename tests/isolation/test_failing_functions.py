@@ -76,7 +76,7 @@ def test_a_row_without_an_entry_is_changed_while_the_index_is_delete_only(
 
 
 def test_no_row_comes_whose_entry_fails_from_delete_only_on(stage: SqlStage) -> None:
-    """The write is refused with the index and the expression named."""
+    """A defect in what nobody puts yet is refused, too, with index and expression named."""
     stage.ask({"sql": "create index i on b (upper(t))"})
     stage.until(lambda: index_state(stage) is State.DELETE_ONLY, "delete-only")
     insert = {"table": "b", "op": "insert", "key": {"id": 3}, "values": {"t": BAD}}

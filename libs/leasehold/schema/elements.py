@@ -178,7 +178,7 @@ class Index:
 
     EXPRESSION among `columns` stands for the next of `expressions`; only rows that make `predicate`
     true have an entry ("": all). `mentioned` are the columns that these texts name. A row whose
-    entry can't be computed has none, and is refused from delete-only on.
+    entry can't be computed has none, and is refused where the index is written.
 
     Uniqueness is a constraint with states of its own: `unique_enforced` is write-only, `unique` is
     public. `constraint`: made by UNIQUE of a table, so it is dropped as a constraint. `implied`:

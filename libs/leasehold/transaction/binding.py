@@ -9,6 +9,7 @@ from leasehold.model.errors import (
     CheckViolation,
     FeatureNotSupported,
     GeneratedAlways,
+    InternalFailure,
     MalformedRequest,
     NotNullViolation,
     Refused,
@@ -18,7 +19,7 @@ from leasehold.model.records import Expression, Image, Key
 from leasehold.schema.checking import condition_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.entries import exact_entry
-from leasehold.schema.states import DELETED
+from leasehold.schema.states import DELETED, WRITTEN
 from leasehold.schema.types import to_storage
 from leasehold.sql.expression import arguments, compile_expression
 
@@ -221,6 +222,8 @@ class Binding:
             try:
                 entry(image)
             except Refused as error:
+                if index.state not in WRITTEN and not isinstance(error, InternalFailure):
+                    continue  # nobody puts it: a value that it can't take is none of its business
                 raise type(error)(
                     f"the row of table {self.descriptor.name!r} can't be in index {index.name!r}:"
                     f" {error.message}",
