@@ -188,3 +188,20 @@ def test_the_changefeed_goes_on_behind_a_job_that_is_too_large(
     ]
     assert told[-1].body["status"] == Status.SUCCEEDED.value
     assert stage.settle(stage.update(1, 5)).lsn
+
+
+def test_a_job_names_rows_of_long_keys_by_their_beginning() -> None:
+    """Up to twenty rows stand in a job and in the record of each of its steps."""
+    stage = Stage()
+    stage.settle({"sql": "create table k (id text primary key, a bigint)"})
+    for number in range(8):
+        row = {"key": {"id": f"{number:02}" + "€" * 150_000}, "values": {"a": 0}}
+        assert stage.settle({"table": "k", "op": "insert", **row}).lsn
+    job = stage.settle({"sql": "create index i on k ((1 / a))"}).answer["job"]
+    stage.until(lambda: stage.job(job).status.ended, "the job's end")
+    found = stage.job(job)
+    assert found.status is not Status.SUCCEEDED
+    keys = [key[0] for _, _, key, _ in found.findings]
+    assert keys == [f"{number:02}" + "€" * 998 for number in range(len(keys))]
+    assert keys
+    assert len(CODEC.encode(JobEvent(job, 1, 1, found.to_wire()))) < 200_000

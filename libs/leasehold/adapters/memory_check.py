@@ -14,7 +14,7 @@ from leasehold.schema.descriptor import Descriptor
 from leasehold.schema.elements import ALL_ROWS, ForeignKey
 from leasehold.schema.entries import entry_of
 from leasehold.schema.states import DELETED, READABLE
-from leasehold.schema.verification import as_if_public
+from leasehold.schema.verification import as_if_public, finding
 from leasehold.transaction.twins import genids_of, key_in
 
 
@@ -55,7 +55,7 @@ def check_contents(
         entries={i: n for i, n in sorted(entries.items()) if not elements or i in elements},
         checksum=_checksum(held, data, table_id),
         findings_total=len(found),
-        findings=tuple((v.condition, v.element_id, v.key, v.words) for v in found),
+        findings=tuple(finding(v.condition, v.element_id, v.key, v.words) for v in found),
         took_ms=0,
         error=error,
         rows_checksum=b"" if elements else _checksum(held, data._replace(entries=set()), table_id),

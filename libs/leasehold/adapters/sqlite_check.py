@@ -44,7 +44,7 @@ from leasehold.schema.entries import breaks as breaks_entry
 from leasehold.schema.entries import exact_entry, key_shown, key_words
 from leasehold.schema.states import DELETED, READABLE
 from leasehold.schema.types import INTEGER_BITS
-from leasehold.schema.verification import as_if_public, code_of
+from leasehold.schema.verification import as_if_public, code_of, finding
 
 FINDINGS_MAX: Final = 100
 Finding = tuple[int, int, Key, str]
@@ -491,7 +491,7 @@ class TableCheck:
     def _add(self, condition: int, element: int, key: Key, words: str) -> None:
         self._total += 1
         if len(self._findings) < self._findings_max:
-            self._findings.append((condition, element, key, words))
+            self._findings.append(finding(condition, element, key, words))
 
     def _report(
         self,
@@ -516,7 +516,7 @@ class TableCheck:
         for row in listed:
             values, key = _parted(tuple(row), key_width)
             said = words if isinstance(words, str) else words(values)
-            self._findings.append((condition, element, key, said))
+            self._findings.append(finding(condition, element, key, said))
 
 
 def _parted(row: Key, key_width: int | None) -> tuple[Key, Key]:

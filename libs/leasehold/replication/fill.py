@@ -24,7 +24,7 @@ from leasehold.schema.derived import refusal_of
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.elements import ALL_ROWS, Moment
 from leasehold.schema.key_values import compose
-from leasehold.schema.verification import REQUIRED
+from leasehold.schema.verification import REQUIRED, finding
 from leasehold.transaction.numbers import Drawing
 from leasehold.transaction.twins import key_in, new_genids, written
 from leasehold.transaction.verify import RULES, VerifyRules
@@ -129,9 +129,9 @@ def _rows_of_twin(
 def _given_up(chunk: Chunk, rows: int, column: Column, key: Key, error: Refused) -> FindingsDecided:
     """Ends a run at a row that has no value to be filled in: the job can't succeed any more, so no
     other row has to be looked at."""
-    finding = REQUIRED, column.element_id, key, error.message
-    words = f"column {column.name}: row {key!r:.200}: {error.message}"
-    return FindingsDecided(chunk.job_id, chunk.run, rows, 0, words, (finding,), error.sqlstate)
+    found = finding(REQUIRED, column.element_id, key, error.message)
+    words = f"column {column.name}: row {key!r:.200}: {error.message:.1000}"
+    return FindingsDecided(chunk.job_id, chunk.run, rows, 0, words, (found,), error.sqlstate)
 
 
 def _images(

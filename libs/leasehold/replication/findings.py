@@ -20,7 +20,7 @@ from leasehold.schema.entries import entry_of, key_of, key_shown, key_words
 from leasehold.schema.job import Job
 from leasehold.schema.job_moves import FINDINGS_MAX
 from leasehold.schema.job_rules import RULES, JobRules
-from leasehold.schema.verification import INTEGRITY, REQUIRED, code_of
+from leasehold.schema.verification import INTEGRITY, REQUIRED, code_of, finding
 from leasehold.transaction.references import row_referred_to, values_of
 
 LISTED_MAX: Final = 5
@@ -56,7 +56,7 @@ def confirm(
             if isinstance(element, Check) and row is not None:
                 code = code or code_raised(condition_of(descriptor, element), row.values)
             code = code or code_of(element, condition)
-            confirmed.append((condition, element_id, key, words))
+            confirmed.append(finding(condition, element_id, key, words))
     return FindingsDecided(
         findings.job_id,
         findings.run,

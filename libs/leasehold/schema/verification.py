@@ -30,6 +30,16 @@ SLICE_ROWS_MIN: Final = 500
 REQUIRED: Final = 2
 INTEGRITY: Final = 6
 """Conditions of d ⊨ S: a required pair is there; a constraint holds."""
+FINDING_CHARACTERS_MAX: Final = 1_000
+"""Of a value of a finding's key, and of its words: a hundred of them are one message, twenty stand
+in their job, and a key may have megabytes."""
+
+
+def finding(condition: int, element_id: int, key: Key, words: str) -> tuple[int, int, Key, str]:
+    """As it is reported, with what is long cut."""
+    most = FINDING_CHARACTERS_MAX
+    cut = tuple([part[:most] if isinstance(part, str | bytes) else part for part in key])
+    return condition, element_id, cut, words[:most]
 
 
 class Judgement(Enum):
