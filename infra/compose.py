@@ -79,6 +79,8 @@ PASSED_TO_NODES = (
 )
 # For the replicants: users and their SCRAM verifiers; with a certificate SQL travels encrypted.
 PASSED_TO_SQL = ("LEASEHOLD_SQL_USERS", "LEASEHOLD_SQL_TLS_CERT", "LEASEHOLD_SQL_TLS_KEY")
+# For the dashboard: names under which browsers may ask for it, where it is published by one.
+PASSED_TO_DASHBOARD = ("LEASEHOLD_DASHBOARD_HOSTS",)
 
 
 def compose_file() -> dict[str, Any]:
@@ -200,6 +202,7 @@ def _service(service: Service) -> dict[str, Any]:
         described["ports"] = [f"127.0.0.1:{SQL_PORTS[service.sql]}:{SQL_PORT}"]
     if service.dashboard:
         port = ClusterSettings().dashboard_port
+        described["environment"] |= _handed_through(PASSED_TO_DASHBOARD)
         described["ports"] = [f"127.0.0.1:${{LEASEHOLD_DASHBOARD_PORT:-{port}}}:{port}"]
     return described
 

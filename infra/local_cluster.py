@@ -35,6 +35,7 @@ from leasehold.adapters.environment import (
     RedisSettings,
     from_environment,
 )
+from leasehold.adapters.private_files import make_private_folder
 from leasehold.model.topics import Topics
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,6 +101,7 @@ class LocalCluster:
         self._watchdog: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> LocalCluster:
+        make_private_folder(self.data)
         self.processes.folder.mkdir(parents=True, exist_ok=True)
         self._watchdog = subprocess.Popen(
             [sys.executable, "-m", "infra.watchdog", str(self.data)],
@@ -209,7 +211,8 @@ class LocalCluster:
             self._start_redis()
         elif self.processes.find(name) is None:
             self._ready_file(name).unlink(missing_ok=True)
-            (self.data / name).mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.data)
+            make_private_folder(self.data / name)
             service = self.services[name]
             command = [sys.executable, *service.command[1:]]
             self.processes.start(name, command, self.env(name), ROOT, service.niceness)
@@ -308,13 +311,15 @@ class LocalCluster:
 
     def _start_kafka(self) -> None:
         if self.processes.find(KAFKA) is None:
+            make_private_folder(self.data)
             self._broker.prepare(self._environ)
             self.processes.start(KAFKA, self._broker.command(), self._environ, ROOT)
 
     def _start_redis(self) -> None:
         if self.processes.find(REDIS) is None:
             folder = self.data / REDIS
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.data)
+            make_private_folder(folder)
             command = server_command(folder, self.ports.redis)
             self.processes.start(REDIS, command, self._environ, ROOT)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import faust
+from aiohttp import web
 from faust.app.base import BootStrategy
 from faust.web.base import BlueprintManager
 
 from leasehold.adapters.clock import unix_us
+from leasehold.adapters.http_hosts import is_own_host, is_own_origin
+from leasehold.adapters.private_files import make_private_folder
 from leasehold.adapters.readiness import announce_ready
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_report import report
@@ -62,13 +65,35 @@ class Reports:
         return self._told
 
 
+def answer_own_names(hosts: Collection[str]) -> Any:
+    """A middleware that refuses whatever is asked under another name than ours, or by a page of
+    another place: on every address, since a container's is published on the host's loopback."""
+    names = frozenset(name.lower() for name in hosts)
+
+    @web.middleware
+    async def answer(request: web.Request, handler: Any) -> Any:
+        host = request.headers.get("Host", "")
+        origin = request.headers.get("Origin")
+        if is_own_host(host, names) and is_own_origin(origin, host, names):
+            return await handler(request)
+        words = "this dashboard answers its own host names only (LEASEHOLD_DASHBOARD_HOSTS)"
+        return web.Response(text=words, status=403, headers=dict(HEADERS))
+
+    return answer
+
+
 def dashboard_app(
-    settings: ClientSettings, watch: ClusterWatch, *, ready: Callable[[], None] | None = None
+    settings: ClientSettings,
+    watch: ClusterWatch,
+    hosts: Collection[str] = (),
+    *,
+    ready: Callable[[], None] | None = None,
 ) -> DashboardApp:
-    """Pages: `/`, its style and script, and `/api/state` (the report as JSON)."""
+    """Pages: `/`, its style and script, and `/api/state` (the report as JSON). `hosts`: names under
+    which it may be asked, beside addresses, localhost and its own."""
     cluster = settings.cluster
     folder = cluster.folder / "faust"
-    folder.mkdir(parents=True, exist_ok=True)  # Faust wants one, and makes only its last part
+    make_private_folder(folder)  # Faust wants one, and makes only its last part
     app = DashboardApp(
         "leasehold-dashboard",
         # Named for Faust's own start-up line only: nothing connects to it.
@@ -79,11 +104,11 @@ def dashboard_app(
         web_host=cluster.advertise,
         web_port=cluster.dashboard_port,
         topic_disable_leader=True,
+        web_application_options={"middlewares": [answer_own_names((cluster.advertise, *hosts))]},
     )
     # Faust's own pages (its tables, its router) say nothing about a database of ours.
     app.web.blueprints = BlueprintManager([])
     reports = Reports(watch, cluster.database)
-    hosts = {cluster.listen, cluster.advertise, "localhost", "127.0.0.1", "[::1]"}
 
     @app.page("/")
     async def index(self: Any, request: Any) -> Any:
@@ -97,10 +122,6 @@ def dashboard_app(
 
     @app.page("/api/state")
     async def state(self: Any, request: Any) -> Any:
-        # A page of another site could have its own name resolve to this machine; its requests
-        # then still carry that name.
-        if cluster.listen in ("127.0.0.1", "::1") and request.url.raw_host not in hosts:
-            return self.text("this dashboard answers its own host name only", status=403)
         return self.json(reports.newest(), headers=dict(HEADERS))
 
     @app.task(traced=False)  # type: ignore[untyped-decorator]

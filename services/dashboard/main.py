@@ -8,17 +8,19 @@ import sys
 
 from faust import Worker
 
-from leasehold.adapters.setting import describe
+from leasehold.adapters.setting import describe, from_environment
 from leasehold.client.client_settings import ClientSettings
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError
 from services.dashboard.dashboard_app import dashboard_app
+from services.dashboard.dashboard_settings import DashboardSettings
 
 
 def main() -> int:
     """0 after SIGTERM or SIGINT; 2 for settings, with the reason as the last line."""
     try:
         settings = ClientSettings.read(os.environ)
+        own = from_environment(DashboardSettings, os.environ)
         topics = settings.topics
     except LeaseholdError as error:
         print(f"dashboard: {error}", file=sys.stderr)
@@ -27,13 +29,13 @@ def main() -> int:
         level=settings.cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     log = logging.getLogger("leasehold.dashboard")
-    for group in (settings.kafka, settings.redis, settings.cluster):
+    for group in (settings.kafka, settings.redis, settings.cluster, own):
         for name, value in describe(group).items():
             log.info("%s=%s", name, value)
     log.info("watching %s and its neighbours", topics.log.name)
     with ClusterWatch(settings) as watch:
         worker = Worker(
-            dashboard_app(settings, watch),
+            dashboard_app(settings, watch, own.names),
             loglevel=None,
             quiet=True,
             redirect_stdouts=False,

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from infra.compose import (
     FILE,
     PASSED_THROUGH,
+    PASSED_TO_DASHBOARD,
     PASSED_TO_NODES,
     PASSED_TO_SQL,
     compose_file,
@@ -27,6 +28,7 @@ from leasehold.adapters.environment import (
 )
 from leasehold.adapters.pgwire_settings import PgwireSettings
 from leasehold.adapters.snapshot_settings import SnapshotSettings
+from services.dashboard.dashboard_settings import DashboardSettings
 
 
 def committed() -> dict[str, Any]:
@@ -145,10 +147,13 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
             ClusterSettings(),
             SnapshotSettings(),
             PgwireSettings(),
+            DashboardSettings(),
         )
         for variable in describe(settings)
     }
     known |= {f"{variable}_FILE" for variable in known}
-    assert known.issuperset({*PASSED_THROUGH, *PASSED_TO_NODES, *PASSED_TO_SQL})
+    assert known.issuperset(
+        {*PASSED_THROUGH, *PASSED_TO_NODES, *PASSED_TO_SQL, *PASSED_TO_DASHBOARD}
+    )
     for service in SERVICES:
         assert known.issuperset(committed()["services"][service.name]["environment"])
