@@ -26,6 +26,7 @@ from leasehold.adapters.environment import (
 )
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.private_files import make_private_folder
 from leasehold.adapters.readiness import announce_ready
 from leasehold.adapters.short_turns import take_short_turns
 from leasehold.model.errors import BusUnavailable, ConfigurationError
@@ -68,7 +69,8 @@ class Driver:
         self._topics = topics
         self._settings = settings
         self._root = folder / "backfill"
-        self._root.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
+        self._root.mkdir(exist_ok=True)
         self._board = ProgressBoard(kafka, topics)
         self._listener = QueryListener(self._board)
         self._reader = JobsReader(kafka, topics)

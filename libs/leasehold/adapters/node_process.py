@@ -27,9 +27,10 @@ from leasehold.adapters.environment import (
 from leasehold.adapters.garbage import collect_seldom
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_node import BROKER_RETRY_S, KafkaNode
+from leasehold.adapters.private_files import make_private_folder
 from leasehold.adapters.readiness import announce_ready
-from leasehold.adapters.snapshot_http import SnapshotServer
-from leasehold.adapters.snapshot_settings import SnapshotSettings
+from leasehold.adapters.snapshot_http import CopiesUnderWay, SnapshotServer
+from leasehold.adapters.snapshot_settings import SnapshotSettings, token_made_here
 from leasehold.adapters.sqlite_layout import sqlite_errors
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import BusUnavailable, LeaseholdError
@@ -72,6 +73,9 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
             LOG.info("%s", describe(part))
         topics = Topics(cluster.database, cluster.replication_factor)
         tls = snapshot.to_serve()
+        make_private_folder(cluster.folder)
+        if snapshot.token is None and ip_address(cluster.listen).is_loopback:
+            snapshot = replace(snapshot, token=token_made_here(cluster.data))
         listen = prepare()
     except LeaseholdError as error:
         LOG.error("%s", error.message)
@@ -88,7 +92,8 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
     except LeaseholdError as error:
         return _ended_by(error)
-    server = _snapshot_server(path, cluster, snapshot, tls)
+    copies = CopiesUnderWay()
+    server = _snapshot_server(path, cluster, snapshot, tls, copies)
     serves = ""
     if server is not None:
         serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
@@ -99,6 +104,7 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
     try:
         with sqlite_errors(path):
             node = KafkaNode(named, topics, kafka, redis, store)
+            node.node.oldest_copy = copies.oldest
     except LeaseholdError as error:  # what the store holds can't be gone on from
         if server is not None:
             server.close()
@@ -144,11 +150,15 @@ def _close(stop: Flag, listener: Listener, closed: Flag) -> None:
 
 
 def _snapshot_server(
-    path: Path, cluster: ClusterSettings, snapshot: SnapshotSettings, tls: SSLContext | None
+    path: Path,
+    cluster: ClusterSettings,
+    snapshot: SnapshotSettings,
+    tls: SSLContext | None,
+    copies: CopiesUnderWay,
 ) -> SnapshotServer | None:
-    """Every row of the database is in a snapshot: beyond loopback it is for whoever knows the
-    token, and without a token for nobody."""
-    if snapshot.token is None and not ip_address(cluster.listen).is_loopback:
+    """Every row of the database is in a snapshot: it is for whoever knows the token, and without
+    a token (nodes of several machines have to be given one) for nobody."""
+    if snapshot.token is None:
         LOG.warning(
             "LEASEHOLD_LISTEN is %s and LEASEHOLD_SNAPSHOT_TOKEN is not set: this node hands out no"
             " snapshots",
@@ -156,7 +166,13 @@ def _snapshot_server(
         )
         return None
     return SnapshotServer(
-        path, host=cluster.listen, port=snapshot.port, token=snapshot.token, tls=tls
+        path,
+        token=snapshot.token,
+        host=cluster.listen,
+        port=snapshot.port,
+        names=(cluster.advertise,),
+        tls=tls,
+        copies=copies,
     )
 
 

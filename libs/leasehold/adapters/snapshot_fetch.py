@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from leasehold.adapters.private_files import FOLDER_MODE, SIDE_FILES, make_private_file
 from leasehold.adapters.snapshot_http import (
     BLOCK_BYTES,
     BYTES_HEADER,
@@ -27,7 +28,6 @@ from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
 from leasehold.model.records import LogPosition
 
 SNAPSHOT_BYTES_MAX: Final = 1 << 40
-SIDE_FILES: Final = ("-wal", "-shm")
 
 
 def fetch_snapshot(
@@ -47,10 +47,11 @@ def fetch_snapshot(
     was, and asking again (or another node) is safe. Raises ConfigurationError when a writer has
     `path` open, or when `url` is not an HTTP address.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part-{os.getpid()}")
     lock = WriterLock(path)
     try:
+        make_private_file(part)
         _download(url, part, token, tls, timeout_s)
         position = _position_of(part, url)
         # The write-ahead log of the file that goes must not be taken for the new one's.

@@ -15,17 +15,19 @@ import ssl
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Lock, Thread
 from typing import Any, Final, NamedTuple
 
 import apsw
 
+from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.http_hosts import is_own_host, is_own_origin
 from leasehold.adapters.sqlite_catalog import read_position
 from leasehold.adapters.sqlite_layout import LAYOUT_VERSION, connect
 
@@ -38,12 +40,44 @@ BLOCK_BYTES: Final = 1 << 18
 DIGEST_BYTES: Final = 32
 COPIES_AT_ONCE_MAX: Final = 2
 SOCKET_TIMEOUT_S: Final = 60
+ANSWER_S_LEAST: Final = 60.0
+"""What the answer to a caller may take, beside its size: a pause of his disk, a slow network."""
+ANSWER_BYTES_PER_S_LEAST: Final = 2 << 20
+"""A caller who takes less than that of a copy is cut off: it has a place that others wait for, the
+disk's room for a copy, and the log is kept for it (10 GB: an hour and a half)."""
 RETRY_AFTER_S: Final = 5
 COMPRESSION_LEVEL: Final = 1  # the network of a cluster is fast; higher levels cost more than save
 CACHE_MB: Final = 4
 
 
 LOG: Final = logging.getLogger("leasehold.snapshot")
+
+
+class CopiesUnderWay:
+    """Log positions of the copies that are being made and sent. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._count = 0
+        self._offsets: dict[int, int] = {}
+
+    @contextmanager
+    def of(self, offset: int) -> Iterator[None]:
+        """While it lasts, a copy is under way whose log position is `offset` or later."""
+        with self._lock:
+            self._count += 1
+            number = self._count
+            self._offsets[number] = offset
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._offsets[number]
+
+    def oldest(self) -> int | None:
+        """Of the log, what the copies under way need next; None when there are none."""
+        with self._lock:
+            return min(self._offsets.values(), default=None)
 
 
 class StoreCopy(NamedTuple):
@@ -95,24 +129,30 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 class SnapshotServer:
     """Serves `GET /snapshot` of the store file `path` from threads of its own.
 
-    `token`: bearer token that callers must show, None = none asked for (loopback only). `tls`: with
-    whose certificate, None = in the clear. At most `copies_max` copies are made at once; more
-    callers get 503 and when to come again.
+    `token`: bearer token that callers must show. `names`: host names under which it may be asked,
+    beside its addresses. `tls`: with whose certificate, None = in the clear. At most `copies_max`
+    copies are made at once; more callers get 503 and when to come again. `copies`: tells which are
+    under way.
     """
 
     def __init__(
         self,
         path: Path,
         *,
+        token: str,
         host: str = "127.0.0.1",
         port: int = 0,
-        token: str | None = None,
+        names: Collection[str] = (),
         tls: ssl.SSLContext | None = None,
         copies_max: int = COPIES_AT_ONCE_MAX,
+        copies: CopiesUnderWay | None = None,
     ) -> None:
         for left in path.parent.glob(f"{_prefix(path)}*"):
             shutil.rmtree(left, ignore_errors=True)  # of a process that was killed meanwhile
-        handler = _handler(path, token, BoundedSemaphore(copies_max))
+        own = frozenset(name.lower() for name in names)
+        handler = _handler(
+            path, token, own, BoundedSemaphore(copies_max), copies or CopiesUnderWay()
+        )
         self._scheme = "http" if tls is None else "https"
         self._server = _Server((host, port), handler, tls)
         self._thread = Thread(
@@ -170,29 +210,53 @@ def _prefix(path: Path) -> str:
     return f".{path.name}-copy-"
 
 
+def _offset_of(path: Path) -> int:
+    """The next log offset of the store now; a copy made later has it or a later one."""
+    reader = connect(path, cache_mb=CACHE_MB, read_only=True)
+    try:
+        return read_position(reader).offset
+    finally:
+        reader.close()
+
+
 def _handler(
-    path: Path, token: str | None, copies: BoundedSemaphore
+    path: Path,
+    token: str,
+    names: Collection[str],
+    places: BoundedSemaphore,
+    copies: CopiesUnderWay,
 ) -> Callable[..., BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = SOCKET_TIMEOUT_S
 
         def do_GET(self) -> None:
-            if self.path != SNAPSHOT_PATH:
+            if not self._is_asked_by_our_name():
+                self._refuse(HTTPStatus.FORBIDDEN, "this node answers its own host name only")
+            elif self.path != SNAPSHOT_PATH:
                 self._refuse(HTTPStatus.NOT_FOUND, f"only {SNAPSHOT_PATH} is served here")
             elif not self._allowed():
-                self._refuse(HTTPStatus.UNAUTHORIZED, "the bearer token is missing or wrong")
-            elif not copies.acquire(blocking=False):
+                self._refuse(
+                    HTTPStatus.UNAUTHORIZED,
+                    "the bearer token is missing or wrong; nodes of one database are given the"
+                    " same LEASEHOLD_SNAPSHOT_TOKEN, or the same LEASEHOLD_DATA on one machine",
+                )
+            elif not places.acquire(blocking=False):
                 self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "copies are being made; come again")
             else:
                 try:
-                    self._serve()
+                    with copies.of(_offset_of(path)):
+                        self._serve()
                 finally:
-                    copies.release()
+                    places.release()
+
+        def _is_asked_by_our_name(self) -> bool:
+            host = self.headers.get("Host", "")
+            if not is_own_host(host, names):
+                return False
+            return is_own_origin(self.headers.get("Origin"), host, names)
 
         def _allowed(self) -> bool:
-            if token is None:
-                return True
             shown = self.headers.get("Authorization", "")
             return hmac.compare_digest(shown.encode(), f"Bearer {token}".encode())
 
@@ -213,19 +277,37 @@ def _handler(
                 self.send_header(POSITION_HEADER, json.dumps(copy.position))
                 self.end_headers()
                 try:
-                    self._send(copy.path)
+                    self._send(copy)
                 except OSError:
                     # The caller went away; it will notice that its copy is not whole.
                     self.close_connection = True
 
-        def _send(self, copy: Path) -> None:
+        def _send(self, copy: StoreCopy) -> None:
+            """Raises OSError for a caller who went away, or takes too long over it."""
+            allowed_s = ANSWER_S_LEAST + copy.size_bytes / ANSWER_BYTES_PER_S_LEAST
+            end_ns = boottime_ns() + int(allowed_s * 1e9)
             packer = zlib.compressobj(COMPRESSION_LEVEL)
-            for block in blocks_of(copy):
-                self._chunk(packer.compress(block))
-            self._chunk(packer.flush())
+            try:
+                for block in blocks_of(copy.path):
+                    self._chunk(packer.compress(block), end_ns)
+                self._chunk(packer.flush(), end_ns)
+            except TimeoutError:
+                LOG.warning(
+                    "%s has not taken its snapshot of %d bytes in time (%.0f s without a word, or"
+                    " %.0f s in all); it is cut off, and the log is no longer kept for it",
+                    self.client_address[0],
+                    copy.size_bytes,
+                    SOCKET_TIMEOUT_S,
+                    allowed_s,
+                )
+                raise
             self.wfile.write(b"0\r\n\r\n")
 
-        def _chunk(self, data: bytes) -> None:
+        def _chunk(self, data: bytes, end_ns: int) -> None:
+            left_s = (end_ns - boottime_ns()) / 1e9
+            if left_s <= 0:
+                raise TimeoutError
+            self.connection.settimeout(min(SOCKET_TIMEOUT_S, left_s))
             if data:  # an empty chunk would end the answer
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 

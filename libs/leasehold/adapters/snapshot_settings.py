@@ -1,20 +1,28 @@
 """How nodes hand their stores to each other: where, to whom, and whether encrypted.
 
-A snapshot holds every row, so beyond loopback it is for whoever shows the token; with a
-certificate the token and the rows travel encrypted. All nodes of a database are given the same.
+A snapshot holds every row, so it is for whoever shows the token; with a certificate the token and
+the rows travel encrypted. All nodes of a database are given the same. Nodes of one user on one
+machine need not be given any: the first of them makes one, in a file below LEASEHOLD_DATA that is
+closed to others.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from leasehold.adapters.private_files import FOLDER_MODE, keep_private, make_private_file
 from leasehold.adapters.setting import PORT_OR_ANY, setting
 from leasehold.model.errors import ConfigurationError
 
 TOKEN_CHARACTERS_LEAST: Final = 16
+TOKEN_FILE: Final = "snapshot-token"  # noqa: S105 - the file's name
+"""Below LEASEHOLD_DATA; LEASEHOLD_SNAPSHOT_TOKEN_FILE may name it for a node with another one."""
+TOKEN_BYTES: Final = 32
 
 
 def token(text: str) -> str:
@@ -91,6 +99,49 @@ class SnapshotSettings:
             return ssl.create_default_context(cafile=self.tls_ca)
         except (OSError, ssl.SSLError) as error:
             raise _unusable("_CA", error) from None
+
+
+def token_made_here(data: Path) -> str:
+    """The token of this machine's nodes, which is made where there is none: whole, and once,
+    however many processes begin at a time. Raises ConfigurationError."""
+    found = token_kept_here(data)
+    if found is not None:
+        return found
+    unfinished = data / f".{TOKEN_FILE}-{os.getpid()}"
+    try:
+        data.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_private_file(unfinished)
+        unfinished.write_text(f"{secrets.token_hex(TOKEN_BYTES)}\n", encoding="ascii")
+        try:
+            (data / TOKEN_FILE).hardlink_to(unfinished)
+        except FileExistsError:
+            pass  # another one was quicker
+        finally:
+            unfinished.unlink()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the nodes' token can't be written below {data} ({error.strerror}); see to the"
+            " folder, or set LEASEHOLD_SNAPSHOT_TOKEN"
+        ) from error
+    made = token_kept_here(data)
+    assert made is not None, "it was put there before"
+    return made
+
+
+def token_kept_here(data: Path) -> str | None:
+    """The token that a node on this machine has made, None where none did. Raises
+    ConfigurationError for one that others may read, or that can't be read."""
+    file = data / TOKEN_FILE
+    try:
+        keep_private(file)
+        return token(file.read_text(encoding="ascii").strip())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"the nodes' token in {file} can't be used ({error}); remove the file and start the"
+            " nodes of this machine again, or set LEASEHOLD_SNAPSHOT_TOKEN"
+        ) from error
 
 
 def _unusable(which: str, error: Exception) -> ConfigurationError:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import apsw
 
+from leasehold.adapters.private_files import FOLDER_MODE, keep_store_private
 from leasehold.adapters.sqlite_catalog import StoredTables
 from leasehold.adapters.sqlite_checker import Checker
 from leasehold.adapters.sqlite_checkpoints import Checkpoints
@@ -73,9 +74,10 @@ class SqliteStore:
         self.path = Path(path)
         if synchronous not in ("normal", "full"):
             raise ConfigurationError(f"synchronous is normal or full, not {synchronous!r}")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         self._lock = WriterLock(self.path)
         try:
+            keep_store_private(self.path)
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
             make_history(self._connection)

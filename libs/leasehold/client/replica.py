@@ -11,13 +11,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from leasehold.adapters.bootstrap import bootstrap
 from leasehold.adapters.clock import new_request_id
 from leasehold.adapters.kafka_node import KafkaNode
+from leasehold.adapters.private_files import make_private_folder
+from leasehold.adapters.snapshot_settings import token_kept_here
 from leasehold.adapters.sqlite_layout import sqlite_errors
 from leasehold.adapters.sqlite_query import Limits
 from leasehold.adapters.sqlite_store import SqliteStore
@@ -90,7 +92,12 @@ class Replica(Closing):
         cluster = settings.cluster
         self._settings = settings
         file = Path(path) if path else cluster.folder / "store.db"
-        bootstrap(file, cluster.node, settings.topics, settings.kafka, settings.snapshot)
+        if not path:
+            make_private_folder(cluster.folder)
+        snapshot = settings.snapshot
+        if snapshot.token is None:
+            snapshot = replace(snapshot, token=token_kept_here(cluster.data))
+        bootstrap(file, cluster.node, settings.topics, settings.kafka, snapshot)
         self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb)
         self._queries = Queries()
         self._stop = threading.Event()

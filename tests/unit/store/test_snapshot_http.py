@@ -18,8 +18,13 @@ import pytest
 from leasehold.adapters import snapshot_http
 from leasehold.adapters.environment import from_environment
 from leasehold.adapters.snapshot_fetch import fetch_snapshot
-from leasehold.adapters.snapshot_http import SnapshotServer
-from leasehold.adapters.snapshot_settings import SnapshotSettings
+from leasehold.adapters.snapshot_http import CopiesUnderWay, SnapshotServer
+from leasehold.adapters.snapshot_settings import (
+    TOKEN_FILE,
+    SnapshotSettings,
+    token_kept_here,
+    token_made_here,
+)
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
 from leasehold.model.records import ChangeKind, LogPosition
@@ -41,9 +46,15 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 @pytest.fixture
 def server(store: SqliteStore) -> Iterator[SnapshotServer]:
-    started = SnapshotServer(store.path)
+    started = SnapshotServer(store.path, token=TOKEN)
     yield started
     started.close()
+
+
+def asked(headers: str = "Host: 127.0.0.1\r\n") -> bytes:
+    """A request for a snapshot, byte for byte."""
+    shown = f"Authorization: Bearer {TOKEN}\r\n"
+    return f"GET /snapshot HTTP/1.1\r\n{shown}{headers}\r\n".encode()
 
 
 def left_in(folder: Path) -> set[str]:
@@ -55,7 +66,7 @@ def test_a_fetched_store_is_the_same_store(
 ) -> None:
     mine = tmp_path / "mine" / "node.db"
     assert server.url.startswith("http://127.0.0.1:")
-    assert fetch_snapshot(server.url, mine) == store.position()
+    assert fetch_snapshot(server.url, mine, token=TOKEN) == store.position()
     copy = SqliteStore(mine, cache_mb=1)
     (theirs,), (ours,) = reports_of(store), reports_of(copy)
     assert theirs._replace(took_ms=0) == ours._replace(took_ms=0)
@@ -87,7 +98,7 @@ def test_a_copy_is_of_one_commit_while_the_writer_goes_on(
     try:
         for number in range(5):
             mine = tmp_path / f"mine-{number}.db"
-            position = fetch_snapshot(server.url, mine)
+            position = fetch_snapshot(server.url, mine, token=TOKEN)
             copy = SqliteStore(mine, cache_mb=1)
             (report,) = reports_of(copy)
             assert report.rows == report.lsn == position.lsn
@@ -109,13 +120,13 @@ def test_what_was_there_is_replaced_with_its_write_ahead_log(
     wal = (tmp_path / "node.db-wal").read_bytes()
     old.close()
     (tmp_path / "node.db-wal").write_bytes(wal)
-    fetch_snapshot(server.url, mine)
+    fetch_snapshot(server.url, mine, token=TOKEN)
     assert left_in(tmp_path) == {"node.db", "node.db.lock", "theirs"}
 
 
 def test_a_store_in_use_is_not_replaced(store: SqliteStore, server: SnapshotServer) -> None:
     with pytest.raises(ConfigurationError, match="another writer"):
-        fetch_snapshot(server.url, store.path)
+        fetch_snapshot(server.url, store.path, token=TOKEN)
 
 
 def test_the_token_is_asked_for(store: SqliteStore, tmp_path: Path) -> None:
@@ -130,6 +141,98 @@ def test_the_token_is_asked_for(store: SqliteStore, tmp_path: Path) -> None:
             fetch_snapshot(server.url + "/../etc", mine, token="s3cret")
     finally:
         server.close()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Host: 127.0.0.1:1234", 200),
+        ("Host: R1:1234", 200),
+        ("Host: rebound.evil.example", 403),
+        ("Host: rebound.evil.example:1234", 403),
+        ("Host: 127.0.0.1:1234\r\nOrigin: http://evil.example", 403),
+        ("X-None: 1", 403),
+    ],
+)
+def test_it_is_asked_by_its_own_names(store: SqliteStore, headers: str, status: int) -> None:
+    """A page whose name was made to resolve to this machine is refused, whatever it knows."""
+    server = SnapshotServer(store.path, token=TOKEN, names=("r1",))
+    host, port = server.address.split(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
+            sock.sendall(asked(f"{headers}\r\n"))
+            assert sock.recv(100).startswith(f"HTTP/1.1 {status} ".encode())
+    finally:
+        server.close()
+
+
+def test_a_copy_under_way_is_known_by_its_position(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From before its snapshot is opened until the caller has all of it: the log is kept for it."""
+    copies = CopiesUnderWay()
+    seen: list[int | None] = []
+    real = snapshot_http.copy_store
+
+    def watched(source: Path, target: Path) -> snapshot_http.StoreCopy:
+        seen.append(copies.oldest())
+        return real(source, target)
+
+    monkeypatch.setattr(snapshot_http, "copy_store", watched)
+    server = SnapshotServer(store.path, token=TOKEN, copies=copies)
+    try:
+        taken = fetch_snapshot(server.url, tmp_path / "mine.db", token=TOKEN)
+    finally:
+        server.close()
+    assert seen == [taken.offset]
+    with copies.of(7), copies.of(9):
+        assert copies.oldest() == 7
+    assert copies.oldest() is None
+
+
+def test_a_caller_who_takes_nothing_is_cut_off(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The whole answer has a bound, beside that of each of its parts: no place and no record of the
+    log is kept for ever."""
+    cut_off = Event()
+    real = snapshot_http.LOG.warning
+
+    def said(*words: object) -> None:
+        real(*words)  # type: ignore[arg-type]
+        cut_off.set()
+
+    monkeypatch.setattr(snapshot_http, "ANSWER_S_LEAST", 0.0)
+    monkeypatch.setattr(snapshot_http, "ANSWER_BYTES_PER_S_LEAST", 1 << 60)
+    monkeypatch.setattr(snapshot_http.LOG, "warning", said)
+    copies = CopiesUnderWay()
+    server = SnapshotServer(store.path, token=TOKEN, copies=copies)
+    host, port = server.address.split(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
+            sock.sendall(asked())
+            assert cut_off.wait(DEADLINE_S)
+            while sock.recv(1 << 16):
+                pass  # it ends, and is no whole answer
+    finally:
+        server.close()
+    assert "no longer kept for it" in caplog.text
+    assert copies.oldest() is None
+
+
+def test_nodes_of_one_machine_share_a_token_that_one_of_them_makes(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert token_kept_here(data) is None
+    made = [token_made_here(data) for _ in range(2)]
+    assert made == [token_kept_here(data)] * 2
+    assert left_in(data) == {TOKEN_FILE}
+    assert (data / TOKEN_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_token_of_this_machine_that_can_t_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / TOKEN_FILE).write_text("short")
+    with pytest.raises(ConfigurationError, match="remove the file"):
+        token_made_here(tmp_path)
 
 
 class Authority(NamedTuple):
@@ -239,13 +342,15 @@ def test_more_callers_than_copies_are_told_to_come_again(
         return real(source, target)
 
     monkeypatch.setattr(snapshot_http, "copy_store", slow)
-    server = SnapshotServer(store.path, copies_max=1)
-    first = Thread(target=fetch_snapshot, args=(server.url, tmp_path / "first.db"))
+    server = SnapshotServer(store.path, token=TOKEN, copies_max=1)
+    first = Thread(
+        target=fetch_snapshot, args=(server.url, tmp_path / "first.db"), kwargs={"token": TOKEN}
+    )
     first.start()
     try:
         assert copying.wait(DEADLINE_S)
         with pytest.raises(SnapshotUnavailable, match="503: copies are being made"):
-            fetch_snapshot(server.url, tmp_path / "second.db")
+            fetch_snapshot(server.url, tmp_path / "second.db", token=TOKEN)
     finally:
         go_on.set()
         first.join(timeout=DEADLINE_S)
@@ -258,7 +363,7 @@ def test_copies_left_by_a_killed_server_are_removed(store: SqliteStore) -> None:
     left = store.path.parent / ".node.db-copy-abc"
     left.mkdir()
     (left / "copy").write_bytes(b"x")
-    SnapshotServer(store.path).close()
+    SnapshotServer(store.path, token=TOKEN).close()
     assert not left.exists()
 
 
@@ -269,7 +374,7 @@ def recorded(server: SnapshotServer) -> bytes:
     """A good answer, byte for byte."""
     host, port = server.address.split(":")
     with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
-        sock.sendall(b"GET /snapshot HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        sock.sendall(asked(f"Connection: close\r\nHost: {host}\r\n"))
         parts = []
         while part := sock.recv(65536):
             parts.append(part)
@@ -338,10 +443,10 @@ def test_a_broken_transfer_leaves_the_store_as_it_was(
     player = Player(harm(recorded(server)))
     try:
         if not words:
-            assert fetch_snapshot(player.url, mine).lsn == 5
+            assert fetch_snapshot(player.url, mine, token=TOKEN).lsn == 5
             return
         with pytest.raises(SnapshotUnavailable, match=words):
-            fetch_snapshot(player.url, mine)
+            fetch_snapshot(player.url, mine, token=TOKEN)
     finally:
         player.close()
     assert mine.read_bytes() == before
@@ -367,7 +472,7 @@ def test_a_silent_server_ends_in_an_error(tmp_path: Path) -> None:
 def test_the_copy_holds_the_rows(
     store: SqliteStore, server: SnapshotServer, tmp_path: Path
 ) -> None:
-    fetch_snapshot(server.url, tmp_path / "mine.db")
+    fetch_snapshot(server.url, tmp_path / "mine.db", token=TOKEN)
     copy = SqliteStore(tmp_path / "mine.db", cache_mb=1)
     assert copy.row(CARS, ("a", 1)) == store.row(CARS, ("a", 1))
     copy.close()
