@@ -7,14 +7,14 @@ log from its beginning would take longer than copying. Nodes say in their acks w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from leasehold.adapters.clock import unix_us
+from leasehold.adapters.clock import boottime_ns
 from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.log_standing import log_offsets
 from leasehold.adapters.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.snapshot_http import SNAPSHOT_PATH
@@ -32,9 +32,11 @@ EMPTY_BEHIND_RECORDS_MAX: Final = 100
 """The same for an empty store: it has nothing to lose, a record may hold thousands of rows, and
 a log holds again what a snapshot has once."""
 ACKS_LOOKED_AT: Final = 2_000
-HEARD_WITHIN_US: Final = 10_000_000
-READ_TIMEOUT_S: Final = 1.0
+LISTEN_S: Final = 1.0
+"""How long is listened who is there: each node acknowledges five times a second."""
+READ_SLICE_S: Final = 0.2
 CACHE_MB: Final = 4
+CODEC: Final = MessagePackCodec()
 
 
 def bootstrap(
@@ -63,7 +65,7 @@ def bootstrap(
             log_offsets(reader, log, position)  # a store of another log is not to be replaced
         tls = snapshot.to_fetch()
         scheme = "http" if tls is None else "https"
-        for peer in _peers(reader, topics, node):
+        for peer in serving_nodes(reader, topics, node):
             url = f"{scheme}://{peer.serves}{SNAPSHOT_PATH}"
             try:
                 taken = fetch_snapshot(url, path, token=snapshot.token, tls=tls)
@@ -98,28 +100,36 @@ def stored_position(path: Path) -> LogPosition:
         connection.close()
 
 
-def _peers(reader: TopicReader, topics: Topics, node: str) -> list[Ack]:
-    """Live nodes that serve snapshots, the furthest ahead first."""
-    codec = MessagePackCodec()
+def serving_nodes(reader: TopicReader, topics: Topics, node: str) -> list[Ack]:
+    """Nodes that serve snapshots: those that are heard now, the furthest ahead first, then those
+    that were heard lately. What an acknowledgement says of its time is no help: it is by the clock
+    of another machine."""
     acks = topics.acks.name
     end = reader.end_offset(acks, 0)
     reader.start(acks, 0, max(reader.first_offset(acks, 0), end - ACKS_LOOKED_AT))
-    newest: dict[str, Ack] = {}
-    while reader.next_offset(acks, 0) < end:
-        records = reader.read(ACKS_LOOKED_AT, READ_TIMEOUT_S)
-        if not records:
+    before: dict[str, Ack] = {}
+    now: dict[str, Ack] = {}
+    until_ns = boottime_ns() + int(LISTEN_S * 1e9)
+    while reader.next_offset(acks, 0) < end or boottime_ns() < until_ns:
+        records = reader.read(ACKS_LOOKED_AT, READ_SLICE_S)
+        if not records and boottime_ns() >= until_ns:
             break
         for record in records:
-            try:
-                ack = codec.decode(record.value or b"")
-            except MalformedRequest:
-                continue
-            if isinstance(ack, Ack):
-                newest[ack.node] = ack
-    oldest_us = unix_us() - HEARD_WITHIN_US
-    serving = [
-        ack
-        for ack in newest.values()
-        if ack.serves and ack.node != node and ack.sent_us > oldest_us
-    ]
-    return sorted(serving, key=lambda ack: ack.lsn, reverse=True)
+            ack = _ack_of(record)
+            if ack is not None and ack.node != node:
+                heard = before if record.offset < end else now
+                heard[ack.node] = ack
+    lately = [ack for name, ack in before.items() if name not in now]
+    return [*_serving(now.values()), *_serving(lately)]
+
+
+def _ack_of(record: Record) -> Ack | None:
+    try:
+        ack = CODEC.decode(record.value or b"")
+    except MalformedRequest:
+        return None
+    return ack if isinstance(ack, Ack) else None
+
+
+def _serving(acks: Iterable[Ack]) -> list[Ack]:
+    return sorted((ack for ack in acks if ack.serves), key=lambda ack: ack.lsn, reverse=True)

@@ -25,7 +25,7 @@ from leasehold.model.records import (
     VersionEvent,
 )
 from leasehold.replication.coherency import GIVEN_UP
-from leasehold.replication.truncation import CHANGEFEED_ROLE
+from leasehold.replication.truncation import CHANGEFEED_ROLE, COPY_ROLE
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.job import Job, job_from_wire
 from leasehold.schema.states import State
@@ -380,8 +380,8 @@ def _master_by_ack(view: ClusterView, epoch: int) -> str:
 
 
 def _ack(view: ClusterView, ack: Ack) -> ClusterView:
-    if ack.role == CHANGEFEED_ROLE:
-        return view  # a reader of the log, but no node: it has no store
+    if ack.role in (CHANGEFEED_ROLE, COPY_ROLE):
+        return view  # somebody for whom the log is kept, but no node that applies it
     known = view.nodes.get(ack.node)
     if known is not None and ack.sent_us < known.ack.sent_us:
         return view

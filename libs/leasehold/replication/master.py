@@ -70,7 +70,7 @@ from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import Decision, SchemaChanges
-from leasehold.replication.truncation import LogTruncation, TruncationSettings
+from leasehold.replication.truncation import COPY_ROLE, LogTruncation, TruncationSettings
 from leasehold.replication.waiting import WaitingRequests
 from leasehold.schema.catalog import Catalog
 
@@ -201,7 +201,8 @@ class Master:
 
     def acknowledged(self, record: Acknowledgement, now: Now) -> list[Effect]:
         if isinstance(record, Ack):
-            self.watch.acked(record, self._log_end, now.mono_ns)
+            if record.role != COPY_ROLE:
+                self.watch.acked(record, self._log_end, now.mono_ns)
             self._truncation.acked(record, now.mono_ns)
             return []
         if isinstance(record, LeaseAck):

@@ -72,6 +72,7 @@ from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
 from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
+from leasehold.replication.truncation import COPY_ROLE, copy_name
 from leasehold.schema.catalog import Catalog
 
 UNANSWERED_RECORDS_MAX: Final = 20_000
@@ -150,6 +151,8 @@ class Node:
             NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
         )
         self.on_catalog_changed: Callable[[], None] = lambda: None
+        self.oldest_copy: Callable[[], int | None] = lambda: None
+        """The log position of the oldest copy of this store that another node is taking now."""
         self._checks = Checks(store, settings.name, serving=settings.serving)
         self._election = Election(settings.election, now.mono_ns, rules.election)
         self.identity = LogIdentity(now.mono_ns)
@@ -563,6 +566,7 @@ class Node:
             self._acked_ns = now.mono_ns
             asked_ns = self.lease.ask(now.mono_ns) if serving else 0
             effects.append(self._ack_on_topic(asked_ns, now))
+            effects += self._acknowledge_copy(now)
         elif self._fast.overdue(now.mono_ns):
             effects.append(self._ack_on_topic(0, now))
         elif serving and self.position.offset != self._acked_offset:
@@ -603,6 +607,17 @@ class Node:
         self._fast.on_topic()
         ack = self._ack(asked_ns, now)
         return Send(Topic.ACKS, 0, self._settings.name.encode(), ack, 0)
+
+    def _acknowledge_copy(self, now: Now) -> list[Effect]:
+        """In the place of the node that takes it: the log is to be kept from there."""
+        offset = self.oldest_copy()
+        if offset is None:
+            return []
+        name = copy_name(self._settings.name)
+        ack = self._ack(0, now)._replace(
+            node=name, role=COPY_ROLE, offset=offset, coherent=False, serves=""
+        )
+        return [Send(Topic.ACKS, 0, name.encode(), ack, 0)]
 
     def give_up_lease(self, now: Now) -> list[Effect]:
         """Before a clean stop: serve no more reads, and let nobody wait for this node."""

@@ -1,7 +1,10 @@
 """How far the log may be deleted: below what everybody who reads it has, with a margin.
 
 Who was away for longer than `away_ms` begins from a snapshot instead of being waited for, so one
-forgotten node can't fill the broker's disk. Without a changefeed heard of, or a node that serves
+forgotten node can't fill the broker's disk. A node that is copying a snapshot reads nothing yet;
+the node that serves it acknowledges the copy's position in its place, and the log is kept from
+there until the copy has been taken, or given up, and a while longer for the new node to say where
+it is. Without a changefeed heard of, or a node that serves
 snapshots, nothing is deleted: then somebody may need every record.
 """
 
@@ -14,15 +17,25 @@ from leasehold.model.records import Ack, LogPosition
 from leasehold.model.time_units import NS_PER_MS
 
 CHANGEFEED_ROLE: Final = "changefeed"
+COPY_ROLE: Final = "copy"
+"""Of the acknowledgement for a snapshot that is being copied."""
 READERS_MAX: Final = 10_000
+
+
+def copy_name(node: str) -> str:
+    """By which the node acknowledges for the copies of its store: no node's name has a slash."""
+    return f"{node}/copy"
 
 
 @dataclass(frozen=True, slots=True)
 class TruncationSettings:
-    """`kept_records` of the log are kept in any case."""
+    """`kept_records` of the log are kept in any case. `copy_away_ms`: how long the log is kept
+    for a copy of which nothing is heard any more, which is when a node has just taken it (it opens
+    the store and says where it is) or when both ends are gone."""
 
     kept_records: int = 100_000
     away_ms: int = 3_600_000
+    copy_away_ms: int = 600_000
     every_ms: int = 30_000
 
 
@@ -47,11 +60,12 @@ class LogTruncation:
         if now_ns - self._done_ns < self._settings.every_ms * NS_PER_MS:
             return None
         self._done_ns = now_ns
-        away_ns = self._settings.away_ms * NS_PER_MS
-        if now_ns - self._begun_ns < away_ns:
+        if now_ns - self._begun_ns < self._settings.away_ms * NS_PER_MS:
             return None
         self._readers = {
-            name: reader for name, reader in self._readers.items() if now_ns - reader[1] < away_ns
+            name: reader
+            for name, reader in self._readers.items()
+            if now_ns - reader[1] < self._away_ns(reader[2])
         }
         roles = {role for _, _, role, _ in self._readers.values()}
         if CHANGEFEED_ROLE not in roles or not any(r[3] for r in self._readers.values()):
@@ -65,3 +79,8 @@ class LogTruncation:
             return None
         self._floor = floor
         return floor
+
+    def _away_ns(self, role: str) -> int:
+        settings = self._settings
+        away_ms = settings.copy_away_ms if role == COPY_ROLE else settings.away_ms
+        return away_ms * NS_PER_MS

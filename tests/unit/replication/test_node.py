@@ -52,6 +52,7 @@ from leasehold.replication.master import MasterSettings
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import ReplicationRules
+from leasehold.replication.truncation import COPY_ROLE, copy_name
 from leasehold.transaction.verify import VerifyRules
 
 CODEC = MessagePackCodec()
@@ -666,3 +667,28 @@ def test_which_log_it_is_is_asked_now_and_then(world: World) -> None:
         world.tick()
         world.tick()
     assert asked() == before + 5
+
+
+def test_a_node_whose_store_is_copied_acknowledges_for_the_copy(world: World) -> None:
+    """Who takes the copy can't yet; the log is kept for it, and no answer waits for it."""
+    world.ask(insert(1, a=1))
+    copying: list[int | None] = [2]
+    world.node.oldest_copy = lambda: copying[0]
+
+    def acks() -> list[Ack]:
+        world.sent.clear()
+        world.ms += 200
+        world.tick()
+        return [send.record for send in world.sent if send.topic == Topic.ACKS]
+
+    own, copy = acks()
+    assert (own.node, own.offset) == ("m1", world.node.position.offset)
+    assert (copy.node, copy.role, copy.offset) == (copy_name("m1"), COPY_ROLE, 2)
+    assert not copy.serves
+    assert not copy.asked_ns
+    assert world.node.master is not None
+    known = len(world.node.master.watch._nodes)
+    world.node.step(AckRead(copy), world.now())
+    assert len(world.node.master.watch._nodes) == known, "it is no node that could be waited for"
+    copying[0] = None
+    assert [ack.node for ack in acks()] == ["m1"]

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from leasehold.model.records import Ack, LogPosition
-from leasehold.replication.truncation import LogTruncation, TruncationSettings
+from leasehold.replication.truncation import (
+    COPY_ROLE,
+    LogTruncation,
+    TruncationSettings,
+    copy_name,
+)
 
-SETTINGS = TruncationSettings(kept_records=100, away_ms=10_000, every_ms=1_000)
+SETTINGS = TruncationSettings(kept_records=100, away_ms=10_000, every_ms=1_000, copy_away_ms=2_000)
 MS = 1_000_000
 MASTER = LogPosition(offset=5_000, answered_through=4_990)
 
@@ -60,3 +65,49 @@ def test_it_is_asked_now_and_then_and_goes_only_forward() -> None:
     assert truncation.floor(MASTER, 11_000 * MS) == 4_500
     truncation.acked(ack("r1", 4_200), 11_001 * MS)
     assert truncation.floor(MASTER, 12_000 * MS) is None
+
+
+# ------------------------------------------------------------ a node that copies a snapshot
+
+
+RECORDS_PER_S = 700
+COPY_S = 1_000
+S = 1_000 * MS
+
+
+def test_a_copy_that_takes_longer_than_the_margin_is_not_outrun() -> None:
+    """The new node would find that the log begins behind its copy, and copy again, for ever."""
+    truncation = LogTruncation(TruncationSettings(), 0)
+    copy_at = floor = 0
+    for second in range(3_600, 3_700 + COPY_S):
+        now_ns, end = second * S, 1_000_000 + second * RECORDS_PER_S
+        truncation.acked(ack("changefeed", end, "changefeed", ""), now_ns)
+        truncation.acked(ack("r1", end), now_ns)
+        if second == 3_700:
+            copy_at = end
+        if copy_at:
+            truncation.acked(ack(copy_name("r1"), copy_at, COPY_ROLE, ""), now_ns)
+        master = LogPosition(offset=end, answered_through=end)
+        floor = truncation.floor(master, now_ns) or floor
+    assert 0 < floor <= copy_at
+
+
+def test_it_is_held_until_the_new_node_has_said_where_it_is_and_no_longer() -> None:
+    truncation = heard(FEED, ack("r1", 4_900), ack(copy_name("r1"), 3_000, COPY_ROLE, ""))
+    assert truncation.floor(MASTER, 10_000 * MS) == 3_000
+    truncation.acked(ack("r2", 3_000), 11_000 * MS)  # it has its copy, and reads on from there
+    assert truncation.floor(MASTER, 11_000 * MS) is None
+    truncation.acked(ack("r2", 4_800), 11_500 * MS)
+    assert truncation.floor(MASTER, 12_000 * MS) == 4_800
+
+
+def test_a_copy_of_which_nothing_is_heard_any_more_does_not_hold_the_log_for_ever() -> None:
+    truncation = heard(FEED, ack("r1", 4_900), ack(copy_name("r1"), 3_000, COPY_ROLE, ""))
+    assert truncation.floor(MASTER, 11_999 * MS) == 3_000
+    assert truncation.floor(MASTER, 13_000 * MS) == 4_900
+
+
+def test_a_copy_serves_nobody() -> None:
+    """It is no node that a new one could begin from."""
+    copied = ack(copy_name("r1"), 3_000, COPY_ROLE, "")
+    assert heard(FEED, copied).floor(MASTER, 10_000 * MS) is None
