@@ -22,7 +22,7 @@ from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, TopicReader
 from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
-from leasehold.adapters.log_standing import LogLook, explained, log_offsets
+from leasehold.adapters.log_standing import TopicLook, explained, log_offsets
 from leasehold.adapters.published import feed_message, row_message
 from leasehold.client.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
@@ -104,7 +104,7 @@ class Publisher(Closing):
         )
         self._identity = LogIdentity(boottime_ns())
         self._topic_ids: SimpleQueue[str] = SimpleQueue()  # of the log, as Kafka tells them
-        self._look = LogLook(self._admin, topics.log.name, self._topic_ids.put)
+        self._look = TopicLook(self._admin, topics.log.name, self._topic_ids.put)
         self._feed = Changefeed()
         self._rows_topics: dict[int, str] = {}
         self._messages: list[Message] = []

@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.model.records import Barrier, Decisions
-from leasehold.replication.effects import Stop
+from leasehold.replication.effects import Stop, Warn
 from leasehold.schema.job import Phase, Status
 from tests.simulation.harm import Harm, demand
 from tests.simulation.interleavings import arrive, validating
@@ -141,6 +141,66 @@ def test_l2_a_log_made_anew_ends_whoever_has_read_the_old_one(grown: bool, write
         stores = [stage.stores.get(node.settings.name).contents for node in nodes]
         rows = [store.row(1, (1,)) for store in stores]
         assert all(row is not None and row.values[2] == 11 for row in rows), "C1"
+
+
+def unwatched_stage() -> Stage:
+    """The observer counts what is appended to the lanes, and knows of one topic each."""
+    stage = Stage()
+    stage.cluster.bus.on_append = lambda *_: None
+    for node in stage.cluster.nodes.values():
+        node.on_step = lambda _: None
+    return stage
+
+
+def warnings(stage: Stage) -> list[str]:
+    nodes = stage.cluster.nodes.values()
+    return [event.words for node in nodes for event in node.history if isinstance(event, Warn)]
+
+
+@pytest.mark.parametrize("office", ["in office", "next"])
+def test_l3_a_lane_made_anew_is_read_from_its_begin(office: str) -> None:
+    """Every request below the old topic's offset would count as decided: passed over in silence, by
+    this master and all to come."""
+    stage = unwatched_stage()
+    for value in range(20):
+        stage.settle(stage.update(1, value))
+    if office == "next":
+        assert stage.master is not None
+        stage.master.crash()
+    stage.cluster.bus.make_anew(stage.cluster.topics.requests.name)
+    asked = [stage.ask(stage.update(2, value)) for value in range(5)]
+    stage.passing(20_000)
+    assert all(stage.results.get(request) for request in asked)
+    (said,) = {words for words in warnings(stage) if "first offset" in words}
+    assert "deleted and made anew" in said
+    assert "08007" in said
+    # The next one goes on behind what is decided of the new topic.
+    if office == "next":
+        stage.node("m1").start()
+        stage.passing(1_000)
+    assert stage.master is not None
+    stage.master.crash()
+    stage.until(lambda: stage.master is not None, "another master")
+    stage.settle(stage.update(2, 99))
+    assert stage.master.node is not None
+    assert stage.master.node.position.decided_through["requests"] == 6
+    assert not any(isinstance(e, Stop) for n in stage.cluster.nodes.values() for e in n.history)
+
+
+def test_l3_requests_that_were_deleted_undecided_are_counted_aloud() -> None:
+    stage = unwatched_stage()
+    for name in ("m1", "m2"):
+        stage.node(name).crash()
+    asked = [stage.ask(stage.update(1, value)) for value in range(5)]
+    requests = stage.cluster.topics.requests.name
+    bus = stage.cluster.bus
+    bus.delete_below(requests, 0, bus.end(requests) - 2)
+    for name in ("m1", "m2"):
+        stage.node(name).start()
+    stage.passing(20_000)
+    assert [bool(stage.results.get(request)) for request in asked] == [False] * 3 + [True] * 2
+    (said,) = warnings(stage)
+    assert "3 offsets in between were deleted before they were decided" in said
 
 
 def test_findings_of_a_cancelled_job_blame_nobody() -> None:

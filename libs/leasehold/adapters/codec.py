@@ -79,6 +79,8 @@ _FILL_FIELDS: Final = len(Fill._fields)
 _COMMIT_FIELDS: Final = len(Commit._fields)
 _CATALOG_FIELD: Final = Commit._fields.index("catalog")
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
+_LANE_TOPICS_FIELD: Final = len(Decisions._fields) - 1
+assert Decisions._fields[_LANE_TOPICS_FIELD] == "lane_topics"
 _new: Final = tuple.__new__  # skips the argument handling of NamedTuples, half of their cost
 
 
@@ -96,7 +98,7 @@ class MessagePackCodec:
         tag = TAG_BY_CLASS[type(record)]
         if tag == _DECISIONS_TAG:
             record = record._replace(commits=tuple([_commit_fields(c) for c in record.commits]))
-            return _zipped(_packed((FORMAT, tag, *record)))
+            return _zipped(_packed((FORMAT, tag, *_without_default(record))))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
@@ -114,7 +116,7 @@ class MessagePackCodec:
         `header` is a Decisions whose own commits and refusals are ignored.
         """
         before = (FORMAT, _DECISIONS_TAG, *header[:_COMMITS_FIELD])
-        after = header[_COMMITS_FIELD + 2 :]
+        after = _without_default(header)[_COMMITS_FIELD + 2 :]
         fields = len(before) + 2 + len(after)
         parts = [_array_head(fields), *map(_packed, before), _array_head(len(commits)), *commits]
         parts += [_array_head(len(refusals)), *refusals, *map(_packed, after)]
@@ -268,13 +270,18 @@ def _commit_fields(commit: Commit) -> tuple[Any, ...]:
     return commit._replace(catalog=tagged)  # type: ignore[arg-type]
 
 
+def _without_default(record: Decisions) -> tuple[Any, ...]:
+    """The last field is news of a term's first record; the others are as they always were."""
+    return record if record.lane_topics else record[:_LANE_TOPICS_FIELD]
+
+
 def _decisions(fields: tuple[Any, ...]) -> Decisions:
     """The log is trusted (written by a master of this database), so that row changes are restored
     without looking at every value; shapes that are off still fail, as UNREADABLE errors."""
     if len(fields) != len(Decisions._fields):
         fields = completed(Decisions, fields)
     epoch, incarnation, sequence, previous, first, commits, refusals, through, answered, grants = (
-        fields
+        fields[:_LANE_TOPICS_FIELD]
     )
     return Decisions(
         epoch,
@@ -287,6 +294,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         through,
         answered,
         tuple([_GRANT(grant) for grant in grants]) if grants else (),
+        fields[_LANE_TOPICS_FIELD],
     )
 
 

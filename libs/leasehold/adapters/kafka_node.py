@@ -25,7 +25,7 @@ from leasehold.adapters.kafka_request_road import TERM_HEADER, packed_term
 from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.log_roads import LogRoad, LogVoice, OwnLog
-from leasehold.adapters.log_standing import LogLook, explained, log_offsets
+from leasehold.adapters.log_standing import LANE_MISSING, TopicLook, explained, log_offsets
 from leasehold.adapters.master_ear import MasterEar
 from leasehold.adapters.redis_acks import CHANNELS as ACKS
 from leasehold.adapters.redis_acks import AckSpeaker
@@ -48,6 +48,8 @@ from leasehold.replication.effects import (
     AckRead,
     Append,
     AppendFailed,
+    AskLane,
+    AskLaneIdentity,
     AskLogEnd,
     AskLogIdentity,
     Became,
@@ -56,6 +58,9 @@ from leasehold.replication.effects import (
     DeleteLogBelow,
     Effect,
     Event,
+    LaneFound,
+    LaneIdentified,
+    LaneLost,
     LaneRead,
     LedgerReplied,
     Listen,
@@ -76,7 +81,9 @@ from leasehold.replication.effects import (
     Told,
     Topic,
     Wake,
+    Warn,
 )
+from leasehold.replication.lane_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.node_agent import FOR_AGENT
 
@@ -96,6 +103,8 @@ ASKED_LATELY_NS: Final = 100_000_000
 """How long after a request was told the next one is awaited there rather than from Kafka."""
 GIVE_BACK_NS: Final = 2_000_000_000
 BROKER_RETRY_S: Final = 0.5
+LANE_ASK_TIMEOUT_S: Final = 1.0
+"""The master decides nothing meanwhile, and says nothing; it asks again a second later."""
 DEFAULT_CONTENT_TYPE: Final = "application/json"
 LOG: Final = logging.getLogger("leasehold.node")
 
@@ -130,7 +139,8 @@ class KafkaNode:
         client_id = f"leasehold-{settings.name}"
         # A follower reads the log alone; a master takes up lanes and its log while it reads.
         wait_ms = FETCH_WAIT_MS if settings.candidate else STEADY_WAIT_MS
-        self._reader = TopicReader(kafka, client_id, fetch_wait_ms=wait_ms)
+        lanes = (topics.requests.name, topics.backfill.name)
+        self._reader = TopicReader(kafka, client_id, fetch_wait_ms=wait_ms, may_lose=lanes)
         self._log_writer = log_writer(kafka, f"{client_id}-log", topic=topics.log.name)
         self._writer = TopicWriter(kafka, client_id, topic=topics.acks.name)
         self._admin = TopicAdmin(kafka, f"{client_id}-admin")
@@ -154,7 +164,11 @@ class KafkaNode:
             Topic.ACKS: self._acks,
             Topic.NOTICES: topics.notices.name,
         }
-        self._look = LogLook(self._admin, self._log, self._identified)
+        self._look = TopicLook(self._admin, self._log, self._identified)
+        self._lane_looks = {
+            lane: TopicLook(self._admin, topic, self._lane_identified(lane, topic), LANE_MISSING)
+            for topic, lane in self._lanes.items()
+        }
         self._wake_ns = 0
         self._own_settings = settings
         self.node = Node(
@@ -264,6 +278,8 @@ class KafkaNode:
                 moment = begun = now()
                 self._perform(self.node.step(Tick(), moment))
         self._hear_log()
+        if self._reader.lost:
+            self._hear_of_lost()
         self._hear_writers()
         self._hear_nodes()
         self._hear_of_tells()
@@ -284,6 +300,12 @@ class KafkaNode:
             if boottime_ns() - begun.mono_ns > TURN_NS_MAX:
                 begun = now()
                 self._perform(self.node.step(Tick(), begun))
+
+    def _hear_of_lost(self) -> None:
+        """⚠ Not an error that ends the node: another master would come to the same."""
+        for topic, partition in tuple(self._reader.lost):
+            self._reader.stop(topic, partition)
+            self._perform(self.node.step(LaneLost(self._lanes[topic], topic), now()))
 
     def _tell_on(self, offset: int, record: bytes) -> None:
         """⚠ What stands in the log at that offset; before it is applied here: nodes apply it
@@ -416,6 +438,9 @@ class KafkaNode:
     def _identified(self, topic_id: str) -> None:
         self._inbox.put(LogIdentified(self._log, topic_id))
 
+    def _lane_identified(self, lane: Lane, topic: str) -> Callable[[str], None]:
+        return lambda topic_id: self._inbox.put(LaneIdentified(lane, topic, topic_id))
+
     def _await_ledger(self, wait_s: float) -> None:
         """Redis answers in a fraction of a millisecond, which a wait for records would not see: a
         step of a schema change asks it three times or more, one after the other."""
@@ -470,9 +495,12 @@ class KafkaNode:
             case ReadLog(offset):  # beside the one at the start
                 assert isinstance(self._road, LogRoad), "nobody tells this node anything"
                 self._road.doubted(offset)
+            case AskLane(lane):
+                self._ask_lane(lane)
+            case AskLaneIdentity(lane):
+                self._lane_looks[lane].ask()
             case ReadLane(lane, offset):
-                topic = self._lane_topics[lane]
-                self._reader.start(topic, 0, max(offset, self._reader.first_offset(topic, 0)))
+                self._reader.start(self._lane_topics[lane], 0, offset)
             case PauseLane(lane):
                 self._reader.pause(self._lane_topics[lane], 0)
             case ResumeLane(lane):
@@ -487,6 +515,8 @@ class KafkaNode:
                 self._admin.delete_below_soon(self._log, 0, offset)
             case Became(role, epoch, why):
                 LOG.info("now %s of epoch %d: %s", role, epoch, why)
+            case Warn(words):
+                LOG.warning("%s", words)
             case Stop(error):
                 self.error = self._explained(error)
                 LOG.error("stopped: %s", self.error.message)
@@ -501,6 +531,19 @@ class KafkaNode:
             return  # the election's own time-out asks again
         self._identified(topic_id)
         self._inbox.put(LogEnd(end))
+
+    def _ask_lane(self, lane: Lane) -> None:
+        """Raises AccessDenied."""
+        topic = self._lane_topics[lane]
+        try:
+            topic_id = self._admin.topic_id(topic, lambda: self._reader.gives_up)
+            first, end = self._reader.offsets(topic, 0, LANE_ASK_TIMEOUT_S)
+        except AccessDenied:
+            raise
+        except BusUnavailable as error:
+            LOG.warning("can't look at a lane, asks again: %s", error.message)
+            return  # so does the master
+        self._inbox.put(LaneFound(lane, Found(topic, topic_id, first, end)))
 
     def _send(self, send: Send) -> None:
         partition = BY_KEY if send.partition < 0 else send.partition

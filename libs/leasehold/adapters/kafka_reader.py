@@ -7,7 +7,7 @@ of us has lost something, and going on at another place would hide it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -105,13 +105,15 @@ class TopicReader:
         fetch_wait_ms: int = FETCH_WAIT_MS,
         gather_ms: int = 0,
         give_up: Callable[[], bool] = lambda: False,
+        may_lose: Collection[str] = (),
     ) -> None:
         """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`.
         `queued_kbytes_max`: how far is read ahead. `fetch_wait_ms`: how long a broker holds a fetch
         that finds nothing; an end is not told before that. `gather_ms`: while a record that was
         fetched waits to be read, more are asked for that often only; with 0 each record is fetched
         as soon as it is there, which is a request each where they come one by one. `give_up`: asked
-        twice a second while a broker is waited for; then BusUnavailable."""
+        twice a second while a broker is waited for; then BusUnavailable. `may_lose`: topics of
+        which an offset that is not there is noted in `lost`, and not raised."""
         self._bootstrap = settings.bootstrap
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
@@ -120,6 +122,9 @@ class TopicReader:
         self._paused: set[tuple[str, int]] = set()
         self.ended: dict[tuple[str, int], int] = {}
         """Of each (topic, partition) that has been read to its end, where that was."""
+        self._may_lose = frozenset(may_lose)
+        self.lost: set[tuple[str, int]] = set()
+        """Each (topic, partition) that can't be read on, since its next offset is not there."""
         self._options = {
             **client_options(settings, client_id, self._watch),
             "group.id": "leasehold-none",  # librdkafka wants one; it is never joined
@@ -159,6 +164,7 @@ class TopicReader:
         if self._next.pop((topic, partition), None) is not None:
             self._consumer.incremental_unassign([TopicPartition(topic, partition)])
         self.ended.pop((topic, partition), None)
+        self.lost.discard((topic, partition))
         self._paused.discard((topic, partition))
 
     def pause(self, topic: str, partition: int) -> None:
@@ -239,6 +245,10 @@ class TopicReader:
         if code in _PASSED_OVER:
             return
         where = f"partition {partition} of topic {topic!r}"
+        if code in _OFFSET_GONE and topic in self._may_lose:
+            if (topic, partition) in self._next:
+                self.lost.add((topic, partition))
+            return
         if code in _OFFSET_GONE:
             offset = self._next.get((topic, partition))
             raise LogStopped(

@@ -17,6 +17,14 @@ from leasehold.replication.log_identity import TO_DO, LogIdentity, check_log
 
 RECORDS_PER_READ_MAX: Final = 1_000
 READ_SLICE_S: Final = 0.1
+LOG_MISSING: Final = (
+    "nothing can be decided, and nobody is coherent. If it was deleted, one that is made anew is"
+    f" another log. {TO_DO}"
+)
+LANE_MISSING: Final = (
+    "the master takes nothing from it. If it was deleted, make it anew (python -m infra.topics, or"
+    ' with its settings); it is then read from its begin: README, "When requests are gone"'
+)
 MISSING_SAID_NS: Final = 10_000_000_000
 CODEC: Final = MessagePackCodec()
 LOG: Final = logging.getLogger("leasehold.log")
@@ -47,19 +55,23 @@ def log_offsets(reader: TopicReader, log: str, position: LogPosition) -> tuple[i
     return first, end
 
 
-class LogLook:
+class TopicLook:
     """One question at a time, which nobody waits for. `told` runs on a thread of the admin's."""
 
-    def __init__(self, admin: TopicAdmin, log: str, told: Callable[[str], None]) -> None:
+    def __init__(
+        self, admin: TopicAdmin, topic: str, told: Callable[[str], None], missing: str = LOG_MISSING
+    ) -> None:
+        """`missing`: what it means that there is no such topic, and what to do."""
         self._admin = admin
-        self._log = log
+        self._topic = topic
         self._told = told
+        self._missing = missing
         self._asked: Any = None
         self._said_ns = -MISSING_SAID_NS
 
     def ask(self) -> None:
         if self._asked is None or self._asked.done():
-            self._asked = self._admin.topic_id_soon(self._log)
+            self._asked = self._admin.topic_id_soon(self._topic)
             self._asked.add_done_callback(self._answered)
 
     def _answered(self, future: Any) -> None:
@@ -77,12 +89,7 @@ class LogLook:
         now_ns = boottime_ns()
         if now_ns - self._said_ns >= MISSING_SAID_NS:
             self._said_ns = now_ns
-            LOG.warning(
-                "Kafka has no topic %r now: nothing can be decided, and nobody is coherent. If it"
-                " was deleted, one that is made anew is another log. %s",
-                self._log,
-                TO_DO,
-            )
+            LOG.warning("Kafka has no topic %r now: %s", self._topic, self._missing)
 
 
 def explained(

@@ -129,6 +129,10 @@ class MemoryBus:
         where = (topic, partition)
         return self._first[where] + len(self._messages[where])
 
+    def first(self, topic: str, partition: int = 0) -> int:
+        """The first offset that has not been deleted."""
+        return self._first[topic, partition]
+
     def topic_id(self, topic: str) -> str:
         """As Kafka gives them: another one for each topic that was made under the name."""
         return f"{topic}/{self._made_anew[topic]}"

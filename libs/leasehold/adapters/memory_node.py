@@ -24,6 +24,8 @@ from leasehold.replication.effects import (
     AckRead,
     Append,
     AppendFailed,
+    AskLane,
+    AskLaneIdentity,
     AskLogEnd,
     AskLogIdentity,
     Became,
@@ -32,6 +34,8 @@ from leasehold.replication.effects import (
     DeleteLogBelow,
     Effect,
     Event,
+    LaneFound,
+    LaneIdentified,
     LaneRead,
     LedgerReplied,
     Listen,
@@ -54,8 +58,10 @@ from leasehold.replication.effects import (
     Told,
     Topic,
     Wake,
+    Warn,
 )
 from leasehold.replication.fast_log import NOBODY, LogWays, Term
+from leasehold.replication.lane_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.own_appends import OwnAppends
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -120,7 +126,7 @@ class MemoryNode:
         self.isolated_until_ns = 0
         self._held: deque[Callable[[], None]] = deque()  # while paused
         self._cut_off: deque[Callable[[], None]] = deque()  # while isolated
-        self.history: list[Became | Stop] = []
+        self.history: list[Became | Stop | Warn] = []
         self.on_step: Callable[[MemoryNode], None] = lambda _: None
 
     @property
@@ -428,6 +434,12 @@ class MemoryNode:
                 )
             case AskLogIdentity():
                 self._scheduler.later(LOOK_NS, self._from_network(self._identified))
+            case AskLane(lane):
+                found = self._from_network(lambda: self._lane_found(lane))
+                self._scheduler.later(LOOK_NS, found)
+            case AskLaneIdentity(lane):
+                looked_at = self._from_network(lambda: self._lane_identified(lane))
+                self._scheduler.later(LOOK_NS, looked_at)
             case ReadLane(lane, offset):
                 self._subscribe(self._lane_topic(lane), offset, self._lane_read(lane))
             case PauseLane(lane):
@@ -464,7 +476,7 @@ class MemoryNode:
                 self._bus.delete_below(self._topics.log.name, 0, offset)
             case Wake(at_ns):
                 self._wake(at_ns)
-            case Became():
+            case Became() | Warn():
                 self.history.append(effect)
             case Stop():
                 self.history.append(effect)
@@ -478,6 +490,15 @@ class MemoryNode:
     def _identified(self) -> None:
         log = self._topics.log.name
         self.step(LogIdentified(log, self._bus.topic_id(log)))
+
+    def _lane_found(self, lane: Lane) -> None:
+        topic = self._lane_topic(lane)
+        first, end = self._bus.first(topic), self._bus.end(topic)
+        self.step(LaneFound(lane, Found(topic, self._bus.topic_id(topic), first, end)))
+
+    def _lane_identified(self, lane: Lane) -> None:
+        topic = self._lane_topic(lane)
+        self.step(LaneIdentified(lane, topic, self._bus.topic_id(topic)))
 
     def _lane_topic(self, lane: Lane) -> str:
         topic = self._topics.requests if lane is Lane.REQUESTS else self._topics.backfill

@@ -21,22 +21,27 @@ from leasehold.model.records import LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.states import State
 
-_GET_POSITION: Final = """
-SELECT log_offset, epoch, incarnation, sequence, digest, lsn, commit_us, decided_through,
-    answered_through, longest_grant_ms FROM position
-"""
+# All of it: a store that an earlier program has written has no `lane_topics` while it is only read.
+_GET_POSITION: Final = "SELECT * FROM position"
+_POSITION_FIELDS: Final = slice(1, 11)
+_LANE_TOPICS: Final = 13
 _PUT_POSITION: Final = """
 UPDATE position SET log_offset = ?, epoch = ?, incarnation = ?, sequence = ?, digest = ?, lsn = ?,
-    commit_us = ?, decided_through = ?, answered_through = ?, longest_grant_ms = ?
+    commit_us = ?, decided_through = ?, answered_through = ?, longest_grant_ms = ?, lane_topics = ?
 """
+_NO_TOPICS: Final = b"\x80"
 _CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
 
 
 def read_position(connection: apsw.Connection) -> LogPosition:
     """The log position stored in the transaction that `connection` sees."""
     found: tuple[Any, ...] = connection.execute(_GET_POSITION).fetchall()[0]
-    position = LogPosition(*found)
-    return position._replace(decided_through=msgpack.unpackb(found[7]))
+    position = LogPosition(*found[_POSITION_FIELDS])
+    topics = found[_LANE_TOPICS] if len(found) > _LANE_TOPICS else _NO_TOPICS
+    return position._replace(
+        decided_through=msgpack.unpackb(position.decided_through),
+        lane_topics=msgpack.unpackb(topics),
+    )
 
 
 def read_descriptors(connection: apsw.Connection) -> list[Any]:
@@ -103,7 +108,8 @@ class StoredTables:
 
     def put_position(self, position: LogPosition) -> None:
         through = msgpack.packb(dict(position.decided_through))
-        self._execute(_PUT_POSITION, (*position[:7], through, *position[8:]))
+        topics = msgpack.packb(dict(position.lane_topics))
+        self._execute(_PUT_POSITION, (*position[:7], through, *position[8:10], topics))
 
     def catalog(self) -> StoredCatalog:
         return read_catalog(self._connection)

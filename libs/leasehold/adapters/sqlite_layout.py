@@ -44,8 +44,8 @@ CREATE TABLE position (
     sequence INTEGER NOT NULL, digest BLOB NOT NULL, lsn INTEGER NOT NULL,
     commit_us INTEGER NOT NULL, decided_through BLOB NOT NULL,
     answered_through INTEGER NOT NULL, longest_grant_ms INTEGER NOT NULL,
-    catalog INTEGER NOT NULL, ledger_run TEXT NOT NULL);
-INSERT INTO position VALUES (1, 0, 0, x'', 0, x'', 0, 0, x'80', 0, 0, 0, '');
+    catalog INTEGER NOT NULL, ledger_run TEXT NOT NULL, lane_topics BLOB NOT NULL DEFAULT x'80');
+INSERT INTO position VALUES (1, 0, 0, x'', 0, x'', 0, 0, x'80', 0, 0, 0, '', x'80');
 CREATE TABLE descriptors (
     table_id INTEGER NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (table_id, version)) WITHOUT ROWID;
@@ -63,6 +63,8 @@ CREATE TABLE IF NOT EXISTS removed (
     table_id INTEGER NOT NULL, element_id INTEGER NOT NULL,
     PRIMARY KEY (table_id, element_id)) WITHOUT ROWID
 """
+
+LANE_TOPICS: Final = "ALTER TABLE position ADD COLUMN lane_topics BLOB NOT NULL DEFAULT x'80'"
 
 
 ASIDE: Final = "aside"
@@ -236,6 +238,8 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
     connection.execute(REMOVED)
+    if "lane_topics" not in physical_columns(connection, "position"):  # of an earlier program
+        connection.execute(LANE_TOPICS)
 
 
 class WriterLock:

@@ -364,6 +364,8 @@ class Decisions(NamedTuple):
     `sequence` is dense within (epoch, incarnation), from 1. `previous` is the digest of the
     counting record before (L2). `decided_through`: lane → next offset (L3). `answered_through`:
     log offset below which results and conflicts were given (L7).
+    `lane_topics`: lane → id of the topic that its `decided_through` counts in from here on, where
+    that is news.
     """
 
     epoch: int
@@ -376,6 +378,7 @@ class Decisions(NamedTuple):
     decided_through: Mapping[str, int]
     answered_through: int
     grants: tuple[Grant, ...]
+    lane_topics: Mapping[str, str] = {}
 
 
 class CheckSlice(NamedTuple):
@@ -418,6 +421,7 @@ class LogPosition(NamedTuple):
     decided_through: Mapping[str, int] = {}
     answered_through: int = 0
     longest_grant_ms: int = 0
+    lane_topics: Mapping[str, str] = {}
 
 
 # ---------------------------------------------------------------- answers

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import Ack, Acknowledgement, Lane, LogRecord, ResultBatch
+from leasehold.replication.lane_topics import Found
 
 # ---------------------------------------------------------------- events
 
@@ -68,6 +69,28 @@ class RequestsHeard(NamedTuple):
     requests: tuple[tuple[str, bytes], ...]
 
 
+class LaneFound(NamedTuple):
+    """Answer to AskLane."""
+
+    lane: Lane
+    found: Found
+
+
+class LaneIdentified(NamedTuple):
+    """Answer to AskLaneIdentity: the id that Kafka gives the lane's topic now, NO_ID: none."""
+
+    lane: Lane
+    topic: str
+    topic_id: str
+
+
+class LaneLost(NamedTuple):
+    """The next offset of a lane that is read is not there, or not any more."""
+
+    lane: Lane
+    topic: str
+
+
 class AckRead(NamedTuple):
     record: Acknowledgement
 
@@ -113,6 +136,9 @@ Event: TypeAlias = (
     | LogHeard
     | LogEnd
     | LogIdentified
+    | LaneFound
+    | LaneIdentified
+    | LaneLost
     | LaneRead
     | RequestsHeard
     | AckRead
@@ -140,6 +166,19 @@ class AskLogEnd(NamedTuple):
 
 class AskLogIdentity(NamedTuple):
     """Which topic it is that has the log's name now. Nothing waits for the answer."""
+
+
+class AskLane(NamedTuple):
+    """Which topic the lane is now, and its offsets; in this order, and before it is read. Answered
+    by LaneFound, or not."""
+
+    lane: Lane
+
+
+class AskLaneIdentity(NamedTuple):
+    """Which topic it is that has the lane's name now. Nothing waits for the answer."""
+
+    lane: Lane
 
 
 class ReadLane(NamedTuple):
@@ -217,7 +256,8 @@ class CallLedger(NamedTuple):
 
 
 class DeleteBelow(NamedTuple):
-    """Records of the lane below this offset are decided and in the log."""
+    """Records of the lane below this offset are decided and in the log; to be done at once, while
+    the topic is the one that was looked at."""
 
     lane: Lane
     offset: int
@@ -233,6 +273,12 @@ class Wake(NamedTuple):
     """Call step(Tick) at this CLOCK_BOOTTIME or soon after."""
 
     at_ns: int
+
+
+class Warn(NamedTuple):
+    """For people: something was lost or is wrong, and what to do. Nothing else follows from it."""
+
+    words: str
 
 
 class Stop(NamedTuple):
@@ -253,6 +299,8 @@ Effect: TypeAlias = (
     ReadLog
     | AskLogEnd
     | AskLogIdentity
+    | AskLane
+    | AskLaneIdentity
     | ReadLane
     | PauseLane
     | ResumeLane
@@ -267,5 +315,6 @@ Effect: TypeAlias = (
     | DeleteLogBelow
     | Wake
     | Stop
+    | Warn
     | Became
 )

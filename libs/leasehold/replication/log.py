@@ -113,6 +113,11 @@ def _admit_decisions(
         lsn=position.lsn + len(record.commits),
         commit_us=commit_us,
         decided_through={**position.decided_through, **record.decided_through},
+        lane_topics=(
+            {**position.lane_topics, **record.lane_topics}
+            if record.lane_topics
+            else position.lane_topics
+        ),
         answered_through=max(position.answered_through, record.answered_through),
         longest_grant_ms=max(
             position.longest_grant_ms, max((g.duration_ms for g in record.grants), default=0)

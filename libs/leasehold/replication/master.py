@@ -49,9 +49,14 @@ from leasehold.replication.coherency import CoherencySettings, CoherencyWatch
 from leasehold.replication.effects import (
     NOWHERE,
     Append,
+    AskLane,
+    AskLaneIdentity,
     DeleteBelow,
     DeleteLogBelow,
     Effect,
+    LaneFound,
+    LaneIdentified,
+    LaneLost,
     LaneRead,
     Listen,
     PauseLane,
@@ -61,10 +66,12 @@ from leasehold.replication.effects import (
     Send,
     Topic,
     Wake,
+    Warn,
 )
 from leasehold.replication.fast_requests import HeardRequests
 from leasehold.replication.fill_pace import USERS_RECENT_MS, FillPace, FillSettings
 from leasehold.replication.history import HistorySettings
+from leasehold.replication.lane_topics import LaneTopics
 from leasehold.replication.large import Large
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.outcomes import OutcomeSettings
@@ -157,6 +164,7 @@ class Master:
         self._appended_ns = 0
         self._asked_ns = -settings.users_recent_ms * NS_PER_MS  # when a request was last taken
         self._deleted_ns = now.mono_ns
+        self._lanes = LaneTopics(position, now.mono_ns)
         self._truncation = LogTruncation(settings.truncation, now.mono_ns)
 
     @property
@@ -169,13 +177,40 @@ class Master:
         return not (self.in_flight or self._requests or self._answers.waiting() or self._large)
 
     def begin(self) -> list[Effect]:
-        """L3: each lane from where the log says that it was decided through."""
-        return [
-            Listen(self._epoch, self._incarnation),
-            *(ReadLane(lane, offset) for lane, offset in self._next.items()),
-        ]
+        """L3: each lane from where the log says that it was decided through, if it is the topic
+        that the log means."""
+        return [Listen(self._epoch, self._incarnation), *(AskLane(lane) for lane in Lane)]
 
     # ------------------------------------------------------------ events
+
+    def lane_found(self, event: LaneFound) -> list[Effect]:
+        begin = self._lanes.begin(event.lane, event.found)
+        if begin is None:
+            return []
+        self._next[event.lane] = begin.offset
+        read = ReadLane(event.lane, begin.offset)
+        return [Warn(begin.words), read] if begin.words else [read]
+
+    def lane_lost(self, event: LaneIdentified | LaneLost) -> str:
+        """Why this term can't go on with the lane, "" where it can."""
+        lane, topic = event.lane, event.topic
+        if isinstance(event, LaneIdentified):
+            if not self._lanes.is_another(lane, event.topic_id):
+                return ""
+            what = f"topic {topic!r} was deleted and made anew"
+        else:
+            what = f"topic {topic!r} no longer has offset {self._next[lane]}, which was next"
+        queue = self._requests if lane is _REQUESTS else self._chunks
+        return (
+            f"L3: {what}; {len(queue):,} messages of it that were read and not decided may be gone"
+            " with it. The lane is looked at anew in the next term"
+        )
+
+    def delete_decided(self, lane: Lane, position: LogPosition) -> list[Effect]:
+        """Of the topic that was looked at a moment ago: decided requests are in the log, with the
+        body where somebody needs it later."""
+        offset = position.decided_through.get(lane, 0)
+        return [DeleteBelow(lane, offset)] if offset and self._lanes.may_delete(lane) else []
 
     def lane_read(self, message: LaneRead) -> list[Effect]:
         if message.offset < self._next[message.lane]:
@@ -258,6 +293,7 @@ class Master:
         else:
             self._use_the_time()
         effects += self._resume()
+        effects += [AskLane(lane) for lane in self._lanes.missing(now.mono_ns)]
         effects += self._delete(position, now)
         effects.append(Wake(self._wake_ns(now)))
         return effects
@@ -478,6 +514,7 @@ class Master:
 
     def _append(self, batch: Batch, position: LogPosition, now: Now) -> list[Effect]:
         batch.grants = self.watch.grants(self._log_end, now.mono_ns)
+        decided_through, lane_topics = self._lanes.append(batch.decided_through)
         header = Decisions(
             epoch=self._epoch,
             incarnation=self._incarnation,
@@ -486,9 +523,10 @@ class Master:
             first_lsn=batch.first_lsn,
             commits=(),
             refusals=(),
-            decided_through=batch.decided_through,
+            decided_through=decided_through,
             answered_through=self._answers.answered_through(self._log_end),
             grants=batch.grants,
+            lane_topics=lane_topics,
         )
         data = self._codec.join_decisions(header, batch.packed_commits, batch.packed_refusals)
         self._digest = self._codec.digest(data)
@@ -533,6 +571,7 @@ class Master:
         batch = self._batch
         assert batch is not None, "L4"
         self._batch = None
+        self._lanes.read_back()
         self._sequence = record.sequence
         self._log_end = after.offset
         store = self._store.settle()
@@ -612,16 +651,12 @@ class Master:
         return effects
 
     def _delete(self, position: LogPosition, now: Now) -> list[Effect]:
-        """Decided requests are in the log, with the body where somebody needs it later."""
+        """Whether a lane is still the same topic is asked before something of it is deleted."""
         if now.mono_ns - self._deleted_ns < self._settings.delete_every_ms * NS_PER_MS:
             return []
         self._deleted_ns = now.mono_ns
         self.watch.sweep(now.mono_ns)
-        effects: list[Effect] = [
-            DeleteBelow(Lane(lane), offset)
-            for lane, offset in position.decided_through.items()
-            if offset
-        ]
+        effects: list[Effect] = [AskLaneIdentity(lane) for lane in self._lanes.found]
         floor = self._truncation.floor(position, now.mono_ns)
         return effects if floor is None else [*effects, DeleteLogBelow(floor)]
 

@@ -42,6 +42,9 @@ from leasehold.replication.effects import (
     Became,
     Effect,
     Event,
+    LaneFound,
+    LaneIdentified,
+    LaneLost,
     LaneRead,
     LedgerReplied,
     LogEnd,
@@ -59,6 +62,7 @@ from leasehold.replication.effects import (
     Told,
     Topic,
     Wake,
+    Warn,
 )
 from leasehold.replication.election import Election, ElectionSettings
 from leasehold.replication.fast_acks import FastAcks, FastAckSettings
@@ -253,6 +257,10 @@ class Node:
             case LogIdentified(topic, topic_id):
                 self.identity.told(topic, topic_id, self.position)
                 return []
+            case LaneFound():
+                return master.lane_found(event) if master is not None else []
+            case LaneIdentified() | LaneLost():
+                return self._lane_looked_at(event, now)
 
     def stop(self, error: LeaseholdError) -> list[Effect]:
         """The log, the store or this program contradicts itself: serve nothing more."""
@@ -482,6 +490,17 @@ class Node:
             self.master.append_again()
             return []
         effects = self._step_down(f"an append failed: {reason}", self.position)
+        return effects + self._bid(self._election.again(self.position, now.mono_ns))
+
+    def _lane_looked_at(self, event: LaneIdentified | LaneLost, now: Now) -> list[Effect]:
+        """⚠ L3: in a topic that was made anew the log's offsets mean other records. The next term
+        looks at both lanes before it reads them, and says in the log from where."""
+        if self.master is None:
+            return []
+        why = self.master.lane_lost(event)
+        if not why:
+            return self.master.delete_decided(event.lane, self.position)
+        effects = [Warn(why), *self._step_down(why, self.position)]
         return effects + self._bid(self._election.again(self.position, now.mono_ns))
 
     def _bid(self, answer: str | None) -> list[Effect]:

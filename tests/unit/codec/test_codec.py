@@ -107,6 +107,17 @@ def test_a_decisions_record_in_full() -> None:
     assert types_of(found) == types_of(sent)
 
 
+def test_which_topics_the_lanes_are_takes_room_only_where_it_is_news() -> None:
+    """All other records have the bytes that older releases read."""
+    plain = Decisions(4, b"inc", 7, b"digest", 101, (), (), {"requests": 1}, 0, ())
+    news = plain._replace(lane_topics={"requests": "id"})
+    for sent, fields in ((plain, 10), (news, 11)):
+        data = CODEC.encode(sent)
+        assert data == CODEC.join_decisions(sent, [], [])
+        assert len(msgpack.unpackb(data)) == fields + 2
+        assert CODEC.decode_log(data) == sent
+
+
 def test_read_only_mappings_travel_as_maps() -> None:
     position = LogPosition(decided_through=MappingProxyType({"requests": 4}))
     assert CODEC.decode(CODEC.encode(position)).decided_through == {"requests": 4}

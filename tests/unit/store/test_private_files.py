@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters import private_files
 from leasehold.adapters.private_files import make_private_folder
 from leasehold.adapters.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.snapshot_http import SnapshotServer
@@ -76,6 +75,6 @@ def test_what_belongs_to_somebody_else_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "store.db").touch(0o644)
-    monkeypatch.setattr(private_files.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ConfigurationError, match=r"store\.db \(mode 644\) is open to other users"):
         SqliteStore(tmp_path / "store.db", cache_mb=1)

@@ -199,7 +199,7 @@ def test_a_caller_who_takes_nothing_is_cut_off(
     real = snapshot_http.LOG.warning
 
     def said(*words: object) -> None:
-        real(*words)  # type: ignore[arg-type]
+        real(*words)
         cut_off.set()
 
     monkeypatch.setattr(snapshot_http, "ANSWER_S_LEAST", 0.0)

@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from leasehold.adapters.bootstrap import stored_position
 from leasehold.adapters.sqlite_layout import (
     LAYOUT_VERSION,
     history_name,
@@ -462,3 +463,27 @@ def test_the_writer_has_the_memory_that_was_set_and_a_reader_its_own(tmp_path: P
             assert store._connection.pragma("cache_size") == -megabytes * 1024
             with closing(store.open_snapshot()) as snapshot:
                 assert snapshot.connection.pragma("cache_size") == -of_a_reader * 1024
+
+
+def test_a_store_of_an_earlier_release_knows_no_topics_of_the_lanes(tmp_path: Path) -> None:
+    """It is read as it is (by who looks whether it is far behind), and takes them from then on."""
+    path = tmp_path / "node.db"
+    store = SqliteStore(path, cache_mb=1)
+    put_position(store, LogPosition(9, lsn=4, decided_through={"requests": 7}))
+    store.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("ALTER TABLE position DROP COLUMN lane_topics")
+    connection.close()
+    before = LogPosition(9, lsn=4, decided_through={"requests": 7})
+    assert stored_position(path) == before
+    store = SqliteStore(path, cache_mb=1)
+    assert store.position() == before
+    after = before._replace(offset=10, lane_topics={"requests": "id"})
+    put_position(store, after)
+    store.close()
+    assert stored_position(path) == after
+
+
+def put_position(store: SqliteStore, position: LogPosition) -> None:
+    store.begin()
+    store.commit(position)
