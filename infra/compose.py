@@ -69,6 +69,7 @@ PASSED_THROUGH = (
     "LEASEHOLD_SESSION_TTL_MS",
     "LEASEHOLD_HISTORY_MS",
     "LEASEHOLD_ROW_HISTORY_MS",
+    "LEASEHOLD_DROPPED_MS",
 )
 # For the nodes: the memory of each; with a certificate snapshots travel encrypted.
 PASSED_TO_NODES = (

@@ -29,6 +29,7 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import JobProgress, SparkReport
 from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import progress_key
 from spark_streaming.lane import Lane
 from spark_streaming.rate_window import RateWindow
 from spark_streaming.run_folder import Totals
@@ -109,7 +110,7 @@ class ProgressBoard:
             run.job_id, run.run, totals.rows, totals.chunks, rate, phase, time.time_ns() // 1000
         )
         self._sent_ns[run] = now_ns
-        self._tell(f"progress/{run.job_id}/{run.run}".encode(), progress)
+        self._tell(progress_key(run.job_id, run.run), progress)
 
     def _tell(self, key: bytes, report: JobProgress | SparkReport) -> None:
         try:

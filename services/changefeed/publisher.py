@@ -40,14 +40,18 @@ from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
     FeedPublication,
+    ForgottenJob,
+    ForgottenTable,
     NewTable,
     Publication,
     RowPublication,
     TruncationPublication,
+    version_key,
 )
 from leasehold.replication.log_identity import LogIdentity
 from leasehold.replication.truncation import CHANGEFEED_ROLE
 from services.changefeed.changefeed_settings import ChangefeedSettings
+from services.changefeed.gone_topics import GoneTopics
 
 CLIENT_ID: Final = "changefeed"
 POSITION_KEY: Final = b"position"
@@ -107,6 +111,7 @@ class Publisher(Closing):
         self._look = TopicLook(self._admin, topics.log.name, self._topic_ids.put)
         self._feed = Changefeed()
         self._rows_topics: dict[int, str] = {}
+        self._gone = GoneTopics(self._admin, topics)
         self._messages: list[Message] = []
         self._due_ns = 0  # when _messages are published at the latest
         self._gathers = False  # whether there is time before the next reading
@@ -137,6 +142,7 @@ class Publisher(Closing):
         position = LogPosition()
         if POSITION_KEY in stored:
             position = self._codec.decode_as(LogPosition, stored[POSITION_KEY])
+        self._gone.remembered(stored)
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -160,6 +166,7 @@ class Publisher(Closing):
                 self._take()
                 if self._is_due(boottime_ns()):
                     self._publish()
+                self._gone.delete(boottime_ns())
         except LogStopped as error:
             log, position = self._topics.log.name, self._feed.position
             raise explained(error, self._identity, self._admin, log, position) from None
@@ -243,6 +250,14 @@ class Publisher(Closing):
             headers = VERSION_HEADERS if public else ()
             for topic in self._feeds[publication.feed]:
                 self._messages.append(Message(topic, publication.key, value, headers))
+        elif isinstance(publication, ForgottenTable):
+            table_id = publication.table_id
+            self._rows_topics.pop(table_id, None)
+            self._messages.append(Message(self._topics.versions.name, version_key(table_id), None))
+            self._gone.add(table_id)
+        elif isinstance(publication, ForgottenJob):
+            jobs = self._topics.jobs.name
+            self._messages += (Message(jobs, key, None) for key in publication.keys)
         else:
             assert isinstance(publication, NewTable), publication
             rows = self._topics.rows(publication.table_id)
@@ -262,6 +277,8 @@ class Publisher(Closing):
                 for topic, key, value, headers, partition in self._messages:
                     self._writer.send(topic, partition, key, value, headers)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
+                for key, value in self._gone.to_remember():
+                    self._writer.send(self._topics.changefeed.name, 0, key, value)
                 if report:
                     self._writer.send(self._topics.jobs.name, 0, REPORT_KEY, report)
                 self._writer.commit()
@@ -275,6 +292,7 @@ class Publisher(Closing):
         if report:
             self._reported_ns = now_ns
         self._messages.clear()
+        self._gone.published()
         self._stored = position
         self._stored_ns = boottime_ns()
         self._acknowledge()

@@ -322,6 +322,13 @@ class ClusterSettings:
         default=60_000,
         parse=integer(0, 366 * 24 * 3600 * 1000),
     )
+    dropped_ms: int = setting(
+        "LEASEHOLD_DROPPED_MS",
+        "how long a dropped table's topic is kept, and a job after its end; at least as long as the"
+        " past can be read; the same for all masters",
+        default=7 * 24 * 3600 * 1000,
+        parse=integer(0, 366 * 24 * 3600 * 1000),
+    )
     store_cache_mb: int = setting(
         "LEASEHOLD_STORE_CACHE_MB",
         "MB of its store that a node keeps in memory to apply the log, at most",

@@ -68,6 +68,18 @@ class TopicAdmin:
             self._wait_for_leaders(frozenset(created), timeout_s)
         return tuple(created)
 
+    def delete(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Delete a topic; one that is not there is gone already, so this may be repeated."""
+        self._look(name)
+        pending = self._client.delete_topics(
+            [name], operation_timeout=timeout_s, request_timeout=timeout_s
+        )
+        try:
+            pending[name].result(timeout=timeout_s)
+        except (KafkaException, TimeoutError) as error:
+            if not is_missing(error):
+                raise self._unavailable(f"deleting topic {name}", error) from error
+
     def _wait_for_leaders(self, names: frozenset[str], timeout_s: float) -> None:
         """The controller answers a moment before the brokers know of the topic."""
         give_up_ns = boottime_ns() + int(timeout_s * 1e9)

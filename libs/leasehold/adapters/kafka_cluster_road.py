@@ -28,6 +28,7 @@ from leasehold.model.records import (
     CheckReport,
     HoldingReport,
     JobEvent,
+    JobForgotten,
     JobProgress,
     SparkReport,
     VersionEvent,
@@ -42,6 +43,7 @@ ACKS_TAIL_RECORDS: Final = 2_000
 that lives. The last ones of others lie before it (`_silent`)."""
 SILENT_LOOK_S: Final = 5.0
 """Longest that those are looked for: whoever asks for the state waits for it."""
+JOB_PREFIX: Final = b"job/"
 
 _SHOWN: Final = (
     *(Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
@@ -164,7 +166,7 @@ class KafkaClusterRoad:
 
     def _decoded(self, record: Record) -> list[Event]:
         if record.value is None:
-            return []
+            return self._forgotten(record.topic, record.key or b"")
         if record.topic == self._topics.log.name:
             return self._log_event(record.offset, record.value)
         try:
@@ -176,6 +178,17 @@ class KafkaClusterRoad:
         elif isinstance(event, Ack):
             self._heard.add(event.node)
         return [event] if isinstance(event, _SHOWN) else []
+
+    def _forgotten(self, topic: str, key: bytes) -> list[Event]:
+        """A table, or a job, that is nobody's any more."""
+        number = key.removeprefix(JOB_PREFIX)
+        if not number.isdigit():
+            return []  # what Spark has told of a run
+        if topic == self._topics.versions.name:
+            self._table_ids.discard(int(number))
+        elif topic == self._topics.jobs.name:
+            return [JobForgotten(int(number))]
+        return []
 
     def _log_event(self, offset: int, data: bytes) -> list[Event]:
         try:

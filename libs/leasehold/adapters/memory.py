@@ -145,6 +145,14 @@ class MemoryBus:
             self._messages[where].clear()
             self._first[where] = 0
 
+    def delete_topic(self, topic: str) -> None:
+        """Whoever reads it is given nothing more."""
+        for where in [where for where in self._messages if where[0] == topic]:
+            del self._messages[where]
+            self._first.pop(where, None)
+            for subscription in self._subscriptions.pop(where, ()):
+                subscription.cancel()
+
     def read(self, topic: str, partition: int = 0, offset: int = 0) -> list[Message]:
         """Everything from an offset on, at once (for people and for invariants)."""
         first = self._first[topic, partition]

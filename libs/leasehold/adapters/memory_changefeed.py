@@ -17,9 +17,12 @@ from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
     FeedPublication,
+    ForgottenJob,
+    ForgottenTable,
     Publication,
     RowPublication,
     TruncationPublication,
+    version_key,
 )
 
 CODEC: Final = MessagePackCodec()
@@ -56,6 +59,7 @@ class MemoryChangefeed:
         self._feed: Changefeed | None = None
         self._subscription: Subscription | None = None
         self._messages: list[_Publication] = []
+        self._gone: list[int] = []  # tables whose rows topics go with these messages
         self._due = False
         self.error: LogStopped | None = None
         self._feeds = {
@@ -84,10 +88,14 @@ class MemoryChangefeed:
         self._life += 1
         self._due = False
         self._messages = []
+        self._gone = []
         newest: dict[bytes, bytes] = {}
         for message in self._bus.read(self._topics.jobs.name):
-            if message.key.startswith(b"job/") and message.value is not None:
-                newest[message.key] = message.value
+            if message.key.startswith(b"job/"):
+                if message.value is None:
+                    newest.pop(message.key, None)
+                else:
+                    newest[message.key] = message.value
         jobs = [CODEC.decode_as(JobEvent, value).body for value in newest.values()]
         position = self.position
         self._feed = Changefeed(position, jobs)
@@ -136,6 +144,13 @@ class MemoryChangefeed:
             value = CODEC.encode(publication.record)
             for partition in range(topic.partitions):
                 self._messages.append(_Publication(topic.name, partition, row_key(()), value))
+        elif isinstance(publication, ForgottenTable):
+            name, gone = self._topics.versions.name, version_key(publication.table_id)
+            self._messages.append(_Publication(name, 0, gone, None))
+            self._gone.append(publication.table_id)
+        elif isinstance(publication, ForgottenJob):
+            for gone in publication.keys:
+                self._messages.append(_Publication(self._topics.jobs.name, 0, gone, None))
         # NewTable: topics of this bus need no making.
 
     def _publish(self, life: int) -> None:
@@ -147,5 +162,8 @@ class MemoryChangefeed:
             assert size <= PUBLISHED_BYTES_MAX, f"Kafka's producer refuses {size} bytes for {topic}"
             self._bus.append(topic, partition, key, value)
         self._messages = []
+        for table_id in self._gone:
+            self._bus.delete_topic(self._topics.rows(table_id).name)
+        self._gone = []
         position = CODEC.encode(self._feed.position)
         self._bus.append(self._topics.changefeed.name, 0, POSITION_KEY, position)

@@ -128,7 +128,9 @@ class MemoryBackfill:
         self._decide()
 
     def _take(self, message: Message) -> None:
-        if message.key.startswith(b"job/") and message.value is not None:
+        if message.key.startswith(b"job/") and message.value is None:
+            self._jobs.pop(int(message.key.removeprefix(b"job/")), None)
+        elif message.key.startswith(b"job/") and message.value is not None:
             job = job_from_wire(CODEC.decode_as(JobEvent, message.value).body)
             self._jobs[job.job_id] = job
 

@@ -127,6 +127,21 @@ class MemoryStore:
         self._now.min_versions[table_id] = version
         self._now.dead.clear()
 
+    def forget_table(self, table_id: int) -> None:
+        now = self._now
+        for place in [place for place in now.descriptors if place[0] == table_id]:
+            now.history_floor = max(now.history_floor, now.descriptors.pop(place).since_lsn)
+        for known in (now.min_versions, now.collected, now.emptied, now.written):
+            known.pop(table_id, None)
+        now.exists = {row: stamp for row, stamp in now.exists.items() if row[0] != table_id}
+        now.pairs = {row: pairs for row, pairs in now.pairs.items() if row[0] != table_id}
+        now.entries = {entry for entry in now.entries if entry[0] != table_id}
+        now.old = {row: kept for row, kept in now.old.items() if row[0] != table_id}
+        now.dead.clear()
+
+    def forget_job(self, job_id: int) -> None:
+        del self._now.jobs[job_id]
+
     def put_job(self, job_id: int, body: Any) -> None:
         self._now.jobs[job_id] = body
 

@@ -99,7 +99,7 @@ def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lamb
         serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
     named = replace(settings, name=cluster.node, serves=serves)
     named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
-        cluster.history_ms, cluster.row_history_ms
+        cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
     )
     try:
         with sqlite_errors(path):

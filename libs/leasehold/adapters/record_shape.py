@@ -30,6 +30,7 @@ from leasehold.model.records import (
     FindingsDecided,
     HoldingReport,
     JobEvent,
+    JobForgotten,
     JobProgress,
     JobWrite,
     LeaseAck,
@@ -42,6 +43,7 @@ from leasehold.model.records import (
     RowLeftOut,
     RowsTruncated,
     SparkReport,
+    TableForgotten,
     TableTruncated,
     VersionEvent,
 )
@@ -79,6 +81,8 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     64: ChunkDecided,
     65: TableTruncated,
     66: FindingsDecided,
+    67: TableForgotten,
+    68: JobForgotten,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

@@ -15,6 +15,7 @@ from leasehold.adapters.dead_elements import (
     needed_elements,
 )
 from leasehold.adapters.sqlite_history import collected_elements, keep_elements, raise_floor
+from leasehold.adapters.sqlite_layout import history_tables, tables_of_rows
 from leasehold.adapters.sqlite_row_history import kept_from
 from leasehold.model.ports import StoredCatalog
 from leasehold.model.records import LogPosition
@@ -135,6 +136,17 @@ class StoredTables:
         self._execute("INSERT OR REPLACE INTO min_versions VALUES (?, ?)", (table_id, version))
         self._execute(_CHANGED)
 
+    def forget_table(self, table_id: int) -> None:
+        for version in self._versions(table_id):
+            del self._briefs[table_id, version.version]
+            raise_floor(self._connection, version.since_lsn)
+        for name in ("descriptors", "min_versions", "collected", "removed"):
+            self._execute(f"DELETE FROM {name} WHERE table_id = ?", (table_id,))  # noqa: S608 - ours
+        self._execute(_CHANGED)
+
+    def forget_job(self, job_id: int) -> None:
+        self._execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
+
     def put_job(self, job_id: int, body: Any) -> None:
         self._execute("INSERT OR REPLACE INTO jobs VALUES (?, ?)", (job_id, msgpack.packb(body)))
 
@@ -194,4 +206,7 @@ class StoredTables:
             fenced = lowest.get(table_id, 1) >= newest.version
             readable = floor is not None and newest.since_lsn > floor
             tables.append((table_id, newest.state is State.ABSENT and fenced, readable))
-        return tables
+        known = {table_id for (table_id,) in found}
+        there = {*tables_of_rows(self._connection), *history_tables(self._connection)}
+        # Forgotten before all of its rows were removed: that goes at each node's own pace.
+        return [*tables, *((table_id, True, False) for table_id in sorted(there - known))]

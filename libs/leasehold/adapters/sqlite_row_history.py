@@ -105,6 +105,11 @@ class RowHistory:
         self.written.pop(table_id, None)
         self._connection.execute(_EMPTIED, (table_id, lsn))
 
+    def forget(self, table_id: int) -> None:
+        """The table is known no more."""
+        self.written.pop(table_id, None)
+        self._connection.execute("DELETE FROM row_history WHERE table_id = ?", (table_id,))
+
     def put_times(self, times: Sequence[tuple[int, int]]) -> None:
         self._connection.executemany("INSERT INTO commit_times VALUES (?, ?)", times)
 

@@ -203,9 +203,18 @@ class SqliteStore:
         self._touch_schema()
         self._tables.put_min_version(table_id, version)
 
+    def forget_table(self, table_id: int) -> None:
+        self._touch_schema()
+        self._tables.forget_table(table_id)
+        self._past.forget(table_id)
+
     def put_job(self, job_id: int, body: Any) -> None:
         assert self._open, "no transaction is open"
         self._tables.put_job(job_id, body)
+
+    def forget_job(self, job_id: int) -> None:
+        assert self._open, "no transaction is open"
+        self._tables.forget_job(job_id)
 
     def put_ledger_run(self, run_id: str) -> None:
         assert self._open, "no transaction is open"

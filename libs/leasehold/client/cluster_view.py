@@ -20,6 +20,7 @@ from leasehold.model.records import (
     Grant,
     HoldingReport,
     JobEvent,
+    JobForgotten,
     JobProgress,
     SparkReport,
     VersionEvent,
@@ -106,6 +107,7 @@ Event: TypeAlias = (
     | CheckReport
     | VersionEvent
     | JobEvent
+    | JobForgotten
     | JobProgress
     | SparkReport
     | ChangefeedReport
@@ -258,6 +260,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _version(view, event)
         case JobEvent():
             return _job(view, event)
+        case JobForgotten():
+            return _without_job(view, event.job_id)
         case JobProgress():
             return _progress(view, event)
         case SparkReport():
@@ -418,6 +422,12 @@ def _job(view: ClusterView, event: JobEvent) -> ClusterView:
         return view
     job = JobView(job_from_wire(event.body), event)
     return replace(view, jobs={**view.jobs, event.job_id: job})
+
+
+def _without_job(view: ClusterView, job_id: int) -> ClusterView:
+    jobs = {number: job for number, job in view.jobs.items() if number != job_id}
+    progress = {number: said for number, said in view.progress.items() if number != job_id}
+    return replace(view, jobs=jobs, progress=progress)
 
 
 def _progress(view: ClusterView, progress: JobProgress) -> ClusterView:

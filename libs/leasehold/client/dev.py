@@ -35,6 +35,7 @@ from leasehold.model.records import (
     CheckReport,
     DeadLetter,
     JobEvent,
+    JobForgotten,
     Outcome,
     VersionEvent,
 )
@@ -169,6 +170,8 @@ class DevDatabase:
     def _appended(self, topic: str, partition: int, message: Message) -> None:
         topics = self.cluster.topics
         if message.value is None:
+            if topic == topics.jobs.name and message.key.startswith(b"job/"):
+                self._view.record(JobForgotten(int(message.key.removeprefix(b"job/"))))
             return
         if topic == topics.log.name:
             self._view.log(message.offset, message.value)

@@ -17,9 +17,16 @@ from leasehold.client.cluster_view import (
 )
 from leasehold.lease.commands import Holders, Snapshot
 from leasehold.lease.replies import HolderList, SnapshotReport
-from leasehold.model.records import Ack, CheckReport, HoldingReport, JobEvent, VersionEvent
+from leasehold.model.records import (
+    Ack,
+    CheckReport,
+    HoldingReport,
+    JobEvent,
+    JobForgotten,
+    VersionEvent,
+)
 
-_SHOWN = (Ack, CheckReport, HoldingReport, JobEvent, VersionEvent)
+_SHOWN = (Ack, CheckReport, HoldingReport, JobEvent, JobForgotten, VersionEvent)
 
 
 class DevView:

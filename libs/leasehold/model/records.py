@@ -260,6 +260,19 @@ class TableTruncated(NamedTuple):
     table_id: int
 
 
+class TableForgotten(NamedTuple):
+    """A table that was dropped long ago leaves the catalog: nothing names it, and nothing of it can
+    be read. Its id is not given again."""
+
+    table_id: int
+
+
+class JobForgotten(NamedTuple):
+    """A job that ended long ago leaves the catalog."""
+
+    job_id: int
+
+
 class FindingsDecided(NamedTuple):
     """What became of the findings of a job's validation, which has ended with this: `rows` were
     looked at, `dropped` findings were no longer true. `words` says which rows break the constraint
@@ -284,6 +297,8 @@ CatalogWrite: TypeAlias = (
     | ChunkDecided
     | TableTruncated
     | FindingsDecided
+    | TableForgotten
+    | JobForgotten
 )
 
 

@@ -13,10 +13,12 @@ from leasehold.model.records import (
     Decisions,
     DescriptorWrite,
     FindingsDecided,
+    JobForgotten,
     JobWrite,
     LedgerRun,
     LogPosition,
     MinVersion,
+    TableForgotten,
     TableTruncated,
 )
 from leasehold.replication.history import HistorySettings, collect_history, times_of
@@ -60,6 +62,10 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.put_min_version(table_id, version)
         case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
             store.put_job(job_id, catalog.jobs[job_id].to_wire())
+        case TableForgotten(table_id=table_id):
+            store.forget_table(table_id)
+        case JobForgotten(job_id=job_id):
+            store.forget_job(job_id)
         case LedgerRun(run_id=run_id):
             store.put_ledger_run(run_id)
 

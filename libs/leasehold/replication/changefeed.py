@@ -23,6 +23,7 @@ from leasehold.model.records import (
     Disposition,
     FindingsDecided,
     JobEvent,
+    JobForgotten,
     JobWrite,
     Key,
     LogPosition,
@@ -31,6 +32,7 @@ from leasehold.model.records import (
     RowChange,
     RowImage,
     RowsTruncated,
+    TableForgotten,
     TableTruncated,
     VersionEvent,
 )
@@ -75,7 +77,27 @@ class NewTable(NamedTuple):
     table_id: int
 
 
-Publication: TypeAlias = RowPublication | TruncationPublication | FeedPublication | NewTable
+class ForgottenTable(NamedTuple):
+    """Its key on `versions` is nobody's any more; and when that is published, its rows topic."""
+
+    table_id: int
+
+
+class ForgottenJob(NamedTuple):
+    """Nor is its key on `jobs`, and those of what Spark has told of its runs (`keys`)."""
+
+    job_id: int
+    keys: tuple[bytes, ...]
+
+
+Publication: TypeAlias = (
+    RowPublication
+    | TruncationPublication
+    | FeedPublication
+    | NewTable
+    | ForgottenTable
+    | ForgottenJob
+)
 
 
 class Step(NamedTuple):
@@ -99,6 +121,11 @@ def version_key(table_id: int) -> bytes:
 
 def job_key(job_id: int) -> bytes:
     return b"job/%d" % job_id
+
+
+def progress_key(job_id: int, run: int) -> bytes:
+    """Under which Spark tells how far a run of a job is."""
+    return b"progress/%d/%d" % (job_id, run)
 
 
 class Changefeed:
@@ -164,6 +191,11 @@ class Changefeed:
             elif isinstance(write, ChunkDecided | FindingsDecided) and self._count(write):
                 changed[write.job_id] = None
         for write in commit.catalog:
+            if isinstance(write, TableForgotten) and not is_sequence_id(write.table_id):
+                publications.append(ForgottenTable(write.table_id))
+            elif isinstance(write, JobForgotten):
+                publications.append(self._forgotten(write.job_id))
+        for write in commit.catalog:
             if isinstance(write, DescriptorWrite) and not is_sequence_id(write.table_id):
                 event = self._version_event(write, commit, lsn)
                 key = version_key(write.table_id)
@@ -172,6 +204,12 @@ class Changefeed:
             state = JobEvent(job_id, lsn, commit.commit_us, self._jobs[job_id].to_wire())
             publications.append(FeedPublication(Feed.JOBS, job_key(job_id), state))
         return urgent
+
+    def _forgotten(self, job_id: int) -> ForgottenJob:
+        gone = self._jobs.pop(job_id) if job_id in self._jobs else None
+        runs = 0 if gone is None else gone.run
+        progress = (progress_key(job_id, run) for run in range(1, runs + 1))
+        return ForgottenJob(job_id, (job_key(job_id), *progress))
 
     def _count(self, work: ChunkDecided | FindingsDecided) -> bool:
         job = self._jobs.get(work.job_id)

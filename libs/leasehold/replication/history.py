@@ -10,6 +10,11 @@ from leasehold.model.records import Commit
 from leasehold.schema.catalog import Catalog
 
 MS_PER_DAY = 24 * 3600 * 1000
+DROPPED_MS = 7 * MS_PER_DAY
+"""As long as a reader of a rows topic may be away and still see what was deleted
+(TOMBSTONE_RETENTION_MS); and whoever looks for a job that failed over a weekend finds it."""
+FORGET_EVERY_MS = 60_000
+"""How often the master looks for what may be forgotten: it walks over the whole catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +22,20 @@ class HistorySettings:
     """How long after its replacement something can still be read AS OF a time at which it was
     current; by the commit times of the log, and the same for all nodes. `keep_ms`: a descriptor;
     `rows_ms`: a row. Two figures, because a row costs every write something; 0 rows_ms: no rows of
-    the past are kept, and nothing is written for them."""
+    the past are kept, and nothing is written for them. `dropped_ms`: how long after it was dropped
+    a table's rows topic is kept, and a job after its end; the master's alone, which says in the log
+    what is forgotten."""
 
     keep_ms: int = MS_PER_DAY
     rows_ms: int = 60_000
     collected_per_record_max: int = 100
+    dropped_ms: int = DROPPED_MS
+
+    @property
+    def forgotten_ms(self) -> int:
+        """How long a dropped table and an ended job are kept: at least as long as the past can be
+        read."""
+        return max(self.dropped_ms, self.keep_ms, self.rows_ms)
 
 
 def times_of(first_lsn: int, commits: Sequence[Commit]) -> list[tuple[int, int]]:

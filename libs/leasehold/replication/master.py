@@ -70,7 +70,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.fast_requests import HeardRequests
 from leasehold.replication.fill_pace import USERS_RECENT_MS, FillPace, FillSettings
-from leasehold.replication.history import HistorySettings
+from leasehold.replication.history import FORGET_EVERY_MS, HistorySettings
 from leasehold.replication.lane_topics import LaneTopics
 from leasehold.replication.large import Large
 from leasehold.replication.late_writes import LateWrites
@@ -80,6 +80,7 @@ from leasehold.replication.schema_changes import Decision, SchemaChanges
 from leasehold.replication.truncation import COPY_ROLE, LogTruncation, TruncationSettings
 from leasehold.replication.waiting import WaitingRequests
 from leasehold.schema.catalog import Catalog
+from leasehold.schema.forgetting import FORGOTTEN_PER_COMMIT_MAX, forgettable
 
 _REQUESTS: Final = Lane.REQUESTS  # a member of an enum costs as much as a call
 WAITING_MAX: Final = 20_000
@@ -165,6 +166,8 @@ class Master:
         self._asked_ns = -settings.users_recent_ms * NS_PER_MS  # when a request was last taken
         self._deleted_ns = now.mono_ns
         self._lanes = LaneTopics(position, now.mono_ns)
+        self._forgot_ns = now.mono_ns
+        self._commit_us = position.commit_us
         self._truncation = LogTruncation(settings.truncation, now.mono_ns)
 
     @property
@@ -416,8 +419,22 @@ class Master:
                 if writes is not None:
                     batch.write_catalog(writes)
                     self._changes.appended()
+                else:
+                    self._forget(batch, now)
         except Full:
             pass  # what did not fit waits for the next record (L8)
+
+    def _forget(self, batch: Batch, now: Now) -> None:
+        """Tables that were dropped and jobs that ended long ago; by the log's time, which no clock
+        that was ahead for a moment has moved far."""
+        if now.mono_ns - self._forgot_ns < FORGET_EVERY_MS * NS_PER_MS:
+            return
+        before_us = self._commit_us - self._settings.history.forgotten_ms * 1_000
+        writes = forgettable(self._catalog, before_us)
+        if len(writes) < FORGOTTEN_PER_COMMIT_MAX:
+            self._forgot_ns = now.mono_ns
+        if writes:
+            batch.write_catalog(writes)
 
     def _take_requests(self, batch: Batch, now: Now) -> None:
         if self._requests:
@@ -574,6 +591,7 @@ class Master:
         self._lanes.read_back()
         self._sequence = record.sequence
         self._log_end = after.offset
+        self._commit_us = after.commit_us
         store = self._store.settle()
         changed = False
         notices: list[Effect] = []

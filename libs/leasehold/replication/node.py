@@ -68,6 +68,7 @@ from leasehold.replication.election import Election, ElectionSettings
 from leasehold.replication.fast_acks import FastAcks, FastAckSettings
 from leasehold.replication.fast_log import NOBODY, FastLogSettings, Term
 from leasehold.replication.fast_requests import FastRequestSettings
+from leasehold.replication.history import DROPPED_MS
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.log import Verdict, admit
 from leasehold.replication.log_identity import LogIdentity
@@ -112,9 +113,13 @@ class NodeSettings:
         schema = replace(self.schema, coordinator=replace(coordinator, ledger=ledger))
         return replace(self, schema=schema, leases=HolderLimits.of_ttl(session_ttl_ms))
 
-    def with_history(self, keep_ms: int, rows_ms: int) -> NodeSettings:
-        """How long the past can be read; see HistorySettings."""
-        history = replace(self.master.history, keep_ms=keep_ms, rows_ms=rows_ms)
+    def with_history(
+        self, keep_ms: int, rows_ms: int, dropped_ms: int = DROPPED_MS
+    ) -> NodeSettings:
+        """How long the past can be read, and what was dropped is kept; see HistorySettings."""
+        history = replace(
+            self.master.history, keep_ms=keep_ms, rows_ms=rows_ms, dropped_ms=dropped_ms
+        )
         master = replace(self.master, history=history)
         return replace(self, master=master)
 

@@ -18,9 +18,11 @@ from leasehold.model.records import (
     ChunkDecided,
     DescriptorWrite,
     FindingsDecided,
+    JobForgotten,
     JobWrite,
     LedgerRun,
     MinVersion,
+    TableForgotten,
     TableTruncated,
 )
 from leasehold.schema.descriptor import Descriptor, from_wire
@@ -101,6 +103,10 @@ class Catalog:
             case JobWrite(body=body):
                 job = as_written(body, job_from_wire)
                 self.jobs[job.job_id] = job
+            case TableForgotten(table_id=table_id):
+                self._forget_table(table_id)
+            case JobForgotten(job_id=job_id):
+                del self.jobs[job_id]
             case TableTruncated():
                 pass  # rows, which a catalog knows nothing of
             case LedgerRun(run_id=run_id):
@@ -243,6 +249,17 @@ class Catalog:
         kept = self._versions[table_id]
         assert version == min(kept) < self.min_version(table_id), "D5: it may be in use"
         del kept[version]
+
+    def _forget_table(self, table_id: int) -> None:
+        assert self.newest(table_id).state is State.ABSENT, "D9: somebody may name it"
+        for known in (self._versions, self._newest, self._min_versions):
+            known.pop(table_id, None)
+        self._references = None
+        self._current = {}
+
+    def table_ids(self) -> list[int]:
+        """Of all that a version is kept of, absent ones and sequences included."""
+        return sorted(self._versions)
 
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
         kept = self._versions[table_id]

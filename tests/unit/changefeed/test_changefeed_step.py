@@ -21,10 +21,12 @@ from leasehold.model.records import (
     Disposition,
     Fill,
     JobEvent,
+    JobForgotten,
     JobWrite,
     RowChange,
     RowImage,
     RowsTruncated,
+    TableForgotten,
     TableTruncated,
     VersionEvent,
 )
@@ -32,6 +34,8 @@ from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
     FeedPublication,
+    ForgottenJob,
+    ForgottenTable,
     NewTable,
     Publication,
     RowPublication,
@@ -329,3 +333,23 @@ def test_only_the_begin_of_a_run_over_the_rows_is_urgent() -> None:
     #             claim, table, rows, job, version, chunk, last chunk
     assert not any(urgent[:7])
     assert urgent[7:] == [phase is Phase.BACKFILLING for phase in Phase]
+
+
+def test_what_the_log_forgets_loses_its_keys_and_its_topic() -> None:
+    """Of a job what Spark has told of its runs, too; a sequence has neither key nor topic."""
+    log = begun()
+    ended = job(3, 1, 2, run=2, status=Status.SUCCEEDED, phase=Phase.DONE)
+    log.decide((log.commit(catalog=(JobWrite(3, ended.to_wire()),)),))
+    feed = Changefeed()
+    before = len(log.records)
+    follow(feed, log)
+    gone = (JobForgotten(3), TableForgotten(1), TableForgotten(SEQUENCES_FROM | 4))
+    log.decide((log.commit(catalog=gone),))
+    keys = (b"job/3", b"progress/3/1", b"progress/3/2")
+    told = [ForgottenJob(3, keys), ForgottenTable(1)]
+    assert sorted(follow(feed, log, before), key=repr) == told
+    assert feed._jobs == {}
+    # One that begins anew has read back what is left of the jobs; the record may come to it again.
+    anew = Changefeed()
+    follow(anew, log)
+    assert anew._jobs == {}

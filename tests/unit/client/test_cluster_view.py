@@ -44,6 +44,7 @@ from leasehold.model.records import (
     CheckSlice,
     HoldingReport,
     JobEvent,
+    JobForgotten,
     JobProgress,
     SparkReport,
     VersionEvent,
@@ -613,3 +614,14 @@ def test_any_order_gives_a_report_that_json_can_hold(events: list[Event]) -> Non
     assert json.loads(json.dumps(told)) == told
     assert all(0 <= one["fraction"] <= 1 for one in told["jobs"])
     assert all(lane["waiting"] is None or lane["waiting"] >= 0 for lane in told["lanes"])
+
+
+def test_a_job_that_is_forgotten_is_shown_no_more() -> None:
+    some = JobEvent(7, 1, NOW, index_job(7, 1).to_wire())
+    other = some._replace(job_id=8, body=index_job(8, 1).to_wire())
+    progress = JobProgress(7, 1, 10, 1, 1.0, "backfilling", NOW)
+    view = seen(some, other, progress)
+    assert (set(view.jobs), set(view.progress)) == ({7, 8}, {7})
+    view = fold(view, JobForgotten(7), NOW)
+    assert (set(view.jobs), set(view.progress)) == ({8}, set())
+    assert fold(view, JobForgotten(7), NOW) == view

@@ -10,6 +10,7 @@ import pytest
 
 from leasehold.adapters.sqlite_layout import entries_tables, physical_columns, tables_aside
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
 from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.schema.edits import Edit, Kind, body_of, edited
@@ -124,6 +125,40 @@ def test_a_dropped_table_goes_whole(filled: Filled) -> None:
     filled.remove()
     assert physical_columns(filled.store._connection, "t1") == ()
     assert entries_tables(filled.store._connection, 1) == ()
+
+
+@pytest.mark.parametrize("removed_before", [True, False])
+def test_a_forgotten_table_leaves_nothing(filled: Filled, removed_before: bool) -> None:
+    """Each node removes what is dead at its own pace: one that had not come to it does so after,
+    and after a restart."""
+    filled.store.keep_rows(True)
+    filled.drop_table()
+    version = filled.newest.version
+    filled.commit(lambda: filled.store.collect_descriptor(1, version - 1, filled.lsn - 1))
+    if removed_before:
+        filled.remove()
+    filled.commit(lambda: filled.store.put_job(7, {"id": 7}))
+
+    def forget() -> None:
+        filled.store.forget_table(1)
+        filled.store.forget_job(7)
+
+    filled.commit(forget)
+    kept = filled.store.catalog()
+    assert (list(kept.descriptors), dict(kept.min_versions), list(kept.jobs)) == ([], {}, [])
+    path = filled.store.path
+    filled.store.close()
+    filled.store = SqliteStore(path)
+    filled.remove()
+    connection = filled.store._connection
+    for name in ("t1", "h1"):
+        assert physical_columns(connection, name) == ()
+    assert entries_tables(connection, 1) == ()
+    for name in ("descriptors", "min_versions", "collected", "removed", "row_counts"):
+        assert filled.one(f"SELECT count(*) FROM {name}") == 0, name
+    assert filled.one("SELECT count(*) FROM row_history") == 0
+    with pytest.raises(SnapshotTooOld):
+        filled.store.open_snapshot().descriptor_at("t", 2)
 
 
 def test_a_truncated_table_is_empty_at_once_and_its_pages_go_in_pieces(filled: Filled) -> None:
