@@ -22,6 +22,7 @@ import pytest
 
 from leasehold.adapters.codec import MessagePackCodec, restore_row_key, row_key
 from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_compacted import read_compacted
 from leasehold.adapters.kafka_reader import Record, TopicReader
 from leasehold.adapters.kafka_transaction import Fenced, TransactionWriter
@@ -34,15 +35,17 @@ from leasehold.model.records import (
     Decisions,
     Disposition,
     JobEvent,
+    JobForgotten,
     JobWrite,
     LogPosition,
     RowChange,
     RowImage,
     RowLeftOut,
+    TableForgotten,
     VersionEvent,
 )
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
-from leasehold.schema.job import Phase
+from leasehold.schema.job import Phase, Status
 from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.changefeed.publisher import Publisher
 from tests.unit.changefeed.made_log import MadeLog, job
@@ -340,6 +343,51 @@ def test_what_nobody_waits_for_shares_the_transaction_of_what_somebody_does(
         if record.value is not None
     ]
     assert all(at <= without_rows or at == len(log.records) for at in positions), positions
+
+
+def test_what_the_log_forgets_is_gone_from_the_broker(
+    settings: KafkaSettings, topics: Topics, tmp_path: Path
+) -> None:
+    """Keys and rows topic of a table that was dropped, keys of a job. Killed at the moment when the
+    keys are gone, the next process deletes the topic."""
+    log = MadeLog()
+    log.claim()
+    for table_id in (1, 2):
+        log.create_table(table_id)
+        log.write_rows(table_id, commits=3, keys=5)
+    ended = job(7, 1, 2, run=1, status=Status.SUCCEEDED, phase=Phase.DONE)
+    log.decide((log.commit(catalog=(JobWrite(7, ended.to_wire()),)),))
+    append(settings, topics, log)
+    with changefeed(settings, topics, tmp_path) as process:
+        wait_until(lambda: has_stored(settings, topics, log), process, tmp_path)
+    assert read_compacted(settings, "test", topics.versions.name).keys() == {b"1", b"2"}
+    first = len(log.records)
+    log.decide((log.commit(catalog=(JobForgotten(7), TableForgotten(1))),))
+    append(settings, topics, log, first)
+    admin = TopicAdmin(settings, "test")
+
+    def is_there(table_id: int) -> bool:
+        try:
+            admin.topic_id(topics.rows(table_id).name)
+        except BusUnavailable:
+            return False
+        return True
+
+    with closing(Publisher(settings, topics, ChangefeedSettings(), lambda: False)) as publisher:
+        publisher.open()
+        while not publisher._gone._new:
+            publisher._take()
+        publisher._publish()  # and it ends before it has deleted anything
+    assert read_compacted(settings, "test", topics.versions.name).keys() == {b"2"}
+    jobs = read_compacted(settings, "test", topics.jobs.name)
+    assert not any(key.startswith((b"job/", b"progress/")) for key in jobs)
+    assert b"gone/1" in read_compacted(settings, "test", topics.changefeed.name)
+    assert is_there(1)
+    with changefeed(settings, topics, tmp_path) as process:
+        wait_until(lambda: not is_there(1), process, tmp_path)
+        gone = partial(read_compacted, settings, "test", topics.changefeed.name)
+        wait_until(lambda: b"gone/1" not in gone(), process, tmp_path)
+    assert is_there(2)
 
 
 def test_a_newer_changefeed_fences_the_older_one(settings: KafkaSettings, topics: Topics) -> None:

@@ -219,6 +219,11 @@ class Catalog:
         """Is a version of the table kept?"""
         return table_id in self._versions
 
+    def has_ended(self, job_id: int) -> bool:
+        """Has the job come to its end, and perhaps been forgotten since?"""
+        job = self.jobs.get(job_id)
+        return job is None or job.status.ended
+
     def next_job_id(self) -> int:
         return max(self.jobs, default=0) + 1
 

@@ -388,9 +388,11 @@ class Coordinator:
         if not job_id:
             return self._asked(self.ledger.replied(command, reply, at_ns, now), now)
         effects = self._asked(self.ledger.told(reply, now), now)
+        if self._catalog.has_ended(job_id):
+            return effects
         job = self._catalog.jobs[job_id]
         memory = self._memory(job)
-        if job.status.ended or memory.token != token:
+        if memory.token != token:
             return effects  # the job has moved on; every command may be repeated or forgotten
         memory.token = 0
         if job.status is Status.PAUSED or job.postponed:
@@ -483,6 +485,6 @@ class Coordinator:
             fresh = JobMemory(place_of(job))
             fresh.verification = self._step_work.begun(lsn, now)
             self._memories[job.job_id] = fresh
-        for job_id in [j for j in self._memories if self._catalog.jobs[j].status.ended]:
+        for job_id in [j for j in self._memories if self._catalog.has_ended(j)]:
             del self._memories[job_id]
         self._walk.forget_ended()

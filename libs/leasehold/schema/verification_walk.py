@@ -97,9 +97,9 @@ class VerificationWalk:
         return self._reports.get((job.job_id, job.run), {})
 
     def forget_ended(self) -> None:
-        for about in [a for a in self._reports if self._catalog.jobs[a[0]].status.ended]:
+        for about in [a for a in self._reports if self._catalog.has_ended(a[0])]:
             del self._reports[about]
-        for about in [a for a in self._walked if self._catalog.jobs[a[0]].status.ended]:
+        for about in [a for a in self._walked if self._catalog.has_ended(a[0])]:
             del self._walked[about]
 
     # ------------------------------------------------------------ where it stands
