@@ -278,8 +278,10 @@ def _without_default(record: Decisions) -> tuple[Any, ...]:
 def _decisions(fields: tuple[Any, ...]) -> Decisions:
     """The log is trusted (written by a master of this database), so that row changes are restored
     without looking at every value; shapes that are off still fail, as UNREADABLE errors."""
-    if len(fields) != len(Decisions._fields):
+    lane_topics: Mapping[str, str] = {}
+    if len(fields) != _LANE_TOPICS_FIELD:
         fields = completed(Decisions, fields)
+        lane_topics = fields[_LANE_TOPICS_FIELD]
     epoch, incarnation, sequence, previous, first, commits, refusals, through, answered, grants = (
         fields[:_LANE_TOPICS_FIELD]
     )
@@ -294,7 +296,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         through,
         answered,
         tuple([_GRANT(grant) for grant in grants]) if grants else (),
-        fields[_LANE_TOPICS_FIELD],
+        lane_topics,
     )
 
 

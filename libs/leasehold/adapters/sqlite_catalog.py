@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import apsw
@@ -103,14 +103,17 @@ class StoredTables:
         self._connection = connection
         self._execute = connection.cursor().execute
         self._briefs: dict[tuple[int, int], tuple[bytes, VersionBrief]] = {}
+        self._lane_topics: tuple[Mapping[str, str], bytes] = ({}, _NO_TOPICS)
 
     def position(self) -> LogPosition:
         return read_position(self._connection)
 
     def put_position(self, position: LogPosition) -> None:
         through = msgpack.packb(dict(position.decided_through))
-        topics = msgpack.packb(dict(position.lane_topics))
-        self._execute(_PUT_POSITION, (*position[:7], through, *position[8:10], topics))
+        if position.lane_topics is not self._lane_topics[0]:  # one object for all of a term
+            self._lane_topics = (position.lane_topics, msgpack.packb(dict(position.lane_topics)))
+        fields = (*position[:7], through, *position[8:10], self._lane_topics[1])
+        self._execute(_PUT_POSITION, fields)
 
     def catalog(self) -> StoredCatalog:
         return read_catalog(self._connection)
