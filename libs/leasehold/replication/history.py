@@ -31,11 +31,11 @@ class HistorySettings:
     collected_per_record_max: int = 100
     dropped_ms: int = DROPPED_MS
 
-    @property
-    def forgotten_ms(self) -> int:
-        """How long a dropped table and an ended job are kept: at least as long as the past can be
-        read."""
-        return max(self.dropped_ms, self.keep_ms, self.rows_ms)
+
+def forgotten_before_us(commit_us: int, settings: HistorySettings) -> int:
+    """Tables that were dropped before that time, and jobs that ended, are forgotten at `commit_us`;
+    they are kept at least as long as the past can be read."""
+    return commit_us - max(settings.dropped_ms, settings.keep_ms, settings.rows_ms) * 1_000
 
 
 def times_of(first_lsn: int, commits: Sequence[Commit]) -> list[tuple[int, int]]:

@@ -70,7 +70,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.fast_requests import HeardRequests
 from leasehold.replication.fill_pace import USERS_RECENT_MS, FillPace, FillSettings
-from leasehold.replication.history import FORGET_EVERY_MS, HistorySettings
+from leasehold.replication.history import FORGET_EVERY_MS, HistorySettings, forgotten_before_us
 from leasehold.replication.lane_topics import LaneTopics
 from leasehold.replication.large import Large
 from leasehold.replication.late_writes import LateWrites
@@ -429,7 +429,7 @@ class Master:
         that was ahead for a moment has moved far."""
         if now.mono_ns - self._forgot_ns < FORGET_EVERY_MS * NS_PER_MS:
             return
-        before_us = self._commit_us - self._settings.history.forgotten_ms * 1_000
+        before_us = forgotten_before_us(self._commit_us, self._settings.history)
         writes = forgettable(self._catalog, before_us)
         if len(writes) < FORGOTTEN_PER_COMMIT_MAX:
             self._forgot_ns = now.mono_ns

@@ -257,8 +257,9 @@ class Catalog:
 
     def _forget_table(self, table_id: int) -> None:
         assert self.newest(table_id).state is State.ABSENT, "D9: somebody may name it"
-        for known in (self._versions, self._newest, self._min_versions):
-            known.pop(table_id, None)
+        del self._versions[table_id]
+        del self._newest[table_id]
+        self._min_versions.pop(table_id, None)
         self._references = None
         self._current = {}
 
