@@ -156,7 +156,7 @@ class MemoryBackfill:
         key = version_key(job.table_id)
         versions = self._bus.read(self._topics.versions.name, 0, 0)
         data = next(m.value for m in reversed(versions) if m.key == key)
-        assert data is not None, "a table's versions are never deleted"
+        assert data is not None, "no table that a job names is forgotten"
         descriptor = from_wire(CODEC.decode_as(VersionEvent, data).body)
         elements = told_of(descriptor, job.current.validates)
         tables = {side.table_id for side in sides_of(descriptor, elements)}
