@@ -65,6 +65,10 @@ _CONNECTION_CODES: Final = frozenset(
 LOG: Final = logging.getLogger("leasehold.kafka")
 
 
+class MessageTooLarge(BusUnavailable):
+    """Kafka takes no message of that size, and never will."""
+
+
 class ClientWatch:
     """Takes librdkafka's log lines and errors of one client; keeps what must not go unnoticed.
 
@@ -162,6 +166,8 @@ class ClientWatch:
         if denied is not None:
             return AccessDenied(denied, bootstrap=bootstrap)
         words = error.str()
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return MessageTooLarge(f"Kafka at {bootstrap}: {doing} failed: {words}")
         return BusUnavailable(f"Kafka at {bootstrap}: {doing} failed: {words}", bootstrap=bootstrap)
 
     def _denied_by(self, error: KafkaError) -> str | None:

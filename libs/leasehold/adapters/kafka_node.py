@@ -22,7 +22,8 @@ from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_admin import TopicAdmin
 from leasehold.adapters.kafka_reader import FETCH_WAIT_MS, STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka_request_road import TERM_HEADER, packed_term
-from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter, log_writer
+from leasehold.adapters.kafka_sends import Sends
+from leasehold.adapters.kafka_writer import Headers, TopicWriter, log_writer
 from leasehold.adapters.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.log_roads import LogRoad, LogVoice, OwnLog
 from leasehold.adapters.log_standing import LANE_MISSING, TopicLook, explained, log_offsets
@@ -101,6 +102,8 @@ TURN_NS_MAX: Final = 50_000_000
 busy for seconds with what it has read, acknowledge nothing, and lose its coherency lease by it."""
 ASKED_LATELY_NS: Final = 100_000_000
 """How long after a request was told the next one is awaited there rather than from Kafka."""
+SEND_AGAIN_NS: Final = 20_000_000
+"""How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
 BROKER_RETRY_S: Final = 0.5
 LANE_ASK_TIMEOUT_S: Final = 1.0
@@ -158,7 +161,7 @@ class KafkaNode:
         self._lane_topics = {lane: topic for topic, lane in self._lanes.items()}
         self._log = topics.log.name
         self._acks = topics.acks.name
-        self._sends = {
+        names = {
             Topic.RESULTS: topics.results.name,
             Topic.CONFLICTS: topics.conflicts.name,
             Topic.ACKS: self._acks,
@@ -169,6 +172,7 @@ class KafkaNode:
             lane: TopicLook(self._admin, topic, self._lane_identified(lane, topic), LANE_MISSING)
             for topic, lane in self._lanes.items()
         }
+        self._sends = Sends(self._writer, names, self._headers)
         self._wake_ns = 0
         self._own_settings = settings
         self.node = Node(
@@ -327,6 +331,8 @@ class KafkaNode:
             wait_ns = min(wait_ns, self._wake_ns - boottime_ns())
         if self._ledger_calls or not self._inbox.empty():
             wait_ns = min(wait_ns, LEDGER_POLL_NS)
+        if self._sends.waits:
+            wait_ns = min(wait_ns, SEND_AGAIN_NS)
         due_ns = self._own.due_ns()
         if due_ns is not None:
             wait_ns = min(wait_ns, due_ns - boottime_ns())
@@ -359,13 +365,8 @@ class KafkaNode:
                 LOG.warning("the log did not confirm an append: %s", delivery.error)
                 self._log_writer.purge()
                 self._perform(self.node.step(AppendFailed(delivery.error), now()))
-        for delivery in self._writer.deliveries():
-            send = delivery.token
-            if delivery.error is not None:
-                if send is not None and send.token:
-                    self._send(send)  # L7: an answer is given until the broker has it
-            elif send.token:
-                self._perform(self.node.step(Sent(send.token), now()))
+        for token in self._sends.given():
+            self._perform(self.node.step(Sent(token), now()))
 
     # ------------------------------------------------------------ the fast way of acknowledgements
 
@@ -475,7 +476,7 @@ class KafkaNode:
                 except BusUnavailable as error:
                     self._inbox.put(AppendFailed(error.message))
             case Send():
-                self._send(effect)
+                self._sends.send(effect)
             case Tell(number, epoch, incarnation, record):
                 if not self._speaker.tell(number, epoch, incarnation, CODEC.encode(record)):
                     self._inbox.put(Told(number, heard=False))
@@ -507,6 +508,7 @@ class KafkaNode:
                 self._reader.resume(self._lane_topics[lane], 0)
             case StopLanes():
                 self._listener.stop()
+                self._sends.end_term()
                 for topic in self._lanes:
                     self._reader.stop(topic, 0)
             case DeleteBelow(lane, offset):
@@ -545,25 +547,11 @@ class KafkaNode:
             return  # so does the master
         self._inbox.put(LaneFound(lane, Found(topic, topic_id, first, end)))
 
-    def _send(self, send: Send) -> None:
-        partition = BY_KEY if send.partition < 0 else send.partition
-        data = CODEC.encode(send.record)
-        headers: Headers = ()
+    def _headers(self, send: Send) -> Headers:
         if send.topic == Topic.RESULTS and self._listener.hears_requests:
-            headers = ((TERM_HEADER, packed_term(self.node.term)),)
             self._answers.open()
-        try:
-            self._writer.send(
-                self._sends[send.topic], partition, send.key or None, data, headers, send
-            )
-        except BusUnavailable as error:
-            if send.token:
-                LOG.warning("an answer waits for the producer's queue: %s", error.message)
-                self._inbox.put(lambda: self._again(send))
-
-    def _again(self, send: Send) -> list[Effect]:
-        self._writer.flush(0.05)
-        return [send]
+            return ((TERM_HEADER, packed_term(self.node.term)),)
+        return ()
 
     def _close(self) -> None:
         self._writer.close(2.0)

@@ -36,13 +36,15 @@ Headers = Sequence[tuple[str, bytes]]
 
 class Delivery(NamedTuple):
     """What became of a record. `error` None: every in-sync replica has it, at `offset`, -1 where
-    the broker no longer knows (a batch sent again); else it may be in the topic or not."""
+    the broker no longer knows (a batch sent again); else it may be in the topic or not, and is
+    surely not where it is `too_large`."""
 
     token: Any
     topic: str
     partition: int
     offset: int
     error: str | None
+    too_large: bool = False
 
 
 class TopicWriter:
@@ -103,8 +105,9 @@ class TopicWriter:
         headers: Headers = (),
         token: Any = None,
     ) -> None:
-        """Queue one record. Raises BusUnavailable when it was *not* queued: the queue is full or
-        the record too large; nothing of it will ever be in the topic. Anything else that Kafka has
+        """Queue one record. Raises BusUnavailable when it was *not* queued: the queue is full, or
+        the record too large for any queue (MessageTooLarge); nothing of it will ever be in the
+        topic. Anything else that Kafka has
         against it is a failed delivery, whether librdkafka knows that by now (a partition that is
         not there, access denied) or has to ask first."""
         if self._watch.fatal is not None:
@@ -216,9 +219,10 @@ class TopicWriter:
             return
         if error.fatal():
             self._watch.fatal = error.str()
-        self._deliveries.append(
-            Delivery(token, message.topic(), message.partition(), -1, self._watch.words(error))
-        )
+        words = self._watch.words(error)
+        too_large = error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+        place = message.topic(), message.partition(), -1
+        self._deliveries.append(Delivery(token, *place, words, too_large))
 
 
 def log_writer(
