@@ -10,7 +10,7 @@ from leasehold.adapters.environment import KafkaSettings
 from leasehold.adapters.kafka_access import AccessDenied
 from leasehold.adapters.kafka_leadership import once_led
 from leasehold.adapters.kafka_reader import Record, TopicReader
-from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
+from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.records import JobEvent
 from leasehold.model.topics import Topics
 from leasehold.schema.job import Job, job_from_wire
@@ -72,7 +72,7 @@ class JobsReader:
             event = self._codec.decode_as(JobEvent, value)
             self.jobs[event.job_id] = job_from_wire(event.body)
             self.users = self.users.after(event.lsn, event.commit_us)
-        except (MalformedRequest, ValueError, TypeError, LookupError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, no other job waits for it
             log.error("a job event under key %r can't be read and is left out: %s", key, error)
             return False
         return True

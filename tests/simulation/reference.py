@@ -13,7 +13,7 @@ from leasehold.adapters.codec import MessagePackCodec
 from leasehold.adapters.memory import Message
 from leasehold.adapters.memory_check import check_contents
 from leasehold.adapters.memory_store import MemoryStore
-from leasehold.model.errors import LogStopped
+from leasehold.model.errors import LogStopped, Refused
 from leasehold.model.records import (
     Barrier,
     Claim,
@@ -65,6 +65,7 @@ class Reference:
         self.in_order: list[tuple[int, Commit]] = []  # those of requests
         self.every: list[tuple[int, Commit]] = []  # and those of the master's own, as jobs'
         self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the lane
+        self.refused_at: set[int] = set()  # offsets of requests, also of what is none
         self.dead_letters = 0
         self.refusals = 0
         self.skipped = 0
@@ -73,7 +74,12 @@ class Reference:
     def request_appended(self, message: Message) -> None:
         """Ids are looked up when their offset is decided (L3)."""
         assert message.offset == len(self.requests), "offsets are dense"
-        request = CODEC.decode_request(message.headers["content-type"], message.value or b"")
+        content_type = message.headers.get("content-type", "application/msgpack")
+        try:
+            request = CODEC.decode_request(content_type, message.value or b"")
+        except Refused:
+            self.requests.append((b"", 1))
+            return
         self.requests.append((request.id, request.attempt))
 
     @property
@@ -125,6 +131,7 @@ class Reference:
         offset = after.offset - 1
         self.decided_at.update(((c.request_id, c.attempt), offset) for c in record.commits)
         self.decided_at.update(((r.request_id, r.attempt), offset) for r in record.refusals)
+        self.refused_at |= {r.offset for r in record.refusals if r.lane == Lane.REQUESTS}
         self._judge_lanes(before, after)
         for told in self.on_jobs if moves else ():
             told(offset, moves, self.catalog)
@@ -178,7 +185,9 @@ class Reference:
             demand(offset >= first, "L3", f"{lane} decided through {first}, then {offset}")
             if lane != Lane.REQUESTS:
                 continue
-            for request_id, attempt in self.requests[first:offset]:
+            for place, (request_id, attempt) in enumerate(self.requests[first:offset], first):
+                if place in self.refused_at:
+                    continue
                 outcome = self.store.outcome(request_id)
                 demand(
                     outcome is not None

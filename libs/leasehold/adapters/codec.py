@@ -49,6 +49,7 @@ from leasehold.model.records import (
     Result,
     ResultBatch,
     RowChange,
+    VersionEvent,
 )
 
 FORMAT: Final = 1
@@ -136,7 +137,7 @@ class MessagePackCodec:
             if tag not in _LOG_TAGS:
                 raise ValueError(f"tag {tag!r:.20} is no log record")
             record: LogRecord = record_restorer(CLASS_BY_TAG[tag])(fields[2:])
-        except UNREADABLE as error:
+        except Exception as error:  # whatever it is: nobody can read these bytes
             raise LogStopped(
                 f"The log holds {len(data)} bytes that are no log record: {_words(error)}. "
                 "Nothing was applied from it. If a newer release wrote it, install that release "
@@ -146,20 +147,21 @@ class MessagePackCodec:
         return record
 
     def decode(self, data: bytes) -> Any:
-        """Any record with a tag, or a version event as the versions topics hold it (JSON). Behind
-        zlib travel records of the log alone, which `decode_log` reads. Raises MalformedRequest."""
+        """Any record with a tag. Behind zlib travel records of the log alone, which `decode_log` reads.
+        Raises MalformedRequest, and nothing else: anybody who may write to a topic chooses these
+        bytes, and each of its readers comes to them."""
         try:
-            if data[:1] == b"{":
-                return decode_event(data)
             fields = _unpacked(data)
             cls = CLASS_BY_TAG[fields[1]]
             return _RESTORED_HERE.get(cls, record_restorer(cls))(fields[2:])
-        except UNREADABLE as error:
+        except Exception as error:
             raise MalformedRequest(f"{len(data)} bytes are no record: {_words(error)}") from error
 
     def decode_as(self, cls: type[RecordT], data: bytes) -> RecordT:
-        """A record that must be a `cls`. Raises MalformedRequest."""
-        record = self.decode(data)
+        """A record that must be a `cls`; a VersionEvent also as the versions topics hold it (JSON).
+        Raises MalformedRequest, and nothing else."""
+        public = cls is VersionEvent and data[:1] == b"{"
+        record = _version_event(data) if public else self.decode(data)
         if type(record) is not cls:
             raise MalformedRequest(f"expected {cls.__name__}, found {type(record).__name__}")
         return record
@@ -170,6 +172,15 @@ class MessagePackCodec:
 
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest:
         return decode_request(content_type, data)
+
+
+def _version_event(data: bytes) -> Any:
+    """Raises MalformedRequest, and nothing else."""
+    try:
+        return decode_event(data)
+    except Exception as error:
+        words = f"{len(data)} bytes are no version event: {_words(error)}"
+        raise MalformedRequest(words) from error
 
 
 def row_key(key: Sequence[Any]) -> bytes:

@@ -170,7 +170,7 @@ class KafkaClusterRoad:
         if record.topic == self._topics.log.name:
             return self._log_event(record.offset, record.value)
         try:
-            event: Any = self._codec.decode(record.value)
+            event = self._decode(record.topic, record.value)
         except MalformedRequest:
             return []  # of a newer release: not known here how to show it
         if isinstance(event, VersionEvent):
@@ -189,6 +189,12 @@ class KafkaClusterRoad:
         elif topic == self._topics.jobs.name:
             return [JobForgotten(int(number))]
         return []
+
+    def _decode(self, topic: str, data: bytes) -> Any:
+        """Raises MalformedRequest."""
+        if topic == self._topics.versions.name:
+            return self._codec.decode_as(VersionEvent, data)
+        return self._codec.decode(data)
 
     def _log_event(self, offset: int, data: bytes) -> list[Event]:
         try:

@@ -390,9 +390,14 @@ class MemoryNode:
             ways = self._ways
             if follows != self._follows or ways is None or life != self._life:
                 return
+            try:
+                record = CODEC.decode_log(data)
+            except LogStopped:
+                self._perform([ReadLog(ways.next_offset)])
+                return
             if ways.told(offset, self.now().mono_ns, whole=True):
                 self.told_records += 1
-                self.step(LogHeard(offset, CODEC.decode_log(data), CODEC.digest(data)))
+                self.step(LogHeard(offset, record, CODEC.digest(data)))
             self._tick_soon()
 
         if self.isolated or self._ears.away or outcome == "lost":

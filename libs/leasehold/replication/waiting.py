@@ -8,6 +8,7 @@ from typing import Final
 from leasehold.model.errors import Refused
 from leasehold.model.ports import Codec
 from leasehold.model.records import ChangeRequest
+from leasehold.replication.batch import failed
 from leasehold.replication.effects import LaneRead
 
 READ_AHEAD_BYTES_MAX: Final = 256 * 1024
@@ -43,6 +44,10 @@ class WaitingRequests:
         next_bytes = len(self._messages[known].body)
         return self._decoded_bytes + next_bytes <= READ_AHEAD_BYTES_MAX
 
+    def next(self) -> LaneRead:
+        """The oldest, not looked into. Raises IndexError."""
+        return self._messages[0]
+
     def first(self) -> tuple[LaneRead, ChangeRequest | Refused]:
         """The oldest, and what its bytes say, or why they say nothing. Raises IndexError."""
         message = self._messages[0]
@@ -63,5 +68,7 @@ class WaitingRequests:
             said = self._codec.decode_request(message.content_type, message.body)
         except Refused as error:
             said = error
+        except Exception as error:  # noqa: BLE001 - every master would come to it
+            said = failed(error)
         self._decoded.append(said)
         self._decoded_bytes += len(message.body)

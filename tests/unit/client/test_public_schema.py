@@ -26,7 +26,7 @@ from leasehold.client.public_schema import (
 from leasehold.client.public_schema_avro import avro_schema
 from leasehold.client.public_schema_json import json_schema
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import DescriptorWrite, VersionEvent
+from leasehold.model.records import Ack, DescriptorWrite, VersionEvent
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.descriptor import (
     CHECKS_MAX,
@@ -83,10 +83,44 @@ def test_older_events_in_messagepack_are_read_too() -> None:
     assert CODEC.decode_as(VersionEvent, CODEC.encode(event)).body["name"] == "flights"
 
 
-@pytest.mark.parametrize("data", [b"{", b"{}", b'{"format": 2}', b'{"format": 1}', b'{"a": \xff}'])
+PILL = {
+    "format": 1,
+    "table": "t",
+    "table_id": 1,
+    "version": 1,
+    "former_name": None,
+    "lsn": 1,
+    "commit_us": 1,
+    "job": None,
+}
+
+
+def with_a_column(**column: Any) -> bytes:
+    """An event of one column that is not as its type says."""
+    wire = {"kind": "column", "id": 1, "type": "integer", "length": None, "default": 1, **column}
+    return json.dumps({**PILL, "elements": [wire]}).encode()
+
+
+NO_EVENTS = [
+    *(b"{", b"{}", b'{"format": 2}', b'{"format": 1}', b'{"a": \xff}', b'{"a":' * 100_000),
+    with_a_column(default="abc"),
+    with_a_column(type=5),
+]
+
+
+@pytest.mark.parametrize("data", NO_EVENTS, ids=lambda data: data[:20].decode(errors="replace"))
 def test_what_is_no_event_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedRequest):
         CODEC.decode_as(VersionEvent, data)
+
+
+def test_json_is_a_record_of_the_versions_topics_alone() -> None:
+    """Whoever reads another topic, or is told something, takes none: the events of a table are
+    thousands of lines of code that has no business there."""
+    with pytest.raises(MalformedRequest):
+        CODEC.decode(encode_event(event_of(TABLE)))
+    with pytest.raises(MalformedRequest):
+        CODEC.decode_as(Ack, encode_event(event_of(TABLE)))
 
 
 def steps_of(statement: AlterTable) -> list[VersionEvent]:
