@@ -12,6 +12,7 @@ from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import ReplicationRules
 from leasehold.schema.elements import MISSING_BYTES_MAX
 from leasehold.schema.job import Phase, Status
+from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
@@ -22,6 +23,18 @@ DAYS_MS = 11 * 24 * 3_600_000
 
 def cut_off(stage: Stage, name: str, virtual_ms: int) -> None:
     stage.node(name).isolate(stage.scheduler.now_ns + virtual_ms * MS)
+
+
+# ------------------------------------------------------------------ the lanes
+
+
+def a_request_that_no_master_survives(rules: ReplicationRules) -> None:
+    """L10: each master that decides it is deposed meanwhile."""
+    stage = Stage(rules)
+    with hard(stage, "decide", writes(12_345), takes_long(stage)):
+        stage.ask(stage.update(1, 12_345))
+        other = stage.ask(stage.update(2, 7))
+        stage.until(lambda: other in stage.results, "the next answer", "L10", 10 * BUSY_MS)
 
 
 # ------------------------------------------------------------------ coherency

@@ -33,6 +33,7 @@ from tests.simulation.interleavings import (
     a_new_master_while_a_coherent_node_is_cut_off,
     a_repeat_while_a_coherent_node_is_behind,
     a_request_older_than_its_memory,
+    a_request_that_no_master_survives,
     a_standby_that_lags_behind,
     a_write_from_before_the_fence,
     a_write_while_a_coherent_node_is_cut_off,
@@ -48,6 +49,12 @@ from tests.simulation.stage import Stage
 JOBS = JobRules(verify_before_public=False)
 RE_APPENDS = replace(RULES, epoch_given_up_after_error=False)
 OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
+    (
+        "attempts_are_counted",
+        "L10",
+        a_request_that_no_master_survives,
+        replace(RULES, attempts_are_counted=False),
+    ),
     (
         "lost_node_waits",
         "C1",

@@ -34,6 +34,7 @@ from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.keys import IntKeys
 from leasehold.model.records import (
+    Attempt,
     Barrier,
     CatalogWrite,
     ChangeKind,
@@ -43,6 +44,7 @@ from leasehold.model.records import (
     Decisions,
     Fill,
     Grant,
+    LogPosition,
     LogRecord,
     Outcome,
     Refusal,
@@ -74,14 +76,20 @@ _KINDS: Final[Mapping[int, ChangeKind]] = {int(kind): kind for kind in ChangeKin
 _CATALOG: Final = restorer(CatalogWrite)
 _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
+_ATTEMPT: Final = record_restorer(Attempt)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
+_POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _FILL_FIELDS: Final = len(Fill._fields)
 _COMMIT_FIELDS: Final = len(Commit._fields)
 _CATALOG_FIELD: Final = Commit._fields.index("catalog")
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
-_LANE_TOPICS_FIELD: Final = len(Decisions._fields) - 1
-assert Decisions._fields[_LANE_TOPICS_FIELD] == "lane_topics"
+_DECISIONS_HEAD: Final = Decisions._fields.index("grants") + 1
+_DECISIONS_FIELDS: Final = len(Decisions._fields)
+_DECISIONS_TAIL: Final = tuple(
+    [Decisions._field_defaults[name] for name in Decisions._fields[_DECISIONS_HEAD:]]
+)
+_POSITION_HEAD: Final = LogPosition._fields.index("longest_grant_ms") + 1
 _new: Final = tuple.__new__  # skips the argument handling of NamedTuples, half of their cost
 
 
@@ -99,7 +107,9 @@ class MessagePackCodec:
         tag = TAG_BY_CLASS[type(record)]
         if tag == _DECISIONS_TAG:
             record = record._replace(commits=tuple([_commit_fields(c) for c in record.commits]))
-            return _zipped(_packed((FORMAT, tag, *_without_default(record))))
+            return _zipped(_packed((FORMAT, tag, *_written(record, _DECISIONS_HEAD))))
+        if tag == _POSITION_TAG:
+            return _packed((FORMAT, tag, *_written(record, _POSITION_HEAD)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
@@ -117,7 +127,7 @@ class MessagePackCodec:
         `header` is a Decisions whose own commits and refusals are ignored.
         """
         before = (FORMAT, _DECISIONS_TAG, *header[:_COMMITS_FIELD])
-        after = _without_default(header)[_COMMITS_FIELD + 2 :]
+        after = _written(header, _DECISIONS_HEAD)[_COMMITS_FIELD + 2 :]
         fields = len(before) + 2 + len(after)
         parts = [_array_head(fields), *map(_packed, before), _array_head(len(commits)), *commits]
         parts += [_array_head(len(refusals)), *refusals, *map(_packed, after)]
@@ -147,9 +157,9 @@ class MessagePackCodec:
         return record
 
     def decode(self, data: bytes) -> Any:
-        """Any record with a tag. Behind zlib travel records of the log alone, which `decode_log` reads.
-        Raises MalformedRequest, and nothing else: anybody who may write to a topic chooses these
-        bytes, and each of its readers comes to them."""
+        """Any record with a tag. Behind zlib travel records of the log alone, which `decode_log`
+        reads. Raises MalformedRequest, and nothing else: anybody who may write to a topic chooses
+        these bytes, and each of its readers comes to them."""
         try:
             fields = _unpacked(data)
             cls = CLASS_BY_TAG[fields[1]]
@@ -274,6 +284,15 @@ def _array_head(length: int) -> bytes:
     return b"\xdd" + length.to_bytes(4, "big")
 
 
+def _written(record: tuple[Any, ...], head: int) -> tuple[Any, ...]:
+    """Its fields without those behind `head` that say nothing, at the end: what has nothing new in
+    it has the bytes that older releases write and read."""
+    count = len(record)
+    while count > head and not record[count - 1]:
+        count -= 1
+    return record[:count]
+
+
 def _commit_fields(commit: Commit) -> tuple[Any, ...]:
     if not commit.catalog:
         return commit
@@ -281,21 +300,16 @@ def _commit_fields(commit: Commit) -> tuple[Any, ...]:
     return commit._replace(catalog=tagged)  # type: ignore[arg-type]
 
 
-def _without_default(record: Decisions) -> tuple[Any, ...]:
-    """The last field is news of a term's first record; the others are as they always were."""
-    return record if record.lane_topics else record[:_LANE_TOPICS_FIELD]
-
-
 def _decisions(fields: tuple[Any, ...]) -> Decisions:
     """The log is trusted (written by a master of this database), so that row changes are restored
     without looking at every value; shapes that are off still fail, as UNREADABLE errors."""
-    lane_topics: Mapping[str, str] = {}
-    if len(fields) != _LANE_TOPICS_FIELD:
+    count = len(fields)
+    if count < _DECISIONS_HEAD or count > _DECISIONS_FIELDS:
         fields = completed(Decisions, fields)
-        lane_topics = fields[_LANE_TOPICS_FIELD]
-    epoch, incarnation, sequence, previous, first, commits, refusals, through, answered, grants = (
-        fields[:_LANE_TOPICS_FIELD]
-    )
+    elif count < _DECISIONS_FIELDS:
+        fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
+    epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
+    through, answered, grants, lane_topics, attempts = fields[7:]
     return Decisions(
         epoch,
         incarnation,
@@ -308,6 +322,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         answered,
         tuple([_GRANT(grant) for grant in grants]) if grants else (),
         lane_topics,
+        tuple([_ATTEMPT(attempt) for attempt in attempts]) if attempts else (),
     )
 
 

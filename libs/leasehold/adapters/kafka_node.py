@@ -183,6 +183,7 @@ class KafkaNode:
             session_ids(),
             now(),
             secret=random_bytes(SECRET_BYTES),
+            clock_ns=boottime_ns,
         )
         self._own = OwnLog(settings.own_appends, self._reader, self._log_writer, self._log)
         self._road: LogRoad | OwnLog = self._own

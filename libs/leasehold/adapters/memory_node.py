@@ -151,6 +151,7 @@ class MemoryNode:
             self._session_ids,
             self.now(),
             self._rules,
+            clock_ns=lambda: max(self._scheduler.now_ns, self.paused_until_ns),
         )
         self._ways = None
         if self.settings.fast_log.on and self.settings.serving and not self.settings.candidate:

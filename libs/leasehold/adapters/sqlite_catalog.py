@@ -18,7 +18,7 @@ from leasehold.adapters.sqlite_history import collected_elements, keep_elements,
 from leasehold.adapters.sqlite_layout import history_tables, tables_of_rows
 from leasehold.adapters.sqlite_row_history import kept_from
 from leasehold.model.ports import StoredCatalog
-from leasehold.model.records import LogPosition
+from leasehold.model.records import Attempt, LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.states import State
 
@@ -31,11 +31,13 @@ UPDATE position SET log_offset = ?, epoch = ?, incarnation = ?, sequence = ?, di
     commit_us = ?, decided_through = ?, answered_through = ?, longest_grant_ms = ?, lane_topics = ?
 """
 _NO_TOPICS: Final = b"\x80"
+_GET_ATTEMPTS: Final = "SELECT lane, log_offset, rows, lost FROM attempts ORDER BY lane"
 _CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
 
 
 def read_position(connection: apsw.Connection) -> LogPosition:
-    """The log position stored in the transaction that `connection` sees."""
+    """The log position stored in the transaction that `connection` sees; of `attempts`, which a
+    store of an earlier release has no table for, the writer alone knows."""
     found: tuple[Any, ...] = connection.execute(_GET_POSITION).fetchall()[0]
     position = LogPosition(*found[_POSITION_FIELDS])
     topics = found[_LANE_TOPICS] if len(found) > _LANE_TOPICS else _NO_TOPICS
@@ -104,9 +106,12 @@ class StoredTables:
         self._execute = connection.cursor().execute
         self._briefs: dict[tuple[int, int], tuple[bytes, VersionBrief]] = {}
         self._lane_topics: tuple[Mapping[str, str], bytes] = ({}, _NO_TOPICS)
+        self._attempts: tuple[Attempt, ...] | None = None  # as they are stored, None: not known
 
     def position(self) -> LogPosition:
-        return read_position(self._connection)
+        found: list[Any] = self._execute(_GET_ATTEMPTS).fetchall()
+        attempts = tuple([Attempt(*attempt) for attempt in found])
+        return read_position(self._connection)._replace(attempts=attempts)
 
     def put_position(self, position: LogPosition) -> None:
         through = msgpack.packb(dict(position.decided_through))
@@ -114,6 +119,14 @@ class StoredTables:
             self._lane_topics = (position.lane_topics, msgpack.packb(dict(position.lane_topics)))
         fields = (*position[:7], through, *position[8:10], self._lane_topics[1])
         self._execute(_PUT_POSITION, fields)
+        if position.attempts != self._attempts:
+            self._put_attempts(position.attempts)
+
+    def _put_attempts(self, attempts: tuple[Attempt, ...]) -> None:
+        self._execute("DELETE FROM attempts")
+        for attempt in attempts:
+            self._execute("INSERT INTO attempts VALUES (?, ?, ?, ?)", tuple(attempt))
+        self._attempts = attempts
 
     def catalog(self) -> StoredCatalog:
         return read_catalog(self._connection)

@@ -67,6 +67,14 @@ CREATE TABLE IF NOT EXISTS removed (
 LANE_TOPICS: Final = "ALTER TABLE position ADD COLUMN lane_topics BLOB NOT NULL DEFAULT x'80'"
 
 
+# Of messages that masters are about to decide (L10), beside the position; made as the one above.
+ATTEMPTS: Final = """
+CREATE TABLE IF NOT EXISTS attempts (
+    lane TEXT PRIMARY KEY, log_offset INTEGER NOT NULL, rows INTEGER NOT NULL,
+    lost INTEGER NOT NULL) WITHOUT ROWID
+"""
+
+
 ASIDE: Final = "aside"
 """How the names of tables begin that were truncated, and whose pages are given back bit by bit."""
 
@@ -240,6 +248,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
     connection.execute(REMOVED)
     if "lane_topics" not in physical_columns(connection, "position"):  # of an earlier program
         connection.execute(LANE_TOPICS)
+    connection.execute(ATTEMPTS)
 
 
 class WriterLock:

@@ -373,6 +373,17 @@ class Claim(NamedTuple):
     node: str
 
 
+class Attempt(NamedTuple):
+    """What a master says of a lane's message before it decides it, alone (L10): it is about to, and
+    `lost` terms will have ended over it if this one does. `rows`: of a chunk, those that are
+    decided. Said again with a smaller number it is taken back."""
+
+    lane: str
+    offset: int
+    rows: int
+    lost: int
+
+
 class Decisions(NamedTuple):
     """One batch of decisions; with nothing to decide it carries grants and is the heartbeat.
 
@@ -394,6 +405,7 @@ class Decisions(NamedTuple):
     answered_through: int
     grants: tuple[Grant, ...]
     lane_topics: Mapping[str, str] = {}
+    attempts: tuple[Attempt, ...] = ()
 
 
 class CheckSlice(NamedTuple):
@@ -423,7 +435,8 @@ LogRecord: TypeAlias = Claim | Decisions | Barrier
 class LogPosition(NamedTuple):
     """Where a reader of the log stands; stored with what it read in one transaction (L6).
 
-    `offset` is the next offset to read; `digest` that of the last counting record.
+    `offset` is the next offset to read; `digest` that of the last counting record; `attempts` those
+    said of messages that are not decided yet, one of a lane (L10).
     """
 
     offset: int = 0
@@ -437,6 +450,7 @@ class LogPosition(NamedTuple):
     answered_through: int = 0
     longest_grant_ms: int = 0
     lane_topics: Mapping[str, str] = {}
+    attempts: tuple[Attempt, ...] = ()
 
 
 # ---------------------------------------------------------------- answers

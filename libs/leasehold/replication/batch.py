@@ -16,6 +16,7 @@ from leasehold.model.errors import GaveUp, InternalFailure, LeaseholdError, Refu
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import Codec, Row
 from leasehold.model.records import (
+    Attempt,
     CatalogWrite,
     ChangeRequest,
     Chunk,
@@ -34,7 +35,7 @@ from leasehold.model.records import (
 from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
 from leasehold.replication.changefeed import row_images
 from leasehold.replication.effects import NOWHERE, LaneRead
-from leasehold.replication.fill import FillSlice, row_cost, slice_chunk
+from leasehold.replication.fill import FillSlice, row_cost, row_too_large, slice_chunk
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.outcomes import (
     Asked,
@@ -65,6 +66,9 @@ RECORD_BYTES_MAX: Final = 900_000  # below Kafka's default message limit of 1 Mi
 HEADER_BYTES: Final = 2_048
 LARGE_OPERATIONS: Final = 2_000
 SLICE_OPERATIONS: Final = 1_000
+LOOK_OPERATIONS: Final = 50
+"""Verified between two looks at the clock."""
+OPERATIONS_MAX: Final = 4_000
 LARGE_BYTES_MAX: Final = 32 * 1024 * 1024
 LARGE_ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
 CATALOG_BYTES_MAX: Final = PUBLISHED_BYTES_MAX // 2
@@ -80,7 +84,9 @@ class BatchSettings:
     in about the time that nodes and clients take for the record before, so that all have work.
     A commit that is larger than a record has one of its own, of at most `large_bytes_max`, and of
     at most `large_zipped_bytes_max` as it travels; one of more than `large_operations` is verified
-    `slice_operations` at a time, with heartbeats and grants between them.
+    `slice_operations` at a time, or fewer where they take long, with heartbeats and grants between
+    them. No further request is taken behind `operations_max`: what is refused takes time, too, and
+    no bytes.
     """
 
     record_bytes_max: int = RECORD_BYTES_MAX
@@ -88,6 +94,7 @@ class BatchSettings:
     slice_operations: int = SLICE_OPERATIONS
     large_bytes_max: int = LARGE_BYTES_MAX
     large_zipped_bytes_max: int = LARGE_ZIPPED_BYTES_MAX
+    operations_max: int = OPERATIONS_MAX
     requests_max: int = 150
     attempts_max: int = RETRIES_MAX
 
@@ -110,6 +117,8 @@ class Made(NamedTuple):
 
 
 NOTHING_MADE: Final = Made()
+NOBODYS: Final = ChangeRequest(b"")
+"""Stands for a message that nobody waits for, or that does not say who."""
 _REPEAT: Final = Asked.REPEAT  # a member of an enum costs as much as a call
 
 
@@ -118,7 +127,7 @@ class Full(Exception):
 
 
 class Batch:
-    """Decisions of one record; `closed` once catalog writes are in it."""
+    """Decisions of one record; `closed` once catalog writes are in it, or what has it alone."""
 
     def __init__(
         self,
@@ -153,6 +162,8 @@ class Batch:
         """Who is to be told what becomes of a request id: of those that were told. Not in the log:
         whoever hears nothing asks through Kafka."""
         self.decided_through: dict[str, int] = {}
+        self.attempts: list[Attempt] = []
+        self.requests_taken = 0
         self.grants: tuple[Grant, ...] = ()
         self.rows_filled = 0
         self.closed = False
@@ -163,7 +174,8 @@ class Batch:
 
     @property
     def empty(self) -> bool:
-        return not (self.decided_through or self.commits or self.refusals or self.repeats)
+        decided = self.decided_through or self.commits or self.refusals or self.repeats
+        return not (decided or self.attempts)
 
     @property
     def _time_us(self) -> int:
@@ -246,7 +258,7 @@ class Batch:
         self, request: ChangeRequest, made: Made, catalog: Catalog
     ) -> Generator[None, None, Decided | LeaseholdError]:
         """What is to become of a large request, in slices, between which nothing may be decided."""
-        operations = self._settings.slice_operations
+        operations = min(LOOK_OPERATIONS, self._settings.slice_operations)
         try:
             return (yield from verify_in_slices(operations, request, catalog, *self._against(made)))
         except Refused as error:
@@ -425,6 +437,17 @@ class Batch:
         """Refuse DDL or job control for good. Raises Full."""
         self._refuse(message, request, error, self._final(request))
 
+    def dead_letter(
+        self,
+        message: LaneRead,
+        error: Refused,
+        request: ChangeRequest = NOBODYS,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        """Refuse a message of any lane for good and keep it for people; with `request` its sender
+        is told. Raises Full."""
+        self._refuse(message, request, error, Disposition.DEAD_LETTER, detail)
+
     def _refuse_unreadable(self, message: LaneRead, error: Refused) -> None:
         """Answered where its bytes show who asked; a dead letter in any case. Raises Full."""
         detail = dict(error.detail)
@@ -551,23 +574,15 @@ class Batch:
         return ahead
 
     def fill(self, chunk: Chunk, done: int, rows_max: int) -> int:
-        """Decide rows `done`… of an accepted chunk, as many as fit, and at least one; → rows done
-        then. `rows_max` in index entries.
+        """Decide rows `done`… of an accepted chunk, as many as fit, and at least one, if need be
+        alone in its record; → rows done then. `rows_max` in index entries. Raises Full, or Refused
+        when it can't be decided; nothing of it was applied then.
 
         Applied here and logged; taking a row twice changes nothing."""
         cost = row_cost(chunk, self._catalog)
         rows = min(max(1, rows_max // cost), len(chunk.keys) - done)
         while rows > 0:
-            part: FillSlice = slice_chunk(
-                chunk,
-                done,
-                rows,
-                self._catalog,
-                self._store,
-                self._rules,
-                self._moment(),
-                self.next_lsn,
-            )
+            part = self._sliced(chunk, done, rows)
             commit = Commit(
                 request_id=b"",
                 attempt=1,
@@ -582,16 +597,52 @@ class Batch:
                 catalog=(part.decided,),
             )
             packed = self._codec.pack_commit(commit)
-            if self._fits(packed):
-                lsn = self.next_lsn
-                self._apply(commit, part.before, lsn, self._catalog)
+            alone = rows == 1 and self._bytes == HEADER_BYTES and not self._fits(packed)
+            if alone and (too_large := self._too_large(packed)):
+                raise row_too_large(chunk, done, self._catalog, too_large)
+            if alone or self._fits(packed):
+                self._apply_fill(commit, part.before)
                 self._add_commit(commit, packed)
                 self.rows_filled += rows * cost
+                self.closed = alone
                 return done + rows
             if rows == 1:
                 raise Full
             rows //= 2
         return done
+
+    def _sliced(self, chunk: Chunk, done: int, rows: int) -> FillSlice:
+        """Raises Refused: anybody may write chunks, and every master would come to this one."""
+        try:
+            return slice_chunk(
+                chunk,
+                done,
+                rows,
+                self._catalog,
+                self._store,
+                self._rules,
+                self._moment(),
+                self.next_lsn,
+            )
+        except LeaseholdError:
+            raise
+        except Exception as error:
+            raise failed(error) from error
+
+    def _apply_fill(self, commit: Commit, before: tuple[Row | None, ...]) -> None:
+        """Raises Refused for what computing raises, with nothing applied. ⚠ A store that can't be
+        written raises errors of other kinds: that is no chunk's fault."""
+        lsn = self.next_lsn
+        if not commit.fills:
+            self._apply(commit, before, lsn, self._catalog)
+            return
+        self._store.savepoint()
+        try:
+            self._apply(commit, before, lsn, self._catalog)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            self._store.rollback_to()
+            raise failed(error) from error
+        self._store.release()
 
     def _apply(
         self, commit: Commit, before: tuple[Row | None, ...], lsn: int, catalog: Catalog

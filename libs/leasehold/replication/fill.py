@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final, NamedTuple
 
-from leasehold.model.errors import Refused, SequenceExhausted
-from leasehold.model.keys import Keys
+from leasehold.model.errors import (
+    MalformedRequest,
+    Refused,
+    RequestTooLarge,
+    SequenceExhausted,
+)
+from leasehold.model.keys import IntKeys, Keys
 from leasehold.model.ports import Row, RowSource
 from leasehold.model.records import (
     ChangeKind,
@@ -18,6 +24,7 @@ from leasehold.model.records import (
     Key,
     RowChange,
 )
+from leasehold.replication.effects import LaneRead
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.defaults import Draw
 from leasehold.schema.derived import refusal_of
@@ -29,6 +36,9 @@ from leasehold.transaction.numbers import Drawing
 from leasehold.transaction.twins import key_in, new_genids, written
 from leasehold.transaction.verify import RULES, VerifyRules
 
+STORED_TYPES: Final = frozenset({bool, bytes, float, int, str, type(None)})
+INT_MIN: Final = -(1 << 63)
+INT_MAX: Final = (1 << 63) - 1
 IMAGE_COST: Final = 4  # of measured 2 to 6 (replication/DESIGN.md)
 
 
@@ -46,6 +56,14 @@ def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
     no reader of images could put there for himself, nor what is too long for a descriptor."""
     element = descriptor.element(element_id)
     return element if isinstance(element, Column) and element.missing is None else None
+
+
+class OpenChunk(NamedTuple):
+    """A chunk that is decided in parts, from that message of the lane; `done`: rows so far."""
+
+    message: LaneRead
+    chunk: Chunk
+    done: int
 
 
 class FillSlice(NamedTuple):
@@ -78,10 +96,12 @@ def slice_chunk(
     operation like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of
     the log. Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level
     that verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
-    filled that has none of its own; `lsn`: of the commit that this is going to be.
+    filled that has none of its own; `lsn`: of the commit that this is going to be. Raises
+    MalformedRequest.
     """
     descriptor = catalog.version(chunk.table_id, chunk.version)
     keys = chunk.keys[start : start + rows]
+    _check_keys(descriptor, keys)
     if chunk.element_id == ALL_ROWS:
         twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
@@ -103,6 +123,30 @@ def slice_chunk(
         anew = _written_anew(fill, descriptor)
         return FillSlice((*changes, *anew), (*before, *(None,) * put), (), put, decided)
     return FillSlice(changes, before, (fill,) if put else (), put, decided)
+
+
+def _check_keys(descriptor: Descriptor, keys: Keys) -> None:
+    """Raises MalformedRequest for what no row can have as its key, and no store can look for."""
+    width = len(descriptor.primary_key)
+    if isinstance(keys, IntKeys):
+        fine = width == 1
+    else:
+        values = list(chain.from_iterable(keys))
+        fine = (
+            {width}.issuperset(map(len, keys))
+            and STORED_TYPES.issuperset(map(type, values))
+            and all(INT_MIN <= value <= INT_MAX for value in values if type(value) is int)
+        )
+    if not fine:
+        raise MalformedRequest(f"a chunk names what are no keys of table {descriptor.name!r}")
+
+
+def row_too_large(
+    chunk: Chunk, place: int, catalog: Catalog, error: RequestTooLarge
+) -> RequestTooLarge:
+    """Why a row of a chunk can't be filled: it alone is too large for a record of the log."""
+    name = catalog.version(chunk.table_id, chunk.version).name
+    return RequestTooLarge(f"row {chunk.keys[place]!r:.200} of table {name!r}: {error.message}")
 
 
 def _rows_of_twin(

@@ -6,20 +6,26 @@ under which it is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import Final
 
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import ChangeRequest
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.batch import Batch, Made
 from leasehold.replication.effects import LaneRead
 from leasehold.schema.catalog import Catalog
 from leasehold.transaction.verify import Decided
 
+WORK_MS_MAX: Final = 50
+"""Of one turn of the master's loop: a tenth of a lease, a fortieth of an election's time-out."""
+
 
 @dataclass(slots=True)
 class Large:
-    """`wall_us`: when it was begun, which the commit's time is made of, as its defaults are."""
+    """`wall_us`: when it was begun, which the commit's time is made of, as its defaults are.
+    `slices_max`: in a turn, whatever the clock says."""
 
     message: LaneRead
     request: ChangeRequest
@@ -28,12 +34,17 @@ class Large:
     wall_us: int
     lsn: int
     slices: Generator[None, None, Decided | LeaseholdError]
+    slices_max: int
     found: Decided | LeaseholdError | None = None
 
-    def goes_on(self) -> bool:
-        """One slice more; False when all is known."""
+    def goes_on(self, clock_ns: Callable[[], int]) -> bool:
+        """A few slices more, for a moment at most; False when all is known."""
+        begun_ns = clock_ns()
         try:
-            next(self.slices)
+            for _ in range(self.slices_max):
+                next(self.slices)
+                if clock_ns() - begun_ns >= WORK_MS_MAX * NS_PER_MS:
+                    break
         except StopIteration as end:
             self.found = end.value
             return False

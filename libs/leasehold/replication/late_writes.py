@@ -39,6 +39,17 @@ class LateWrites:
         self._forget()
         self._store.rollback()
 
+    def savepoint(self) -> None:
+        self.settle().savepoint()
+
+    def release(self) -> None:
+        self.settle().release()
+
+    def rollback_to(self) -> None:
+        """What was put since the savepoint never was."""
+        self._forget()
+        self._store.rollback_to()
+
     @property
     def waits(self) -> bool:
         return bool(self._waiting)

@@ -12,6 +12,7 @@ from typing import Final
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Barrier, Claim, Decisions, LogPosition, LogRecord
+from leasehold.replication.attempts import attempts_after
 
 
 class Verdict(Enum):
@@ -107,6 +108,9 @@ def _admit_decisions(
                 f"L9: {where}: commit time {commit.commit_us} is not after {commit_us}"
             )
         commit_us = commit.commit_us
+    attempts = position.attempts
+    if attempts or record.attempts:
+        attempts = attempts_after(attempts, record)
     return Verdict.APPLY, after._replace(
         sequence=record.sequence,
         digest=digest,
@@ -122,4 +126,5 @@ def _admit_decisions(
         longest_grant_ms=max(
             position.longest_grant_ms, max((g.duration_ms for g in record.grants), default=0)
         ),
+        attempts=attempts,
     )

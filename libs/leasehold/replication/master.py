@@ -13,20 +13,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from leasehold.model.errors import LogStopped, MalformedRequest, Refused
+from leasehold.model.errors import (
+    LogStopped,
+    Refused,
+)
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records import (
     Ack,
     Acknowledgement,
     ChangeRequest,
     CheckReport,
-    Chunk,
-    ChunkDecided,
-    ChunksEnd,
     Commit,
     Decisions,
     DescriptorWrite,
-    Findings,
     JobEvent,
     JobWrite,
     Lane,
@@ -36,7 +35,10 @@ from leasehold.model.records import (
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.apply import apply_catalog, keep_past
+from leasehold.replication.attempts import Attempts, Spared, no_master_survives
+from leasehold.replication.backfill_lane import BackfillLane
 from leasehold.replication.batch import (
+    LOOK_OPERATIONS,
     NOTHING_MADE,
     Batch,
     BatchSettings,
@@ -72,7 +74,7 @@ from leasehold.replication.fast_requests import HeardRequests
 from leasehold.replication.fill_pace import USERS_RECENT_MS, FillPace, FillSettings
 from leasehold.replication.history import FORGET_EVERY_MS, HistorySettings, forgotten_before_us
 from leasehold.replication.lane_topics import LaneTopics
-from leasehold.replication.large import Large
+from leasehold.replication.large import WORK_MS_MAX, Large
 from leasehold.replication.late_writes import LateWrites
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
@@ -128,9 +130,12 @@ class Master:
         now: Now,
         rules: ReplicationRules = RULES,
         secret: bytes = b"",
+        clock_ns: Callable[[], int] = lambda: 0,
+        spared: Iterable[Spared] = (),
     ) -> None:
         """`position` is the one right after the Claim. `unanswered`: what records after
-        `answered_through` have to give (L7). `secret`: at most 32 bytes, see `Node`."""
+        `answered_through` have to give (L7). `secret`: at most 32 bytes, and `clock_ns`: see
+        `Node`. `spared`: see `Attempts`."""
         self._settings = settings
         self._node = node
         self._catalog = catalog
@@ -139,6 +144,7 @@ class Master:
         self._changes = changes
         self._rules = rules
         # The epoch: a record of an old master's that is lost may have had the same LSN.
+        self._clock_ns = clock_ns
         self._secret = secret + position.epoch.to_bytes(8, "big")
         self._epoch = position.epoch
         self._incarnation = position.incarnation
@@ -152,8 +158,8 @@ class Master:
         self._news: deque[tuple[int, Send]] = deque(maxlen=NEWS_MAX)
         self._requests = WaitingRequests(codec)
         self._heard = HeardRequests(rules.fast_requests)
-        self._chunks: deque[LaneRead] = deque()
-        self._chunk: tuple[int, Chunk, int] | None = None  # offset, chunk, rows done
+        self._attempts = Attempts(position, spared, refuses=rules.attempts_are_counted)
+        self._backfill = BackfillLane(codec, store, changes, self._attempts, clock_ns)
         self._pace = FillPace(settings.fill)
         self._next = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._paused: set[Lane] = set()
@@ -191,6 +197,8 @@ class Master:
         if begin is None:
             return []
         self._next[event.lane] = begin.offset
+        if begin.words:
+            self._attempts.forget(event.lane)
         read = ReadLane(event.lane, begin.offset)
         return [Warn(begin.words), read] if begin.words else [read]
 
@@ -203,9 +211,9 @@ class Master:
             what = f"topic {topic!r} was deleted and made anew"
         else:
             what = f"topic {topic!r} no longer has offset {self._next[lane]}, which was next"
-        queue = self._requests if lane is _REQUESTS else self._chunks
+        waiting = len(self._requests if lane is _REQUESTS else self._backfill)
         return (
-            f"L3: {what}; {len(queue):,} messages of it that were read and not decided may be gone"
+            f"L3: {what}; {waiting:,} messages of it that were read and not decided may be gone"
             " with it. The lane is looked at anew in the next term"
         )
 
@@ -219,8 +227,8 @@ class Master:
         if message.offset < self._next[message.lane]:
             return []  # from before this term's seek, or delivered twice
         self._next[message.lane] = message.offset + 1
-        queue: WaitingRequests | deque[LaneRead] = (
-            self._requests if message.lane is _REQUESTS else self._chunks
+        queue: WaitingRequests | BackfillLane = (
+            self._requests if message.lane is _REQUESTS else self._backfill
         )
         queue.append(message)
         if len(queue) >= WAITING_MAX and message.lane not in self._paused:
@@ -264,7 +272,7 @@ class Master:
         rows of a backfill and requests that nodes must catch up for, the measure of a round."""
         if self._answers.waiting() or self._news or self._requests or self._pace.measures:
             return True
-        return bool(self._chunks) or self._chunk is not None
+        return self._backfill.waits
 
     def acks_let_go(self, now: Now) -> bool:
         """Whether a tick after what was just heard would let it go on."""
@@ -288,6 +296,7 @@ class Master:
 
     def tick(self, position: LogPosition, now: Now) -> list[Effect]:
         """Release what may be answered, drive the jobs, and start the next record."""
+        begun_ns = self._clock_ns()
         effects = self._release(now)
         effects += self._changes.tick(self._known_coherent(now), now)
         self._pace.heard(self._may_answer(now), now.mono_ns)
@@ -299,15 +308,22 @@ class Master:
         effects += [AskLane(lane) for lane in self._lanes.missing(now.mono_ns)]
         effects += self._delete(position, now)
         effects.append(Wake(self._wake_ns(now)))
+        self._attempts.worked(self._clock_ns() - begun_ns)
         return effects
 
     def _use_the_time(self) -> None:
         """While a record travels: what the next one would have to wait for."""
         self._store.settle()
-        self._requests.read_ahead(self._settings.batch.requests_max)
+        if self._may_read_ahead():
+            self._requests.read_ahead(self._settings.batch.requests_max)
 
     def _has_use_for_time(self) -> bool:
-        return self._store.waits or self._requests.may_read_ahead(self._settings.batch.requests_max)
+        return self._store.waits or self._may_read_ahead()
+
+    def _may_read_ahead(self) -> bool:
+        if self._attempts.alone(_REQUESTS):
+            return False  # L10: nothing is looked into before the log says so
+        return self._requests.may_read_ahead(self._settings.batch.requests_max)
 
     def _known_coherent(self, now: Now) -> frozenset[str] | None:
         """C4: until the leases of a deposed master are over, nobody knows who serves reads."""
@@ -333,7 +349,7 @@ class Master:
                 wake += self._settings.heartbeat_ms * NS_PER_MS
         if self._answers.waiting() or self._news:
             wake = min(wake, now.mono_ns + 20 * NS_PER_MS)
-        if self._chunks or self._chunk is not None:
+        if self._backfill.waits:
             rest_until_ns = self._pace.rest_until_ns
             if rest_until_ns > now.mono_ns:
                 wake = min(wake, rest_until_ns)
@@ -341,7 +357,7 @@ class Master:
 
     def _start(self, position: LogPosition, now: Now) -> list[Effect]:
         due = now.mono_ns - self._appended_ns >= self._settings.heartbeat_ms * NS_PER_MS
-        if self._large is not None and not self._large.goes_on():
+        if self._large is not None and not self._large.goes_on(self._clock_ns):
             return self._settle_large(self._large, position, now)
         if not (due or self._has_work(now)):
             return []
@@ -396,7 +412,7 @@ class Master:
 
     def _rows_to_fill(self, now: Now) -> int:
         """How many backfill rows of those that wait may be taken, in index entries."""
-        if not self._chunks and self._chunk is None:
+        if not self._backfill.waits:
             return 0
         behind = self.watch.records_behind(self._log_end, now.mono_ns)
         return self._pace.rows(behind, now.mono_ns, users=self._users(now))
@@ -409,11 +425,21 @@ class Master:
         return gathered and self.watch.has_asks()
 
     def _take(self, batch: Batch, now: Now) -> None:
-        """Requests first, then backfill rows (bounded), then catalog writes, which close it."""
+        """Requests first, then backfill rows (bounded), then catalog writes, which close it; but a
+        chunk that the log says is decided now comes alone."""
+        place = self._backfill.to_say()
         try:
+            if place is not None and self._attempts.is_said(Lane.BACKFILL, *place):
+                rows_max = self._rows_to_fill(now)
+                if rows_max > 0:
+                    self._backfill.take_alone(batch, place, rows_max, now)
+                    return
             self._take_requests(batch, now)
-            if not batch.closed:
-                self._take_chunks(batch, self._rows_to_fill(now))
+            rows_max = 0 if batch.closed else self._rows_to_fill(now)
+            if place is None:
+                self._backfill.take(batch, rows_max, now)
+            elif rows_max > 0:
+                batch.attempts += self._attempts.say(Lane.BACKFILL, *place)
             if not batch.closed:
                 writes = self._changes.next_write(batch.next_lsn)
                 if writes is not None:
@@ -437,28 +463,76 @@ class Master:
             batch.write_catalog(writes)
 
     def _take_requests(self, batch: Batch, now: Now) -> None:
-        if self._requests:
-            self._asked_ns = now.mono_ns
-        taken = 0
-        while self._requests and taken < self._settings.batch.requests_max and not batch.closed:
-            message, said = self._requests.first()
-            request = batch.open(message, said)
-            if request is not None:
-                if len(request.operations) > self._settings.batch.large_operations:
-                    self._begin_large(batch, message, request, now)
-                if request.sql is None and request.control is None:
-                    batch.decide(message, request)
+        """As many as can be decided in a moment, in a turn of this loop: while it decides, no
+        heartbeat and no grant go out."""
+        requests, settings = self._requests, self._settings.batch
+        if not requests:
+            return
+        self._asked_ns = now.mono_ns
+        alone = self._attempts.alone(_REQUESTS)
+        most, begun_ns, operations = self._attempts.most(settings.requests_max), self._clock_ns(), 0
+        while requests and batch.requests_taken < most and not batch.closed:
+            if alone and requests.next().offset != NOWHERE:
+                self._take_alone(batch, requests.next(), now)
+                return
+            operations += self._take_request(batch, now)
+            batch.requests_taken += 1
+            if operations >= settings.operations_max:
+                break
+            if self._clock_ns() - begun_ns >= WORK_MS_MAX * NS_PER_MS:
+                break
+
+    def _take_request(self, batch: Batch, now: Now) -> int:
+        """Decide the next one; → how many operations it has. Raises Full."""
+        message, said = self._requests.first()
+        request = batch.open(message, said)
+        operations = 0
+        if request is not None:
+            operations = len(request.operations)
+            if operations > self._settings.batch.large_operations:
+                self._begin_large(batch, message, request, now)
+            if request.sql is None and request.control is None:
+                batch.decide(message, request)
+            else:
+                try:
+                    decision = self._changes.decide(request, now)
+                except Refused as error:
+                    batch.refuse(message, request, error)
+                except Exception as error:  # noqa: BLE001 - planning changes nothing
+                    batch.refuse(message, request, failed(error))
                 else:
-                    try:
-                        decision = self._changes.decide(request, now)
-                    except Refused as error:
-                        batch.refuse(message, request, error)
-                    except Exception as error:  # noqa: BLE001 - planning changes nothing
-                        batch.refuse(message, request, failed(error))
-                    else:
-                        self._write(batch, message, request, decision)
-            self._requests.pop()
-            taken += 1
+                    self._write(batch, message, request, decision)
+        self._requests.pop()
+        return operations
+
+    def _take_alone(self, batch: Batch, message: LaneRead, now: Now) -> None:
+        """L10: the first of the lane in this term, in a record of its own, once the log says so.
+        Raises Full."""
+        attempts, offset = self._attempts, message.offset
+        if not attempts.is_said(_REQUESTS, offset):
+            batch.attempts += attempts.say(_REQUESTS, offset)
+            batch.closed = True
+            return
+        if not batch.empty:
+            raise Full
+        if attempts.is_refused(_REQUESTS, offset):
+            self._refuse_attempted(batch, message)
+        else:
+            self._take_request(batch, now)
+        batch.requests_taken += 1
+        batch.closed = True
+
+    def _refuse_attempted(self, batch: Batch, message: LaneRead) -> None:
+        """Read it to know who waits for an answer, unless that has ended a master, too."""
+        attempts, offset = self._attempts, message.offset
+        error = no_master_survives(attempts.lost_over(_REQUESTS, offset))
+        if attempts.is_refused_unread(_REQUESTS, offset):
+            batch.dead_letter(message, error)
+        else:
+            request = batch.open(*self._requests.first())
+            if request is not None:
+                batch.dead_letter(message, error, request)
+        self._requests.pop()
 
     def _begin_large(
         self, batch: Batch, message: LaneRead, request: ChangeRequest, now: Now
@@ -475,7 +549,10 @@ class Master:
             catalog, request = decision.catalog, _with_opening(request, decision)
             made = Made(decision.writes, decision.answer, decision.empty)
         slices = batch.verifying(request, made, catalog)
-        self._large = Large(message, request, made, catalog, now.wall_us, batch.next_lsn, slices)
+        slices_max = max(1, self._settings.batch.slice_operations // LOOK_OPERATIONS)
+        self._large = Large(
+            message, request, made, catalog, now.wall_us, batch.next_lsn, slices, slices_max
+        )
         raise Full
 
     def _write(
@@ -487,47 +564,6 @@ class Master:
             batch.decide_with(message, request, made, decision.catalog)
         else:
             batch.write_catalog(decision.writes, message, request, decision.answer)
-
-    def _take_chunks(self, batch: Batch, rows_max: int) -> None:
-        while batch.rows_filled < rows_max:
-            if self._chunk is None and not self._open_chunk(batch):
-                return
-            if self._chunk is None:
-                continue
-            offset, chunk, done = self._chunk
-            if not self._changes.accepts(chunk):
-                batch.passed(Lane.BACKFILL, offset)  # ⚠ a late chunk: decided, and not taken
-                self._chunk = None
-                continue
-            done = batch.fill(chunk, done, rows_max - batch.rows_filled)
-            if done < len(chunk.keys):
-                self._chunk = (offset, chunk, done)
-                return
-            batch.passed(Lane.BACKFILL, offset)
-            self._chunk = None
-
-    def _open_chunk(self, batch: Batch) -> bool:
-        """Take the next message of the backfill lane; False when there is none."""
-        if not self._chunks:
-            return False
-        message = self._chunks[0]
-        try:
-            record = self._codec.decode(message.body)
-        except MalformedRequest:
-            record = None
-        if isinstance(record, Chunk):
-            self._chunk = (message.offset, record, 0)
-        else:
-            # Anything but a chunk or the end of a run is nobody's request: it is passed over.
-            if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
-                batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
-            elif isinstance(record, Findings):
-                decided = self._changes.confirmed(record, self._store.settle())
-                if decided is not None:
-                    batch.write_catalog((decided,))
-            batch.passed(Lane.BACKFILL, message.offset)
-        self._chunks.popleft()
-        return not batch.closed
 
     def _append(self, batch: Batch, position: LogPosition, now: Now) -> list[Effect]:
         batch.grants = self.watch.grants(self._log_end, now.mono_ns)
@@ -544,13 +580,14 @@ class Master:
             answered_through=self._answers.answered_through(self._log_end),
             grants=batch.grants,
             lane_topics=lane_topics,
+            attempts=tuple(batch.attempts),
         )
         data = self._codec.join_decisions(header, batch.packed_commits, batch.packed_refusals)
         self._digest = self._codec.digest(data)
         self._batch = batch
         self._record = header._replace(commits=tuple(batch.commits), refusals=tuple(batch.refusals))
         self._appended_ns = now.mono_ns
-        waiting = bool(self._chunks) or self._chunk is not None
+        waiting = self._backfill.waits
         self._pace.appended(batch.rows_filled, now.mono_ns, users=self._users(now), waiting=waiting)
         if not self._rules.repeats_wait_too:
             repeats, batch.repeats = batch.repeats, []
@@ -592,6 +629,9 @@ class Master:
         self._sequence = record.sequence
         self._log_end = after.offset
         self._commit_us = after.commit_us
+        self._attempts.read_back(record, batch.decided_through)
+        if batch.requests_taken:
+            self._attempts.grow()
         store = self._store.settle()
         changed = False
         notices: list[Effect] = []
@@ -661,7 +701,7 @@ class Master:
 
     def _resume(self) -> list[Effect]:
         effects: list[Effect] = []
-        waiting = ((Lane.REQUESTS, len(self._requests)), (Lane.BACKFILL, len(self._chunks)))
+        waiting = ((Lane.REQUESTS, len(self._requests)), (Lane.BACKFILL, len(self._backfill)))
         for lane, messages in waiting:
             if lane in self._paused and messages < RESUME_BELOW:
                 self._paused.discard(lane)
@@ -677,6 +717,10 @@ class Master:
         effects: list[Effect] = [AskLaneIdentity(lane) for lane in self._lanes.found]
         floor = self._truncation.floor(position, now.mono_ns)
         return effects if floor is None else [*effects, DeleteLogBelow(floor)]
+
+    def spared(self) -> list[Spared]:
+        """For the next term of this process, if this one ends now."""
+        return self._attempts.spared()
 
     def close(self) -> list[Answers]:
         """The epoch is lost: what was decided and not read back never happened here.

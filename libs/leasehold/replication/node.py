@@ -30,6 +30,7 @@ from leasehold.model.records import (
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.answers import Answers, answers_of
 from leasehold.replication.apply import apply_record
+from leasehold.replication.attempts import Spared
 from leasehold.replication.checks import Checks
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import (
@@ -137,11 +138,15 @@ class Node:
         now: Now,
         rules: ReplicationRules = RULES,
         secret: bytes = b"",
+        clock_ns: Callable[[], int] = lambda: 0,
     ) -> None:
         """`incarnation`: fresh and random per start (L4, C3). `session_ids`: fresh random numbers
         for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX. `secret`: at most 32
         random bytes that never leave the process; without them the incarnation, from which the
-        random values of defaults can be foretold."""
+        random values of defaults can be foretold. `clock_ns`: a clock to measure by how long
+        deciding takes, and for nothing else; one that stands still sets no limit to that."""
+        self._clock_ns = clock_ns
+        self._spared: list[Spared] = []  # of terms of this process
         self._secret = secret or incarnation
         self._settings = settings
         self._store = store
@@ -474,7 +479,10 @@ class Node:
             now,
             self._rules,
             self._secret,
+            self._clock_ns,
+            self._spared,
         )
+        self._spared = []
         self._unanswered.clear()
         effects.append(Became("master", after.epoch, "its Claim counts"))
         effects += self.master.begin()
@@ -482,6 +490,7 @@ class Node:
 
     def _step_down(self, why: str, position: LogPosition) -> list[Effect]:
         assert self.master is not None
+        self._spared = self.master.spared()
         self._unanswered.extend(self.master.close())
         self.master = None
         return [StopLanes(), Became("standby", position.epoch, why)]

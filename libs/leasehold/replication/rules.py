@@ -30,6 +30,7 @@ class ReplicationRules:
     own_record_by_incarnation: bool = True  # L4
     repeats_wait_too: bool = True  # C1
     unanswered_given_again: bool = True  # L7
+    attempts_are_counted: bool = True  # L10
 
 
 RULES: Final = ReplicationRules()

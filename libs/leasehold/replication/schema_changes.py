@@ -20,6 +20,7 @@ from leasehold.model.records import (
     ChunksEnd,
     Findings,
     FindingsDecided,
+    JobWrite,
     LeaseAck,
     Operation,
 )
@@ -33,6 +34,7 @@ from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema.elements import Moment
 from leasehold.schema.estimate import pace_of
 from leasehold.schema.explain import explain
+from leasehold.schema.job_moves import can_turn_back, turned_back
 from leasehold.schema.job_rules import RULES, JobRules
 from leasehold.schema.joined_alterations import answers_for, join_alterations
 from leasehold.schema.plan import NO_MOMENT, JobPlan, Plan, plan
@@ -159,6 +161,30 @@ class SchemaChanges:
         if not accept_findings(self._catalog, findings, self._rules):
             return None
         return confirm(findings, self._catalog, store, self._rules)
+
+    def job_of(self, record: object) -> int | None:
+        """The job that waits for that record of the backfill lane; None: none does."""
+        match record:
+            case Chunk():
+                waits = self.accepts(record)
+            case ChunksEnd():
+                waits = self.accepts_end(record)
+            case Findings():
+                waits = accept_findings(self._catalog, record, self._rules)
+            case _:
+                return None
+        return record.job_id if waits else None
+
+    def failing(self, job_id: int, error: str, now: Now) -> tuple[CatalogWrite, ...]:
+        """What turns a job back whose rows can't be filled; () past its point of no return."""
+        job = self._catalog.jobs[job_id]
+        if not can_turn_back(job):
+            return ()
+        return (JobWrite(job_id, turned_back(job, now.wall_us, error).to_wire()),)
+
+    def write_soon(self, job_id: int, writes: tuple[CatalogWrite, ...]) -> None:
+        """In a record to come."""
+        self._writes.append(wanted.Write(job_id, writes, self._catalog.jobs[job_id]))
 
     # ------------------------------------------------------------ writes for the log
 

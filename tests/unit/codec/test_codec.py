@@ -24,6 +24,7 @@ from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.keys import IntKeys
 from leasehold.model.records import (
     Ack,
+    Attempt,
     Barrier,
     ChangeKind,
     Chunk,
@@ -116,6 +117,22 @@ def test_which_topics_the_lanes_are_takes_room_only_where_it_is_news() -> None:
         assert data == CODEC.join_decisions(sent, [], [])
         assert len(msgpack.unpackb(data)) == fields + 2
         assert CODEC.decode_log(data) == sent
+
+
+def test_l10_what_masters_say_of_a_message_travels_where_they_say_something() -> None:
+    """Else a record has the bytes of a release that knew no such field, so that one reads it."""
+    said = (Attempt("backfill", 3, 7, 1), Attempt("requests", 12, 0, 2))
+    silent = Decisions(3, b"inc", 4, b"digest", 100, (), (), {"requests": 12}, 8, ())
+    sent = silent._replace(attempts=said)
+    position = LogPosition(5, 3, attempts=said)
+    assert CODEC.decode_log(CODEC.encode(sent)) == sent
+    assert CODEC.join_decisions(sent, [], []) == CODEC.encode(sent)
+    assert CODEC.decode(CODEC.encode(position)) == position
+    for told, fields in ((silent, 10), (position._replace(attempts=()), 10)):
+        older = msgpack.packb((FORMAT, TAG_BY_CLASS[type(told)], *told[:fields]))
+        assert CODEC.encode(told) == older
+        assert CODEC.decode(older) == told
+    assert CODEC.join_decisions(silent, [], []) == CODEC.encode(silent)
 
 
 def test_read_only_mappings_travel_as_maps() -> None:

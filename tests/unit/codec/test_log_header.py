@@ -8,6 +8,7 @@ from leasehold.adapters.codec import ZIPPED_ABOVE_BYTES, MessagePackCodec
 from leasehold.adapters.log_header import LogHeader, read_header
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import (
+    Attempt,
     Barrier,
     Claim,
     Commit,
@@ -35,9 +36,10 @@ def test_the_head_of_decisions() -> None:
         4, b"inc", 7, b"digest", 100, (commit(1), commit(2), commit(3)), refusals,
         {"requests": 12}, 88, grants,
     )  # fmt: skip
-    assert read_header(CODEC.encode(record)) == LogHeader(
-        4, 7, 102, 3, 3, 2, 1, {"requests": 12}, 88, grants
-    )
+    header = LogHeader(4, 7, 102, 3, 3, 2, 1, {"requests": 12}, 88, grants)
+    assert read_header(CODEC.encode(record)) == header
+    said = record._replace(attempts=(Attempt("requests", 12, 0, 1),))
+    assert read_header(CODEC.encode(said)) == header
 
 
 def test_the_head_of_a_large_commit_that_travels_behind_zlib() -> None:

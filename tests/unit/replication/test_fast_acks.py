@@ -466,7 +466,7 @@ def test_what_waits_for_nodes_is_let_go_by_what_is_told(pair: Pair) -> None:
     assert not master.acks_let_go(pair.now())
     pair.m1.step(AckHeard(ack(2)), pair.now())
     assert master.acks_let_go(pair.now())
-    master._chunks.clear()
+    master._backfill._messages.clear()
     assert not awaits(pair)
     for offset, waits in ((2, False), (1, True)):
         master._news.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import Barrier, Grant, LogPosition, LogRecord
+from leasehold.model.records import Attempt, Barrier, Grant, LogPosition, LogRecord
 from leasehold.replication.log import LogRules, Verdict, admit
 from tests.unit.replication.made_records import M1, M2, claim, decisions, digest
 
@@ -130,6 +130,24 @@ def test_c4_the_longest_grant_is_kept_with_the_position(mastered: LogPosition) -
     after = read(mastered, decisions(mastered, grants=(Grant("r1", b"i", 4, 100), long)))
     after = read(after, decisions(after, grants=(Grant("r1", b"i", 6, 500),)))
     assert after.longest_grant_ms == 900
+
+
+def test_l10_what_masters_said_is_kept_until_the_message_is_decided(mastered: LogPosition) -> None:
+    """By lane, whatever the epoch; what is said last counts, and what is said of one that is
+    decided with it does not."""
+    said = (Attempt("requests", 5, 0, 1), Attempt("backfill", 3, 0, 1))
+    after = read(mastered, decisions(mastered)._replace(attempts=said))
+    assert after.attempts == (said[1], said[0])
+    after = read(after, claim(after, M2))
+    assert after.attempts == (said[1], said[0])
+    again = Attempt("requests", 5, 0, 2)
+    after = read(after, decisions(after)._replace(attempts=(again,)))
+    assert after.attempts == (said[1], again)
+    through = {"requests": 5, "backfill": 4}
+    after = read(after, decisions(after)._replace(decided_through=through))
+    assert after.attempts == (again,)
+    after = read(after, decisions(after)._replace(decided_through={"requests": 6}))
+    assert after.attempts == ()
 
 
 def test_l7_answered_through_only_rises(mastered: LogPosition) -> None:

@@ -80,6 +80,8 @@ class World:
     ) -> None:
         self.ms = 1_000
         self.wall_off_ms = 0
+        self.worked_ns = 0
+        """By which nodes measure how long deciding takes."""
         self.log: list[bytes] = []
         self.offset = itertools.count()
         self.sent: list[Send] = []
@@ -97,7 +99,8 @@ class World:
         self.follower = self.make("r1", candidate=False)
         self.tick()
         self.pump()
-        assert self.node.role == "master"
+        assert self.node.master is not None, self.node.role
+        self.node.master._attempts.in_full()
 
     def make(self, name: str, *, candidate: bool) -> Node:
         settings = NodeSettings(
@@ -105,7 +108,14 @@ class World:
         )
         incarnation = f"{name}-{self.ms}".encode()
         return Node(
-            settings, MemoryStore(), CODEC, incarnation, itertools.count(1), self.now(), self.rules
+            settings,
+            MemoryStore(),
+            CODEC,
+            incarnation,
+            itertools.count(1),
+            self.now(),
+            self.rules,
+            clock_ns=lambda: self.worked_ns,
         )
 
     def now(self) -> Now:
@@ -166,9 +176,12 @@ class World:
     def ask(self, request: Mapping[str, Any], number: bytes | None = None) -> Outcome:
         """Put a request, let it be decided, → its outcome as the asker gets it."""
         number = self.put(request, number)
-        self.tick()
-        self.pump()
-        self.tick()
+        for _ in range(2):  # a new master says first that it is about to
+            self.tick()
+            self.pump()
+            self.tick()
+            if self.answers(number):
+                break
         return self.answers(number)[-1]
 
     def answers(self, number: bytes) -> list[Outcome]:

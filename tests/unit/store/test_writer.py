@@ -24,7 +24,7 @@ from leasehold.adapters.sqlite_store import CACHE_MB, SqliteStore
 from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
-from leasehold.model.records import ChangeKind, Fill, Key, LogPosition, Outcome, RowChange
+from leasehold.model.records import Attempt, ChangeKind, Fill, Key, LogPosition, Outcome, RowChange
 from leasehold.schema.descriptor import Column, Descriptor, Index
 from leasehold.schema.elements import Missing
 from leasehold.schema.states import State
@@ -108,6 +108,23 @@ def test_l6_position_and_changes_are_one_commit_of_sqlite(store: SqliteStore) ->
     store.commit(LogPosition(2, lsn=6))
     assert len(commits) == 1
     assert store.position() == LogPosition(2, lsn=6)
+    store.close()
+
+
+def test_l10_what_masters_said_of_a_message_is_kept_with_the_position(store: SqliteStore) -> None:
+    """By the writer, also in a file that a release made which knew nothing of it."""
+    said = (Attempt("backfill", 3, 7, 1), Attempt("requests", 12, 0, 2))
+    store._connection.execute("DROP TABLE attempts")
+    store.close()
+    store = SqliteStore(store.path)
+    for attempts in (said, said[:1], said[:1], ()):
+        position = LogPosition(2, lsn=6, attempts=attempts)
+        store.begin()
+        store.commit(position)
+        assert store.position() == position
+        store.close()
+        store = SqliteStore(store.path)
+        assert store.position() == position
     store.close()
 
 

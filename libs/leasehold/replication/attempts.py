@@ -1,0 +1,176 @@
+"""A message that no master survives is refused (L10).
+
+A new master decides the first message of each lane alone, and says in the log that it is about to
+before it looks into it: a process that dies of a message, or is deposed while it decides it, can
+say nothing afterwards. Who finds there that `LOST_MAX` terms have ended over the very message that
+is next only reads it, to know who asked, and refuses it; one that has ended another term even so
+is refused unread. Whichever message it is that no master survives, after a few terms it is the
+first one: what is decided before it in its batch grows from one message on (`Attempts.most`).
+
+What counts is what masters have said of a message, never that a term has ended: masters come and go
+for many reasons, and most of them have said nothing, or decided it at once. One that has said
+something, lives on, and knows that it was never busy for long (its append failed, L4; it was cut
+off) remembers that, and takes it back when it is master again (`Spared`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Final, NamedTuple
+
+from leasehold.model.errors import TooComplex
+from leasehold.model.records import Attempt, Decisions, Lane, LogPosition
+from leasehold.model.time_units import NS_PER_MS
+
+LOST_MAX: Final = 2
+"""Terms that may end over a message: one may be chance, and each costs users an election."""
+BUSY_MS_MAX: Final = 500
+"""A turn of the master's loop that took longer may be why it was deposed; an election waits for 2 s
+and more."""
+GROWN_MAX: Final = 1 << 20
+"""More requests than any record decides."""
+SPARED_MAX: Final = 16
+"""Remembered: masters that lose so many terms in a row have worse to do."""
+
+
+class Spared(NamedTuple):
+    """An attempt, as it was said by a term of this process that ended for another reason."""
+
+    lane: str
+    offset: int
+    rows: int
+
+
+def attempts_after(known: tuple[Attempt, ...], record: Decisions) -> tuple[Attempt, ...]:
+    """What is known of the lanes behind a record that counts, by lane; the same on all nodes. ⚠ In
+    a lane that was made anew, or begins at another place, another message has that offset."""
+    through = record.decided_through
+    of_lane = {
+        each.lane: each
+        for each in known
+        if through.get(each.lane, each.offset) == each.offset
+        and each.lane not in record.lane_topics
+    }
+    for attempt in record.attempts:
+        of_lane[attempt.lane] = attempt
+    return tuple([of_lane[lane] for lane in sorted(of_lane)])
+
+
+class Attempts:
+    """Of one term: of each lane the message that this term decides first."""
+
+    def __init__(
+        self, position: LogPosition, spared: Iterable[Spared] = (), *, refuses: bool = True
+    ) -> None:
+        """`position`: right after the Claim. `spared`: of this process, what no statement of its
+        has taken back yet. `refuses`: the rule, for models to switch off."""
+        self._refuses = refuses
+        self._alone = {lane.value for lane in Lane}  # nothing of it was decided in this term
+        self._spared = list(spared)
+        self._before = {each.lane: self._without_spared(each) for each in position.attempts}
+        self._said: dict[str, Attempt] = {}  # in the log or on its way, and still to be decided
+        self._in_log: set[str] = set()  # lanes of which it was read back
+        self._busy = False
+        self._most = 1
+
+    def _without_spared(self, attempt: Attempt) -> Attempt:
+        spared = self._spared.count(Spared(*attempt[:3]))
+        return attempt._replace(lost=max(0, attempt.lost - spared))
+
+    def forget(self, lane: Lane) -> None:
+        """The lane is not the one that was spoken of: what its offsets name are other messages."""
+        self._before.pop(lane.value, None)
+
+    def alone(self, lane: Lane) -> bool:
+        """Whether the next message of the lane is to be decided alone."""
+        return lane.value in self._alone
+
+    def rows_before(self, lane: Lane, offset: int) -> int:
+        """How many rows of that message (a chunk) the log says were decided, 0 of any other."""
+        before = self._before.get(lane.value)
+        return before.rows if before is not None and before.offset == offset else 0
+
+    def lost_over(self, lane: Lane, offset: int, rows: int = 0) -> int:
+        """How many terms have ended over just that."""
+        before = self._before.get(lane.value)
+        return before.lost if before is not None and before[1:3] == (offset, rows) else 0
+
+    def is_said(self, lane: Lane, offset: int, rows: int = 0) -> bool:
+        """Whether the log says that just that is decided now."""
+        if lane.value not in self._in_log:
+            return False
+        return self._said[lane.value] == self._charged(lane, offset, rows)
+
+    def say(self, lane: Lane, offset: int, rows: int = 0) -> list[Attempt]:
+        """For the next record: that it is decided then. What was said of another lane is taken
+        back: if this term ends over the one, the other is not to blame."""
+        said = [
+            other._replace(lost=self.lost_over(Lane(other.lane), other.offset, other.rows))
+            for other in self._said.values()
+            if other.lane != lane.value
+        ]
+        said.append(self._charged(lane, offset, rows))
+        for attempt in said:
+            self._said[attempt.lane] = attempt
+            self._in_log.discard(attempt.lane)
+        return said
+
+    def _charged(self, lane: Lane, offset: int, rows: int) -> Attempt:
+        return Attempt(lane.value, offset, rows, self.lost_over(lane, offset, rows) + 1)
+
+    def worked(self, took_ns: int) -> None:
+        """A turn of this master's took so long."""
+        if self._said and took_ns >= BUSY_MS_MAX * NS_PER_MS:
+            self._busy = True
+
+    def read_back(self, record: Decisions, decided: Container[str]) -> None:
+        """A record of this term counts. `decided`: lanes of which it has decided a message; what it
+        says of where a lane begins is none."""
+        for lane in list(self._alone):
+            if lane in decided:
+                self._alone.discard(lane)
+                self._said.pop(lane, None)
+                self._in_log.discard(lane)
+                self._busy = False
+        for attempt in record.attempts:
+            self._in_log.add(attempt.lane)
+            place = Spared(*attempt[:3])
+            self._spared = [each for each in self._spared if each != place]
+
+    def is_refused(self, lane: Lane, offset: int, rows: int = 0) -> bool:
+        return self._refuses and self.lost_over(lane, offset, rows) >= LOST_MAX
+
+    def is_refused_unread(self, lane: Lane, offset: int, rows: int = 0) -> bool:
+        """Reading it has ended a term, too."""
+        return self._refuses and self.lost_over(lane, offset, rows) > LOST_MAX
+
+    def most(self, requests_max: int) -> int:
+        """How many requests the next record may decide."""
+        return min(self._most, requests_max)
+
+    def grow(self) -> None:
+        """A record that decided requests was read back: the next one may decide twice as many."""
+        self._most = min(2 * self._most, GROWN_MAX)
+
+    def in_full(self) -> None:
+        """Decide as a master does that has decided for long."""
+        self._alone.clear()
+        self._most = GROWN_MAX
+
+    def spared(self) -> list[Spared]:
+        """For the next term of this process, if this one ends now while it lives."""
+        spared = list(self._spared)
+        if not self._busy:
+            for lane, said in self._said.items():
+                if said.lost > self.lost_over(Lane(lane), said.offset, said.rows):
+                    spared.append(Spared(*said[:3]))
+        return spared[-SPARED_MAX:]
+
+
+def no_master_survives(lost: int) -> TooComplex:
+    """Why it is refused."""
+    return TooComplex(
+        f"{lost} masters, one after the other, ended or were deposed while they decided this"
+        " message alone, so it is refused without being looked into; nothing of it was applied."
+        " Ask for less at once; if it is small, please report it"
+    )
