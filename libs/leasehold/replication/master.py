@@ -470,16 +470,16 @@ class Master:
             return
         self._asked_ns = now.mono_ns
         alone = self._attempts.alone(_REQUESTS)
-        most, begun_ns, operations = self._attempts.most(settings.requests_max), self._clock_ns(), 0
+        most, operations_max = self._attempts.most(settings.requests_max), settings.operations_max
+        clock_ns, operations = self._clock_ns, 0
+        until_ns = clock_ns() + WORK_MS_MAX * NS_PER_MS
         while requests and batch.requests_taken < most and not batch.closed:
             if alone and requests.next().offset != NOWHERE:
                 self._take_alone(batch, requests.next(), now)
                 return
             operations += self._take_request(batch, now)
             batch.requests_taken += 1
-            if operations >= settings.operations_max:
-                break
-            if self._clock_ns() - begun_ns >= WORK_MS_MAX * NS_PER_MS:
+            if operations >= operations_max or clock_ns() >= until_ns:
                 break
 
     def _take_request(self, batch: Batch, now: Now) -> int:
