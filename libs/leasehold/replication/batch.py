@@ -23,6 +23,7 @@ from leasehold.model.records import (
     Commit,
     DescriptorWrite,
     Disposition,
+    FindingsDecided,
     Grant,
     Lane,
     LogPosition,
@@ -598,18 +599,25 @@ class Batch:
             )
             packed = self._codec.pack_commit(commit)
             alone = rows == 1 and self._bytes == HEADER_BYTES and not self._fits(packed)
-            if alone and (too_large := self._too_large(packed)):
+            if rows == 1 and (too_large := self._unfit(commit, packed, alone=alone)):
                 raise row_too_large(chunk, done, self._catalog, too_large)
             if alone or self._fits(packed):
                 self._apply_fill(commit, part.before)
                 self._add_commit(commit, packed)
                 self.rows_filled += rows * cost
                 self.closed = alone
-                return done + rows
+                # A row that has no value has ended the run: what is left of the chunk is of none.
+                ended = isinstance(part.decided, FindingsDecided)
+                return len(chunk.keys) if ended else done + rows
             if rows == 1:
                 raise Full
             rows //= 2
         return done
+
+    def _unfit(self, commit: Commit, packed: bytes, *, alone: bool) -> RequestTooLarge | None:
+        """Why one filled row can't be in the log, or never be published."""
+        too_large = self._too_large(packed) if alone else None
+        return too_large or self._unpublishable(commit, packed, self._catalog)
 
     def _sliced(self, chunk: Chunk, done: int, rows: int) -> FillSlice:
         """Raises Refused: anybody may write chunks, and every master would come to this one."""
