@@ -33,4 +33,5 @@ class LogUsers(NamedTuple):
 
     @property
     def beside(self) -> bool:
-        return self.users_us > 0 and self.commit_us - self.users_us < RECENT_US
+        # Below 0 where the log's time was set back between the two.
+        return self.users_us > 0 and 0 <= self.commit_us - self.users_us < RECENT_US

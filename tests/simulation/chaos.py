@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 US = 1_000
 MS = 1_000_000
+DAY_MS = 86_400_000
 
 
 class Weather:
@@ -251,7 +252,8 @@ class Chaos:
 
     def _wall_clock(self) -> None:
         name = self._node()
-        shift_ms = self._rng.randrange(-30_000, 30_000)
+        most_ms = self._rng.choice((30_000, 30_000, 2 * DAY_MS, 60 * DAY_MS))
+        shift_ms = self._rng.randrange(-most_ms, most_ms)
         self._sim.note(f"{name}'s wall clock is {shift_ms} ms off")
         self._sim.cluster.nodes[name].clock.wall_shift_us = shift_ms * 1_000
 

@@ -49,8 +49,9 @@ def _demand_equal(sim: Simulation, name: str, store: MemoryStore, true: MemorySt
             a, b = _as_written(a), _as_written(b)
         demand(a == b, "L6", f"{name} differs in {what}: {_difference(a, b)}")
     demand(mine.ledger_run == theirs.ledger_run, "L6", f"{name} differs in the ledger's run")
-    a, b = _as_written(mine.outcomes), _as_written(theirs.outcomes)
-    demand(a == b, "L5", f"{name} remembers others: {_difference(a, b)}")
+    for kept, true_kept in ((mine.outcomes, theirs.outcomes), (mine.untimely, theirs.untimely)):
+        a, b = _as_written(kept), _as_written(true_kept)
+        demand(a == b, "L5", f"{name} remembers others: {_difference(a, b)}")
 
 
 def _demand_outcomes(sim: Simulation) -> None:

@@ -40,8 +40,13 @@ def catalogs(stage: Stage) -> list[Catalog]:
 
 
 def later(stage: Stage, virtual_ms: int) -> None:
-    """Time passes by the log, and collections of the past come to their turn."""
+    """Time passes while nobody is there, and collections of the past come to their turn."""
+    for node in list(stage.cluster.nodes.values()):
+        node.crash()
     stage.scheduler._wall_us_at_zero += virtual_ms * 1_000
+    for node in list(stage.cluster.nodes.values()):
+        node.start()
+    stage.until(lambda: stage.master is not None and len(stage.coherent()) == 2, "a master")
     for value in range(70):
         stage.settle(stage.update(1, value))
     stage.passing(FORGET_EVERY_MS + 3_000)

@@ -309,7 +309,9 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
     elif count < _DECISIONS_FIELDS:
         fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
     epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
-    through, answered, grants, lane_topics, attempts = fields[7:]
+    through, answered, grants, closed_us, id_horizon_us, reset_us, lane_topics, attempts = fields[
+        7:
+    ]
     return Decisions(
         epoch,
         incarnation,
@@ -321,6 +323,9 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         through,
         answered,
         tuple([_GRANT(grant) for grant in grants]) if grants else (),
+        closed_us,
+        id_horizon_us,
+        reset_us,
         lane_topics,
         tuple([_ATTEMPT(attempt) for attempt in attempts]) if attempts else (),
     )

@@ -55,6 +55,7 @@ from leasehold.replication.effects import (
     AskLogIdentity,
     Became,
     CallLedger,
+    ClockNotice,
     DeleteBelow,
     DeleteLogBelow,
     Effect,
@@ -520,6 +521,8 @@ class KafkaNode:
                 LOG.info("now %s of epoch %d: %s", role, epoch, why)
             case Warn(words):
                 LOG.warning("%s", words)
+            case ClockNotice(begins, words):
+                LOG.log(logging.WARNING if begins else logging.INFO, "%s", words)
             case Stop(error):
                 self.error = self._explained(error)
                 LOG.error("stopped: %s", self.error.message)

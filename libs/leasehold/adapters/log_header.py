@@ -19,10 +19,13 @@ _DECISIONS: Final = TAG_BY_CLASS[Decisions]
 _CLAIM: Final = TAG_BY_CLASS[Claim]
 _COMMIT_US: Final = 2  # place of `commit_us` in a commit
 _DISPOSITION: Final = 2  # place of `disposition` in a refusal
+_TIMES_FROM: Final = Decisions._fields.index("closed_us")  # older masters end before
+_TIMES_END: Final = Decisions._fields.index("reset_us") + 1
 
 
 class LogHeader(NamedTuple):
-    """`lsn` is the last LSN up to and with this record; `commit_us` 0 without a commit."""
+    """`lsn` is the last LSN up to and with this record; `commit_us` 0 without a commit. The last
+    three as of Decisions."""
 
     epoch: int
     sequence: int
@@ -34,6 +37,9 @@ class LogHeader(NamedTuple):
     decided_through: dict[str, int]
     answered_through: int
     grants: tuple[Grant, ...]
+    closed_us: int = 0
+    id_horizon_us: int = 0
+    reset_us: int = 0
 
 
 def read_header(data: bytes) -> LogHeader | Claim | None:
@@ -50,12 +56,12 @@ def read_header(data: bytes) -> LogHeader | Claim | None:
         tag = unpacker.unpack()
         if tag == _CLAIM:
             return Claim(*(unpacker.unpack() for _ in range(min(fields - 2, 4))))
-        return _header(unpacker) if tag == _DECISIONS else None
+        return _header(unpacker, fields - 2) if tag == _DECISIONS else None
     except (*UNREADABLE, msgpack.UnpackException) as error:
         raise LogStopped(f"{len(data)} bytes are no log record: {error}") from error
 
 
-def _header(unpacker: Any) -> LogHeader:
+def _header(unpacker: Any, fields: int) -> LogHeader:
     epoch, _, sequence, _, first_lsn = (unpacker.unpack() for _ in range(5))
     commits = unpacker.read_array_header()
     commit_us = 0
@@ -67,6 +73,7 @@ def _header(unpacker: Any) -> LogHeader:
     refusals = unpacker.unpack()
     dead = sum(1 for refusal in refusals if refusal[_DISPOSITION] == Disposition.DEAD_LETTER)
     decided, answered, grants = (unpacker.unpack() for _ in range(3))
+    times = [unpacker.unpack() for _ in range(min(fields, _TIMES_END) - _TIMES_FROM)]
     return LogHeader(
         epoch,
         sequence,
@@ -78,4 +85,5 @@ def _header(unpacker: Any) -> LogHeader:
         decided,
         answered,
         tuple(Grant(*grant[:4]) for grant in grants),
+        *times,
     )

@@ -51,6 +51,7 @@ class Contents:
     written: dict[int, int] = field(default_factory=dict)
     times: tuple[tuple[int, int], ...] = ()
     newest_lsn: int = 0  # applied, committed or not
+    untimely: dict[bytes, Outcome] = field(default_factory=dict)
 
     def copy(self) -> Contents:
         """Pairs of a row are replaced, never changed in place, so outer copies are enough."""
@@ -73,6 +74,7 @@ class Contents:
             dict(self.written),
             self.times,
             self.newest_lsn,
+            dict(self.untimely),
         )
 
     def dead_elements(self, table_id: int) -> frozenset[int]:
@@ -151,6 +153,7 @@ class Contents:
             frozenset((row, e, v) for row, p in self.pairs.items() for e, v in p.items()),
             frozenset(self.entries),
             frozenset((i, repr(outcome)) for i, outcome in self.outcomes.items()),
+            frozenset((i, repr(outcome)) for i, outcome in self.untimely.items()),
             frozenset(self.descriptors),
             frozenset(self.min_versions.items()),
             repr(sorted(self.jobs.items())),

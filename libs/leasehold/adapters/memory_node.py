@@ -30,6 +30,7 @@ from leasehold.replication.effects import (
     AskLogIdentity,
     Became,
     CallLedger,
+    ClockNotice,
     DeleteBelow,
     DeleteLogBelow,
     Effect,
@@ -126,7 +127,7 @@ class MemoryNode:
         self.isolated_until_ns = 0
         self._held: deque[Callable[[], None]] = deque()  # while paused
         self._cut_off: deque[Callable[[], None]] = deque()  # while isolated
-        self.history: list[Became | Stop | Warn] = []
+        self.history: list[Became | ClockNotice | Stop | Warn] = []
         self.on_step: Callable[[MemoryNode], None] = lambda _: None
 
     @property
@@ -482,7 +483,7 @@ class MemoryNode:
                 self._bus.delete_below(self._topics.log.name, 0, offset)
             case Wake(at_ns):
                 self._wake(at_ns)
-            case Became() | Warn():
+            case Became() | ClockNotice() | Warn():
                 self.history.append(effect)
             case Stop():
                 self.history.append(effect)

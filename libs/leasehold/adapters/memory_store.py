@@ -17,7 +17,7 @@ from leasehold.adapters.memory_slice import check_slice
 from leasehold.adapters.memory_snapshot import MemorySnapshot
 from leasehold.adapters.repairs import Repairs, WrongEntry
 from leasehold.model.errors import StoreCorrupted
-from leasehold.model.ids import genid, genid_lsn
+from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import (
     ChangeKind,
@@ -293,20 +293,33 @@ class MemoryStore:
     # ------------------------------------------------------------ outcomes
 
     def outcome(self, request_id: bytes) -> Outcome | None:
-        return self._now.outcomes.get(request_id)
+        now = self._now
+        return now.outcomes.get(request_id) or now.untimely.get(request_id)
 
     def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
         self._now.outcomes[request_id] = outcome
 
-    def collect_outcomes(self, decided_before_us: int, rows_max: int) -> int:
-        old = sorted(
-            (outcome.decided_us, request_id)
-            for request_id, outcome in self._now.outcomes.items()
-            if outcome.decided_us < decided_before_us
-        )
-        for _, request_id in old[:rows_max]:
+    def put_untimely(self, request_id: bytes, outcome: Outcome) -> None:
+        self._now.outcomes.pop(request_id, None)  # that of an attempt before
+        self._now.untimely[request_id] = outcome
+
+    def oldest_outcomes(self, count: int) -> Sequence[Outcome]:
+        kept = sorted((o.decided_us, request_id) for request_id, o in self._now.outcomes.items())
+        return [self._now.outcomes[request_id] for _, request_id in kept[:count]]
+
+    def oldest_id(self) -> bytes | None:
+        return min(self._now.outcomes, default=None)
+
+    def collect_outcomes(self, id_horizon_us: int, rows_max: int) -> int:
+        _forget_decided(self._now.untimely, id_horizon_us, rows_max)
+        first = first_id(id_horizon_us)
+        old = sorted(request_id for request_id in self._now.outcomes if request_id < first)
+        for request_id in old[:rows_max]:
             del self._now.outcomes[request_id]
         return len(old[:rows_max])
+
+    def collect_decided_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        return _forget_decided(self._now.outcomes, decided_before_us, rows_max)
 
     # ------------------------------------------------------------ rows of the past
 
@@ -322,6 +335,12 @@ class MemoryStore:
         if self._now.rows_lsn is not None:
             self._now.times = (*self._now.times, *times)
 
+    def reset_commit_times(self, lsn: int, time_us: int) -> None:
+        now = self._now
+        if now.rows_lsn is not None:
+            self._raise_floor(lsn)
+            now.times = ((lsn, time_us),)
+
     def collect_rows(self, before_us: int, newest_lsn: int) -> None:
         now = self._now
         if now.rows_lsn is None:
@@ -330,9 +349,14 @@ class MemoryStore:
         floor = now.lsn_at(before_us)
         if floor <= max(now.rows_lsn, now.history_floor):
             return
-        now.rows_lsn = floor
+        self._raise_floor(floor)
         first = max(lsn for lsn, _ in now.times if lsn <= floor)
         now.times = tuple(at for at in now.times if at[0] >= first)
+
+    def _raise_floor(self, floor: int) -> None:
+        now = self._now
+        assert now.rows_lsn is not None
+        now.rows_lsn = max(now.rows_lsn, floor)
         kept = {row: tuple(o for o in old if o.until > floor) for row, old in now.old.items()}
         now.old = {row: old for row, old in kept.items() if old}
 
@@ -418,3 +442,14 @@ class MemoryStore:
     def checked(self) -> Sequence[CheckReport]:
         reports, self._reports = self._reports, []
         return reports
+
+
+def _forget_decided(outcomes: dict[bytes, Outcome], before_us: int, rows_max: int) -> int:
+    old = sorted(
+        (outcome.decided_us, request_id)
+        for request_id, outcome in outcomes.items()
+        if outcome.decided_us < before_us
+    )
+    for _, request_id in old[:rows_max]:
+        del outcomes[request_id]
+    return len(old[:rows_max])

@@ -55,12 +55,14 @@ _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version",
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version", "arbiters")
 _SQL: Final = ("sql", "time_zones")
 _CONTROL_SETTINGS: Final[tuple[str, ...]] = tuple(SETTINGS)
+_CLOCK_ACTIONS: Final = {"reset": True}
 _ACTIONS: Final = ("pause", "resume", "cancel", "dismiss", "set")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "table": frozenset((*_SHARED, *_OPERATION, *_SQL)),
     "transaction": frozenset((*_SHARED, "transaction", *_SQL)),
     "sql": frozenset((*_SHARED, *_SQL)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
+    "clock": frozenset((*_SHARED, "clock")),
 }
 _OPERATION_FIELDS: Final = frozenset(_OPERATION)
 _EXPRESSION_FIELDS: Final = ({"expr"}, {"expr", "args", "types"})
@@ -138,6 +140,7 @@ def _request(fields: dict[Any, Any]) -> ChangeRequest:
         _used(get("used")) if "used" in fields else _NO_USED,
         decode_reads(fields["reads"]) if "reads" in fields else None,
         _time_zones(get("time_zones")) if "time_zones" in fields else (),
+        a_choice(fields["clock"], "clock", _CLOCK_ACTIONS) if form == "clock" else False,
     )
 
 

@@ -30,6 +30,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         # ⚠ Of another name it could be a field of the request itself, as its id.
         assert request.control.settings.keys() <= SETTINGS.keys(), request.control
         fields |= request.control.settings
+    elif request.reset_clock:
+        fields["clock"] = "reset"
     elif len(request.operations) == 1:
         fields |= _operation_fields(request.operations[0])
     elif request.operations or request.sql is None:

@@ -22,13 +22,15 @@ from leasehold.model.records import Attempt, LogPosition
 from leasehold.schema.descriptor import Descriptor, from_wire
 from leasehold.schema.states import State
 
-# All of it: a store that an earlier program has written has no `lane_topics` while it is only read.
-_GET_POSITION: Final = "SELECT * FROM position"
+# All of it: a store that an earlier program has written has fewer columns while it is only read.
+_GET_POSITION: Final = "SELECT * FROM position"  # as TABLES, LANE_TOPICS and TIMES of the layout
 _POSITION_FIELDS: Final = slice(1, 11)
 _LANE_TOPICS: Final = 13
+_TIMES: Final = slice(14, 17)
 _PUT_POSITION: Final = """
 UPDATE position SET log_offset = ?, epoch = ?, incarnation = ?, sequence = ?, digest = ?, lsn = ?,
-    commit_us = ?, decided_through = ?, answered_through = ?, longest_grant_ms = ?, lane_topics = ?
+    commit_us = ?, decided_through = ?, answered_through = ?, longest_grant_ms = ?,
+    closed_us = ?, id_horizon_us = ?, reset_us = ?, lane_topics = ?
 """
 _NO_TOPICS: Final = b"\x80"
 _GET_ATTEMPTS: Final = "SELECT lane, log_offset, rows, lost FROM attempts ORDER BY lane"
@@ -39,7 +41,7 @@ def read_position(connection: apsw.Connection) -> LogPosition:
     """The log position stored in the transaction that `connection` sees; of `attempts`, which a
     store of an earlier release has no table for, the writer alone knows."""
     found: tuple[Any, ...] = connection.execute(_GET_POSITION).fetchall()[0]
-    position = LogPosition(*found[_POSITION_FIELDS])
+    position = LogPosition(*found[_POSITION_FIELDS], *found[_TIMES])
     topics = found[_LANE_TOPICS] if len(found) > _LANE_TOPICS else _NO_TOPICS
     return position._replace(
         decided_through=msgpack.unpackb(position.decided_through),
@@ -117,7 +119,7 @@ class StoredTables:
         through = msgpack.packb(dict(position.decided_through))
         if position.lane_topics is not self._lane_topics[0]:  # one object for all of a term
             self._lane_topics = (position.lane_topics, msgpack.packb(dict(position.lane_topics)))
-        fields = (*position[:7], through, *position[8:10], self._lane_topics[1])
+        fields = (*position[:7], through, *position[8:13], self._lane_topics[1])
         self._execute(_PUT_POSITION, fields)
         if position.attempts != self._attempts:
             self._put_attempts(position.attempts)

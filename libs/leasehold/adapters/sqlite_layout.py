@@ -57,6 +57,10 @@ CREATE TABLE outcomes (
 CREATE INDEX outcomes_by_age ON outcomes (decided_us);
 """
 
+TIMES: Final = ("closed_us", "id_horizon_us", "reset_us")
+"""Further columns of `position`, behind the others; a store of an earlier program gets them when it
+is opened."""
+
 # Dead columns whose values are gone; a store of an earlier program gets it when it is opened.
 REMOVED: Final = """
 CREATE TABLE IF NOT EXISTS removed (
@@ -248,6 +252,10 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
     connection.execute(REMOVED)
     if "lane_topics" not in physical_columns(connection, "position"):  # of an earlier program
         connection.execute(LANE_TOPICS)
+    for column in TIMES:
+        if column not in physical_columns(connection, "position"):
+            added = f"ALTER TABLE position ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
+            connection.execute(added)
     connection.execute(ATTEMPTS)
 
 

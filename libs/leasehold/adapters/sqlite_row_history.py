@@ -113,6 +113,14 @@ class RowHistory:
     def put_times(self, times: Sequence[tuple[int, int]]) -> None:
         self._connection.executemany("INSERT INTO commit_times VALUES (?, ?)", times)
 
+    def reset_times(self, lsn: int, time_us: int) -> None:
+        """The log's time was set to that after commit `lsn`, from which on rows are kept: times
+        before say nothing of the order of commits any more."""
+        self._connection.execute("UPDATE rows_kept SET from_lsn = max(from_lsn, ?)", (lsn,))
+        self._connection.execute("DELETE FROM commit_times")
+        self._connection.execute("INSERT INTO commit_times VALUES (?, ?)", (lsn, time_us))
+        self._more = True
+
     def collect(self, before_us: int, newest_lsn: int) -> bool:
         """Raise the floor to the last commit before that time; has it risen? `newest_lsn`: of all
         that is applied, committed or not."""

@@ -411,14 +411,30 @@ class SqliteStore:
     def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
         self._outcomes.put(request_id, outcome)
 
-    def collect_outcomes(self, decided_before_us: int, rows_max: int) -> int:
-        return self._outcomes.collect(decided_before_us, rows_max)
+    def put_untimely(self, request_id: bytes, outcome: Outcome) -> None:
+        self._outcomes.put_untimely(request_id, outcome)
+
+    def oldest_outcomes(self, count: int) -> Sequence[Outcome]:
+        return self._outcomes.oldest(count)
+
+    def oldest_id(self) -> bytes | None:
+        return self._outcomes.least()
+
+    def collect_outcomes(self, id_horizon_us: int, rows_max: int) -> int:
+        return self._outcomes.collect(id_horizon_us, rows_max)
+
+    def collect_decided_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        return self._outcomes.collect_decided(decided_before_us, rows_max)
 
     # ------------------------------------------------------------ rows of the past
 
     def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
         if self._past.keeps:
             self._past.put_times(times)
+
+    def reset_commit_times(self, lsn: int, time_us: int) -> None:
+        if self._past.keeps:
+            self._past.reset_times(lsn, time_us)
 
     def collect_rows(self, before_us: int, newest_lsn: int) -> None:
         if self._past.keeps and self._past.collect(before_us, newest_lsn):

@@ -56,6 +56,9 @@ class LogSeen(NamedTuple):
     decided_through: Mapping[str, int]
     answered_through: int
     grants: tuple[Grant, ...] = ()
+    closed_us: int = 0
+    id_horizon_us: int = 0
+    reset_us: int = 0
 
 
 class ClaimSeen(NamedTuple):
@@ -122,7 +125,8 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """`end` is the next offset of the log; `seen_us` when its newest record was read."""
+    """`end` is the next offset of the log; `seen_us` when its newest record was read. `time_us`:
+    that of the log, which no commit up to here is later than, and every later one is."""
 
     end: int = 0
     epoch: int = 0
@@ -132,6 +136,8 @@ class LogView:
     seen_us: int = 0
     decided_through: Mapping[str, int] = field(default_factory=dict)
     answered_through: int = 0
+    time_us: int = 0
+    id_horizon_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +343,8 @@ def _log_seen(view: ClusterView, seen: LogSeen, now_us: int) -> ClusterView:
         # A record tells of the lanes that it decided something of, and of no other (L3).
         decided_through={**log.decided_through, **seen.decided_through},
         answered_through=max(seen.answered_through, log.answered_through),
+        time_us=max(0 if seen.reset_us else log.time_us, seen.commit_us, seen.closed_us),
+        id_horizon_us=seen.id_horizon_us or log.id_horizon_us,
     )
     return replace(
         view,
@@ -352,6 +360,8 @@ def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[S
     # By the master's clock: what a watcher reads at its start was not all decided just now.
     at = (seen.commit_us or now_us) // 1_000_000
     refused = seen.refusals - seen.dead_letters
+    if seen.reset_us:
+        seconds = ()  # of a time that is still to come
     if seconds and seconds[-1].at >= at:
         last = seconds[-1]
         counted = Second(

@@ -77,6 +77,11 @@ def request_time_ms(value: bytes) -> int:
     return int.from_bytes(value[:6], "big")
 
 
+def first_id(time_us: int) -> bytes:
+    """The least bytes of an id whose own time is not before `time_us`."""
+    return (-(-time_us // 1_000)).to_bytes(6, "big") + bytes(10)
+
+
 def parse_request_id(text: str) -> bytes:
     """`0191…` text form → 16 bytes. Raises InvalidText."""
     try:

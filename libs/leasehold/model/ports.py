@@ -135,8 +135,28 @@ class StoreWriter(Protocol):
     def outcome(self, request_id: bytes) -> Outcome | None: ...
     def put_outcome(self, request_id: bytes, outcome: Outcome) -> None: ...
 
-    def collect_outcomes(self, decided_before_us: int, rows_max: int) -> int:
-        """Forget outcomes decided before; every node does so at the same log position (L5)."""
+    def put_untimely(self, request_id: bytes, outcome: Outcome) -> None:
+        """That of an id which was refused for its own time: `outcome` tells it as any."""
+        ...
+
+    def oldest_outcomes(self, count: int) -> Sequence[Outcome]:
+        """Those decided first, but for the untimely ones."""
+        ...
+
+    def oldest_id(self) -> bytes | None:
+        """Of the ids whose outcomes are remembered that of the earliest time, but for the untimely
+        ones."""
+        ...
+
+    def collect_outcomes(self, id_horizon_us: int, rows_max: int) -> int:
+        """Forget outcomes of ids whose own time is before, at most `rows_max`, oldest first, and as
+        many untimely ones that were refused before; every node does so at the same log position
+        (L5). From the first time on `oldest_outcomes` and `collect_decided_outcomes` may be slow.
+        → how many of the former."""
+        ...
+
+    def collect_decided_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        """The same by the time of the decision: for records of an earlier program."""
         ...
 
     def keep_rows(self, on: bool) -> None:
@@ -147,6 +167,11 @@ class StoreWriter(Protocol):
     def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
         """(LSN, commit time), of a record's first commit and wherever the time does not just rise
         by 1 µs."""
+        ...
+
+    def reset_commit_times(self, lsn: int, time_us: int) -> None:
+        """After commit `lsn` the log's time was set to that: nothing before that commit can be
+        read any more, by its time or its LSN."""
         ...
 
     def collect_rows(self, before_us: int, newest_lsn: int) -> None:

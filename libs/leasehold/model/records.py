@@ -134,6 +134,7 @@ class ChangeRequest(NamedTuple):
     `reads` must not have been written since.
     `time_zones` are those of the sessions that said the statements of `sql`, one after the other,
     the last one of all that follow; () = UTC.
+    `reset_clock` alone: the log's time is to be that of the master's clock again, if it is ahead.
     """
 
     id: bytes
@@ -147,6 +148,7 @@ class ChangeRequest(NamedTuple):
     used: Mapping[str, int] = {}
     reads: ReadSet | None = None
     time_zones: tuple[str, ...] = ()
+    reset_clock: bool = False
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings
@@ -305,7 +307,8 @@ CatalogWrite: TypeAlias = (
 class Commit(NamedTuple):
     """One committed transaction. Its LSN is the record's `first_lsn` + its position in it.
 
-    `commit_us`: unix µs, strictly rising over all masters (L9). `versions`: table id → version
+    `commit_us`: unix µs, strictly rising over all masters (L9), but where an operator has set the
+    log's time back. `versions`: table id → version
     used, tables it only read included (D5). A commit with catalog writes stands last in its
     record, so that one record's rows are all applied under one catalog.
     """
@@ -389,9 +392,13 @@ class Decisions(NamedTuple):
 
     `sequence` is dense within (epoch, incarnation), from 1. `previous` is the digest of the
     counting record before (L2). `decided_through`: lane → next offset (L3). `answered_through`:
-    log offset below which results and conflicts were given (L7).
+    log offset below which results and conflicts were given (L7). `closed_us`: every commit after
+    this record has a later time (L9). `id_horizon_us`: from this record on ids of an earlier time
+    are refused, and their outcomes may be forgotten (L5). 0 in both: an older master says nothing.
+    `reset_us`, unless 0: before this record's commits the log's time, and what it has closed,
+    become that; and the id horizon becomes this record's, where else it never goes back.
     `lane_topics`: lane → id of the topic that its `decided_through` counts in from here on, where
-    that is news.
+    that is news. `attempts`: messages that the master is about to decide alone (L10).
     """
 
     epoch: int
@@ -404,6 +411,9 @@ class Decisions(NamedTuple):
     decided_through: Mapping[str, int]
     answered_through: int
     grants: tuple[Grant, ...]
+    closed_us: int = 0
+    id_horizon_us: int = 0
+    reset_us: int = 0
     lane_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
 
@@ -435,8 +445,9 @@ LogRecord: TypeAlias = Claim | Decisions | Barrier
 class LogPosition(NamedTuple):
     """Where a reader of the log stands; stored with what it read in one transaction (L6).
 
-    `offset` is the next offset to read; `digest` that of the last counting record; `attempts` those
-    said of messages that are not decided yet, one of a lane (L10).
+    `offset` is the next offset to read; `digest` that of the last counting record. `closed_us`,
+    `id_horizon_us` and `reset_us`: the newest of the records so far, see Decisions. `attempts`:
+    those said of messages that are not decided yet, one of a lane (L10).
     """
 
     offset: int = 0
@@ -449,8 +460,17 @@ class LogPosition(NamedTuple):
     decided_through: Mapping[str, int] = {}
     answered_through: int = 0
     longest_grant_ms: int = 0
+    closed_us: int = 0
+    id_horizon_us: int = 0
+    reset_us: int = 0
     lane_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def time_us(self) -> int:
+        """The log's time: every commit up to here has it or an earlier one, and every later commit
+        a later one."""
+        return max(self.commit_us, self.closed_us)
 
 
 # ---------------------------------------------------------------- answers

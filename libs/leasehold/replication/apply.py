@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from leasehold.model.ports import StoreWriter
@@ -24,12 +23,15 @@ from leasehold.model.records import (
 from leasehold.replication.history import HistorySettings, collect_history, times_of
 from leasehold.replication.outcomes import (
     OutcomeSettings,
+    is_untimely,
     outcome_of_commit,
     outcome_of_refusal,
 )
 from leasehold.schema.catalog import Catalog
 
 COLLECT_EVERY_RECORDS: Final = 64
+COLLECT_EVERY_COMMITS: Final = 256
+"""One by one it would cost half of what a small record's commit does."""
 
 
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
@@ -92,26 +94,48 @@ def apply_record(
         lsn += 1
     for refusal in record.refusals:
         if refusal.request_id:
-            store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
-    keep_past(record.first_lsn, record.commits, after, catalog, store, settings, history)
+            outcome = outcome_of_refusal(refusal)
+            # (Of an older master all are forgotten alike.)
+            if record.id_horizon_us and is_untimely(refusal):
+                store.put_untimely(refusal.request_id, outcome)
+            else:
+                store.put_outcome(refusal.request_id, outcome)
+    keep_past(record, after, catalog, store, settings, history)
     return changed
 
 
 def keep_past(
-    first_lsn: int,
-    commits: Sequence[Commit],
+    record: Decisions,
     after: LogPosition,
     catalog: Catalog,
     store: StoreWriter,
     settings: OutcomeSettings,
     history: HistorySettings,
 ) -> None:
-    """What is known of the past: when these commits were made; and forget outcomes (L5),
-    descriptors and rows by commit time, at the same log position on every node."""
+    """What is known of the past: when a record's commits were made; and forget outcomes by the id
+    horizon (L5), descriptors and rows by commit time, at the same log position on every node."""
+    commits = record.commits
+    if record.reset_us:
+        store.reset_commit_times(record.first_lsn - 1, record.reset_us)
     if commits and history.rows_ms:
-        store.put_commit_times(times_of(first_lsn, commits))
-    if after.sequence % COLLECT_EVERY_RECORDS == 0 and after.commit_us:
-        # An id may have been ahead of the clock when it was decided, and grows old so much later.
+        store.put_commit_times(times_of(record.first_lsn, commits))
+    at_times = after.sequence % COLLECT_EVERY_RECORDS == 0 and after.commit_us > 0
+    if after.id_horizon_us:
+        # Twice as many as came since, so that there can't come more than go.
+        passed = after.lsn // COLLECT_EVERY_COMMITS - (
+            (record.first_lsn - 1) // COLLECT_EVERY_COMMITS
+        )
+        most = 2 * (COLLECT_EVERY_COMMITS * passed + len(record.refusals))
+        if at_times:
+            most += settings.collected_per_record_max
+        if most:
+            store.collect_outcomes(after.id_horizon_us, most)
+    elif at_times:
+        # A record of an older master, whose ids were judged accordingly: an id may have been ahead
+        # of the clock when it was decided, and grows old so much later.
         kept_ms = settings.horizon_ms + settings.ahead_ms_max
-        store.collect_outcomes(after.commit_us - kept_ms * 1000, settings.collected_per_record_max)
+        store.collect_decided_outcomes(
+            after.commit_us - kept_ms * 1000, settings.collected_per_record_max
+        )
+    if at_times:
         collect_history(after.commit_us, after.lsn, catalog, store, history)

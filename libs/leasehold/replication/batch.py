@@ -38,11 +38,13 @@ from leasehold.replication.changefeed import row_images
 from leasehold.replication.effects import NOWHERE, LaneRead
 from leasehold.replication.fill import FillSlice, row_cost, row_too_large, slice_chunk
 from leasehold.replication.late_writes import LateWrites
+from leasehold.replication.log_clock import Reading
 from leasehold.replication.outcomes import (
     Asked,
     OutcomeSettings,
     asked_again,
     check_age,
+    is_untimely,
     outcome_of_commit,
     outcome_of_refusal,
 )
@@ -75,7 +77,6 @@ LARGE_ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
 CATALOG_BYTES_MAX: Final = PUBLISHED_BYTES_MAX // 2
 """What a schema change may write at first: its job is published whole at each step, with what it
 finds on the way."""
-COMMIT_JUMP_US_MAX: Final = 3_600_000_000
 RETRIES_MAX: Final = 10
 
 
@@ -136,7 +137,7 @@ class Batch:
         catalog: Catalog,
         store: LateWrites,
         codec: Codec,
-        wall_us: int,
+        clock: Reading,
         settings: BatchSettings,
         outcomes: OutcomeSettings,
         rules: VerifyRules = VERIFY_RULES,
@@ -149,8 +150,8 @@ class Batch:
         self._outcomes = outcomes
         self._rules = rules
         self._secret = secret
-        self._wall_us = wall_us
-        self._commit_us = position.commit_us
+        self._clock = clock
+        self._commit_us = position.time_us
         self._lsn = position.lsn
         self._bytes = HEADER_BYTES
         self.first_lsn = position.lsn + 1
@@ -167,6 +168,7 @@ class Batch:
         self.requests_taken = 0
         self.grants: tuple[Grant, ...] = ()
         self.rows_filled = 0
+        self.reset_us = 0
         self.closed = False
 
     @property
@@ -179,20 +181,22 @@ class Batch:
         return not (decided or self.attempts)
 
     @property
-    def _time_us(self) -> int:
-        """L5 ⚠: outcomes are collected by the log's time, which never goes back; by a clock that
-        did, an id would be young whose outcome is forgotten."""
-        return max(self._commit_us, self._wall_us)
+    def time_us(self) -> int:
+        """L9: no commit of this record is later, and every one of the next records may be."""
+        return max(self._commit_us, self._clock.wall_us)
+
+    @property
+    def id_horizon_us(self) -> int:
+        """L5 ⚠: what ids are judged by, and what they are forgotten by with this record."""
+        return self._clock.id_horizon_us
 
     def _next_commit_us(self) -> int:
-        """L9: strictly rising over masters, and never far ahead of the last one by a bad clock."""
-        after = self._commit_us + 1
-        if after >= self._wall_us:  # all but the first of a batch
-            return after
-        if self._commit_us and self._wall_us > self._commit_us + COMMIT_JUMP_US_MAX:
-            # A long idle time and a clock fault look alike; idle time is let in step by step.
-            return self._commit_us + COMMIT_JUMP_US_MAX
-        return self._wall_us
+        """L9: strictly rising over masters, and past all that was closed."""
+        return max(self._commit_us + 1, self._clock.wall_us)
+
+    def _check_age(self, request_id: bytes) -> None:
+        """Raises Refused."""
+        check_age(request_id, self.id_horizon_us, self._clock.latest_us, self._outcomes)
 
     def _moment(self) -> Moment:
         """The next commit's: its time, and what nobody can foretell and no other commit has."""
@@ -217,7 +221,8 @@ class Batch:
             self._settled(message)
             return None
         try:
-            check_age(request.id, self._time_us, self._outcomes)
+            if not request.reset_clock:  # once more changes nothing, and it is for when others fail
+                self._check_age(request.id)
         except Refused as error:
             self._refuse(message, request, error, self._final(request))
             return None
@@ -458,7 +463,7 @@ class Batch:
         asker = ChangeRequest(request_id, reply_to=reply_to)
         try:
             if request_id:
-                check_age(request_id, self._time_us, self._outcomes)
+                self._check_age(request_id)
         except Refused:
             asker = ChangeRequest(b"")  # an id that no outcome may be remembered for
         remembered = self._store.outcome(request_id) if request_id else None
@@ -488,7 +493,7 @@ class Batch:
             code=error.sqlstate,
             message=error.message,
             detail=_plain(error.detail if detail is None else detail),
-            decided_us=self._time_us,
+            decided_us=self.time_us,
             reply_to=_reply_to(message, request),
             lane=message.lane,
             offset=message.offset,
@@ -511,11 +516,32 @@ class Batch:
             packed = self._codec.pack_refusal(refusal)
         if refusal.request_id:
             # L5, L6: as every node does when it applies this record.
-            self._store.put_outcome(refusal.request_id, outcome_of_refusal(refusal))
+            untimely = is_untimely(refusal)
+            put = self._store.put_untimely if untimely else self._store.put_outcome
+            put(refusal.request_id, outcome_of_refusal(refusal))
         self._bytes += len(packed)
         self.refusals.append(refusal)
         self.packed_refusals.append(packed)
         self._settled(message, refusal.request_id)
+
+    # ------------------------------------------------------------ the log's time
+
+    def reset_clock(self, message: LaneRead, request: ChangeRequest, clock: Reading) -> None:
+        """The log's time becomes that of `clock` if it is ahead of it: with the first commit of a
+        record, which says what it was and closes it."""
+        assert self.empty, "nothing of this record may be stamped by the time of before"
+        before_us, horizon_us = self._commit_us, self.id_horizon_us
+        self._clock = clock
+        if before_us > clock.wall_us or horizon_us > clock.id_horizon_us:
+            self.reset_us = self._commit_us = clock.wall_us
+        commit_us = self._next_commit_us()
+        answer = {"reset": self.reset_us > 0, "log_us": before_us, "clock_us": clock.wall_us}
+        reply_to = _reply_to(message, request)
+        commit = Commit(request.id, 1, commit_us, {}, (), 0, reply_to, answer=answer)
+        self._store.put_outcome(request.id, outcome_of_commit(commit, self.next_lsn))
+        self._add_commit(commit, self._codec.pack_commit(commit))
+        self._settled(message, request.id)
+        self.closed = True
 
     # ------------------------------------------------------------ catalog and backfill
 

@@ -295,6 +295,14 @@ class Became(NamedTuple):
     why: str
 
 
+class ClockNotice(NamedTuple):
+    """For people and for the log of the service: something is the matter with the master's clock,
+    or no longer."""
+
+    begins: bool
+    words: str
+
+
 Effect: TypeAlias = (
     ReadLog
     | AskLogEnd
@@ -317,4 +325,5 @@ Effect: TypeAlias = (
     | Stop
     | Warn
     | Became
+    | ClockNotice
 )

@@ -81,6 +81,12 @@ class LateWrites:
         known = self._outcomes.get(request_id)
         return self._store.outcome(request_id) if known is None else known
 
+    def oldest_outcomes(self, count: int) -> Sequence[Outcome]:
+        return self.settle().oldest_outcomes(count)
+
+    def oldest_id(self) -> bytes | None:
+        return self.settle().oldest_id()
+
     # ------------------------------------------------------------ what waits
 
     def change(
@@ -97,6 +103,10 @@ class LateWrites:
 
     def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
         self._waiting.append(partial(self._store.put_outcome, request_id, outcome))
+        self._outcomes[request_id] = outcome
+
+    def put_untimely(self, request_id: bytes, outcome: Outcome) -> None:
+        self._waiting.append(partial(self._store.put_untimely, request_id, outcome))
         self._outcomes[request_id] = outcome
 
     # ------------------------------------------------------------ what the store is asked or told

@@ -101,13 +101,16 @@ def _admit_decisions(
             )
         if record.first_lsn != position.lsn + 1:
             raise LogStopped(f"L2: {where}: LSN {record.first_lsn} follows LSN {position.lsn}")
-    commit_us = position.commit_us
+    if record.reset_us:
+        position = position._replace(
+            commit_us=record.reset_us, closed_us=0, id_horizon_us=0, reset_us=record.reset_us
+        )
+    commit_us, closed_us = position.commit_us, position.time_us
     for commit in record.commits:
-        if commit.commit_us <= commit_us:
-            raise LogStopped(
-                f"L9: {where}: commit time {commit.commit_us} is not after {commit_us}"
-            )
         commit_us = commit.commit_us
+        if commit_us <= closed_us:
+            raise LogStopped(f"L9: {where}: commit time {commit_us} is not after {closed_us}")
+        closed_us = commit_us
     attempts = position.attempts
     if attempts or record.attempts:
         attempts = attempts_after(attempts, record)
@@ -126,5 +129,8 @@ def _admit_decisions(
         longest_grant_ms=max(
             position.longest_grant_ms, max((g.duration_ms for g in record.grants), default=0)
         ),
+        closed_us=max(position.closed_us, record.closed_us),
+        id_horizon_us=max(position.id_horizon_us, record.id_horizon_us),
+        reset_us=position.reset_us,
         attempts=attempts,
     )

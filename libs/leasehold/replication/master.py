@@ -76,6 +76,7 @@ from leasehold.replication.history import FORGET_EVERY_MS, HistorySettings, forg
 from leasehold.replication.lane_topics import LaneTopics
 from leasehold.replication.large import WORK_MS_MAX, Large
 from leasehold.replication.late_writes import LateWrites
+from leasehold.replication.log_clock import LogClock, Reading
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.replication.schema_changes import Decision, SchemaChanges
@@ -161,6 +162,7 @@ class Master:
         self._attempts = Attempts(position, spared, refuses=rules.attempts_are_counted)
         self._backfill = BackfillLane(codec, store, changes, self._attempts, clock_ns)
         self._pace = FillPace(settings.fill)
+        self._clock = LogClock(position, store, now, settings.outcomes)
         self._next = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._paused: set[Lane] = set()
         self._batch: Batch | None = None
@@ -304,6 +306,7 @@ class Master:
             effects += self._start(position, now)
         else:
             self._use_the_time()
+        effects += self._clock.notices()
         effects += self._resume()
         effects += [AskLane(lane) for lane in self._lanes.missing(now.mono_ns)]
         effects += self._delete(position, now)
@@ -361,7 +364,9 @@ class Master:
             return self._settle_large(self._large, position, now)
         if not (due or self._has_work(now)):
             return []
-        batch = self._batch_of(position, now.wall_us)
+        reading = self._clock.read(now)
+        now = now._replace(wall_us=reading.wall_us)
+        batch = self._batch_of(position, reading)
         self._store.begin()
         try:
             if self._large is None:
@@ -374,13 +379,13 @@ class Master:
             return []
         return self._append(batch, position, now)
 
-    def _batch_of(self, position: LogPosition, wall_us: int) -> Batch:
+    def _batch_of(self, position: LogPosition, clock: Reading) -> Batch:
         return Batch(
             position,
             self._catalog,
             self._store,
             self._codec,
-            wall_us,
+            clock,
             self._settings.batch,
             self._settings.outcomes,
             self._rules.verify,
@@ -389,7 +394,7 @@ class Master:
 
     def _settle_large(self, large: Large, position: LogPosition, now: Now) -> list[Effect]:
         self._large = None
-        batch = self._batch_of(position, large.wall_us)
+        batch = self._batch_of(position, self._clock.read(now)._replace(wall_us=large.wall_us))
         self._store.begin()
         try:
             large.settle(batch)
@@ -451,8 +456,7 @@ class Master:
             pass  # what did not fit waits for the next record (L8)
 
     def _forget(self, batch: Batch, now: Now) -> None:
-        """Tables that were dropped and jobs that ended long ago; by the log's time, which no clock
-        that was ahead for a moment has moved far."""
+        """Tables that were dropped and jobs that ended long ago, by the log's time."""
         if now.mono_ns - self._forgot_ns < FORGET_EVERY_MS * NS_PER_MS:
             return
         before_us = forgotten_before_us(self._commit_us, self._settings.history)
@@ -491,7 +495,9 @@ class Master:
             operations = len(request.operations)
             if operations > self._settings.batch.large_operations:
                 self._begin_large(batch, message, request, now)
-            if request.sql is None and request.control is None:
+            if request.reset_clock:
+                self._reset_clock(batch, message, request)
+            elif request.sql is None and request.control is None:
                 batch.decide(message, request)
             else:
                 try:
@@ -533,6 +539,12 @@ class Master:
             if request is not None:
                 batch.dead_letter(message, error, request)
         self._requests.pop()
+
+    def _reset_clock(self, batch: Batch, message: LaneRead, request: ChangeRequest) -> None:
+        """Raises Full."""
+        if not batch.empty:
+            raise Full  # its record begins with it
+        batch.reset_clock(message, request, self._clock.reset())
 
     def _begin_large(
         self, batch: Batch, message: LaneRead, request: ChangeRequest, now: Now
@@ -579,6 +591,9 @@ class Master:
             decided_through=decided_through,
             answered_through=self._answers.answered_through(self._log_end),
             grants=batch.grants,
+            closed_us=batch.time_us,
+            id_horizon_us=batch.id_horizon_us,
+            reset_us=batch.reset_us,
             lane_topics=lane_topics,
             attempts=tuple(batch.attempts),
         )
@@ -642,8 +657,7 @@ class Master:
                 self._news.extend((offset, send) for send in self._job_news(commit, lsn))
         settings = self._settings
         keep_past(
-            batch.first_lsn,
-            batch.commits,
+            record,
             after,
             self._catalog,
             store,

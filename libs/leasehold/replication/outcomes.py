@@ -14,12 +14,13 @@ from leasehold.model.records import Commit, Disposition, Outcome, Refusal
 
 @dataclass(frozen=True, slots=True)
 class OutcomeSettings:
-    """`horizon_ms`: how long outcomes are remembered. `ahead_ms_max`: how far an id's own time
-    may lie ahead of the master's clock (producers' clocks differ)."""
+    """`horizon_ms`: how old an id may become before the id horizon passes it. `ahead_ms_max`: how
+    far its own time may lie ahead of the master's clock (producers' clocks differ)."""
 
     horizon_ms: int = 24 * 3600 * 1000
     ahead_ms_max: int = 60_000
     collected_per_record_max: int = 2_000
+    """Now and then, beside two for each that is decided: there can't come more than go."""
     ids_own_time_counts: bool = True  # L5 ⚠; a switch for tests alone
 
 
@@ -29,6 +30,7 @@ class Asked(Enum):
 
 
 DEFAULTS: Final = OutcomeSettings()
+_UNTIMELY: Final = (RequestExpired.sqlstate, RequestFromFuture.sqlstate)
 _NO_DETAIL: Final[Mapping[str, Any]] = {}
 
 
@@ -45,21 +47,26 @@ def asked_again(remembered: Outcome | None, attempt: int) -> Asked:
     return _DECIDE if attempt == remembered.attempt + 1 else _REPEAT
 
 
-def check_age(request_id: bytes, now_us: int, settings: OutcomeSettings = DEFAULTS) -> None:
-    """L5 ⚠: the id's own time counts, since a resent record carries a new Kafka timestamp.
+def check_age(
+    request_id: bytes, id_horizon_us: int, now_us: int, settings: OutcomeSettings = DEFAULTS
+) -> None:
+    """L5 ⚠: the id's own time counts, since a resent record carries a new Kafka timestamp; and it
+    is judged by what its outcome is collected by, the id horizon, whatever a clock says.
 
     Raises RequestExpired when its outcome may have been collected already, RequestFromFuture when
-    it would outlive its memory, InvalidText when the id carries no time.
+    it would be remembered for longer than others, InvalidText when the id carries no time.
     """
-    ahead_ms = request_time_ms(request_id) - now_us // 1000
+    time_ms = request_time_ms(request_id)
     if not settings.ids_own_time_counts:
         return
-    if ahead_ms < -settings.horizon_ms:
+    if time_ms * 1_000 < id_horizon_us:
         raise RequestExpired(
-            f"the request id is {-ahead_ms} ms old; outcomes are remembered for"
-            f" {settings.horizon_ms} ms, so it can't be told whether it was applied before;"
-            " submit the change under a new id"
+            f"the request id is {now_us // 1_000 - time_ms} ms old, which is"
+            f" {id_horizon_us // 1_000 - time_ms} ms more than outcomes are surely remembered for,"
+            " so it can't be told whether it was applied before; submit the change under a new id"
+            " (should fresh ids be refused, see `leasehold clock`)"
         )
+    ahead_ms = time_ms - now_us // 1_000
     if ahead_ms > settings.ahead_ms_max:
         raise RequestFromFuture(
             f"the request id lies {ahead_ms} ms ahead of the master's clock; at most"
@@ -71,6 +78,13 @@ def outcome_of_commit(commit: Commit, lsn: int) -> Outcome:
     # All by position: by name it takes half as long again, and there are three of each commit.
     _, attempt, commit_us, _, _, rows_affected, _, _, _, answer = commit
     return Outcome(attempt, lsn, rows_affected, commit_us, True, "", "", _NO_DETAIL, False, answer)
+
+
+def is_untimely(refusal: Refusal) -> bool:
+    """Was it refused for the time of its id? By that time it would be forgotten at once, or, made
+    by a clock years ahead, never; nothing was applied, so it is forgotten by the time at which it
+    was refused."""
+    return refusal.code in _UNTIMELY
 
 
 def outcome_of_refusal(refusal: Refusal) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgpack
 import pytest
 
 from leasehold.adapters.codec import ZIPPED_ABOVE_BYTES, MessagePackCodec
@@ -34,12 +35,20 @@ def test_the_head_of_decisions() -> None:
     refusals = tuple(map(refusal, (Disposition.FINAL, Disposition.DEAD_LETTER)))
     record = Decisions(
         4, b"inc", 7, b"digest", 100, (commit(1), commit(2), commit(3)), refusals,
-        {"requests": 12}, 88, grants,
+        {"requests": 12}, 88, grants, 31, 32, 33,
     )  # fmt: skip
-    header = LogHeader(4, 7, 102, 3, 3, 2, 1, {"requests": 12}, 88, grants)
+    header = LogHeader(4, 7, 102, 3, 3, 2, 1, {"requests": 12}, 88, grants, 31, 32, 33)
     assert read_header(CODEC.encode(record)) == header
     said = record._replace(attempts=(Attempt("requests", 12, 0, 1),))
     assert read_header(CODEC.encode(said)) == header
+
+
+def test_the_head_of_an_older_masters_record_has_no_times() -> None:
+    record = Decisions(4, b"inc", 7, b"digest", 100, (commit(1),), (), {"requests": 12}, 88, ())
+    data = CODEC.encode(record)
+    assert len(msgpack.unpackb(data, use_list=False, strict_map_key=False)) == 2 + 10
+    assert read_header(data) == LogHeader(4, 7, 100, 1, 1, 0, 0, {"requests": 12}, 88, ())
+    assert CODEC.decode_log(data) == record
 
 
 def test_the_head_of_a_large_commit_that_travels_behind_zlib() -> None:

@@ -132,6 +132,13 @@ def test_sql_and_job_control() -> None:
         )
 
 
+def test_the_clock() -> None:
+    wanted = ChangeRequest(ID, on_conflict=OnConflict.FAIL, reset_clock=True)
+    fields = {"id": ID_TEXT, "clock": "reset", "on_conflict": "fail"}
+    for content_type, data in (*both(fields), encode_request(wanted)):
+        assert decode_request(content_type, data) == wanted
+
+
 def test_without_a_content_type_a_request_is_json() -> None:
     assert decode_request("", json.dumps(UPDATE).encode()) == UPDATED
     data = json.dumps(UPDATE).encode()
@@ -212,6 +219,8 @@ def without(name: str) -> dict[str, Any]:
             "'action': expected one of pause, resume, cancel, dismiss, set",
         ),
         ({"id": ID_TEXT, "job": "7", "action": "pause"}, "'job'"),
+        ({"id": ID_TEXT, "clock": True}, "'clock': expected one of reset"),
+        ({"id": ID_TEXT, "clock": "reset", "job": 7}, "'clock' is not a field"),
         ({"id": ID_TEXT, "job": 7, "action": "set"}, "'set' needs one of"),
         ({"id": ID_TEXT, "job": 7, "action": "pause", "chunk_rows": 1}, "only the action 'set'"),
         ([], "a request is an object"),

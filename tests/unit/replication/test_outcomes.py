@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import InvalidText, RequestExpired, RequestFromFuture
-from leasehold.model.ids import request_id
+from leasehold.model.ids import first_id, request_id
 from leasehold.model.records import Disposition, Outcome, Refusal
 from leasehold.replication.outcomes import (
     Asked,
@@ -45,17 +45,33 @@ def aged(ms: int) -> bytes:
 
 
 def test_l5_the_ids_own_time_counts() -> None:
+    horizon_us = (NOW_MS - 1_000) * 1_000
     for ms in (-1_000, 0, 100):
-        check_age(aged(ms), NOW_MS * 1_000, SETTINGS)
-    with pytest.raises(RequestExpired, match="1001 ms old"):
-        check_age(aged(-1_001), NOW_MS * 1_000, SETTINGS)
+        check_age(aged(ms), horizon_us, NOW_MS * 1_000, SETTINGS)
+    with pytest.raises(RequestExpired, match="1001 ms old, which is 1 ms more"):
+        check_age(aged(-1_001), horizon_us, NOW_MS * 1_000, SETTINGS)
+    with pytest.raises(RequestExpired, match="1000 ms old"):
+        check_age(aged(-1_000), horizon_us + 1, NOW_MS * 1_000, SETTINGS)
     with pytest.raises(RequestFromFuture, match="101 ms ahead"):
-        check_age(aged(101), NOW_MS * 1_000, SETTINGS)
+        check_age(aged(101), horizon_us, NOW_MS * 1_000, SETTINGS)
+
+
+def test_l5_what_is_forgotten_is_what_is_refused() -> None:
+    """One horizon, two uses: to the microsecond the ids that a collection takes away are those that
+    are refused."""
+    for horizon_us in range(NOW_MS * 1_000 - 2_001, NOW_MS * 1_000 + 2_002, 7):
+        for ms in range(-3, 4):
+            try:
+                check_age(aged(ms), horizon_us, NOW_MS * 1_000, SETTINGS)
+                refused = False
+            except RequestExpired:
+                refused = True
+            assert refused == (aged(ms) < first_id(horizon_us)), (ms, horizon_us)
 
 
 def test_l5_an_id_without_a_time_is_refused() -> None:
     with pytest.raises(InvalidText, match="version 7"):
-        check_age(bytes(16), NOW_MS * 1_000, SETTINGS)
+        check_age(bytes(16), 0, NOW_MS * 1_000, SETTINGS)
 
 
 @pytest.mark.parametrize(

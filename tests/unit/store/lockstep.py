@@ -13,6 +13,7 @@ from leasehold.adapters.dead_elements import brief_of, dead_elements
 from leasehold.adapters.memory_store import MemoryStore
 from leasehold.adapters.sqlite_layout import entries_name, entries_tables
 from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.model.ids import first_id
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import (
     ChangeKind,
@@ -289,14 +290,17 @@ class Lockstep:
         self._noted(emptied=True)
 
     def remember(self, number: int) -> None:
-        request_id = number.to_bytes(16, "big")
+        request_id = first_id(number * 1_000)
         outcome = Outcome(1, self.lsn, 1, self.lsn, True, detail={"key": [1, "x"]}, answer=None)
+        untimely = first_id((number + 4) * 1_000)
         for store in self.writers:
             store.put_outcome(request_id, outcome)
+            store.put_untimely(untimely, outcome)
 
     def forget(self, before_us: int, rows_max: int) -> None:
-        counts = {store.collect_outcomes(before_us, rows_max) for store in self.writers}
+        counts = {store.collect_outcomes(before_us * 200, rows_max) for store in self.writers}
         assert len(counts) == 1, counts
+        assert len({store.oldest_id() for store in self.writers}) == 1
 
     # ------------------------------------------------------------ comparison
 
@@ -322,6 +326,10 @@ class Lockstep:
                 assert store.outcome(request_id) == outcome
             count = store._connection.execute("SELECT count(*) FROM outcomes").get
             assert count == len(held.outcomes)
+            for request_id, outcome in held.untimely.items():
+                assert store.outcome(request_id) == outcome
+            count = store._connection.execute("SELECT count(*) FROM untimely").get
+            assert count == len(held.untimely)
             self._compare_holders(store, reader)
 
     def _compare_holders(self, store: SqliteStore, reader: Descriptor) -> None:

@@ -32,8 +32,13 @@ def test_the_newest_ids_in_memory_say_what_the_file_says(
         ahead_ms = rng.choice((0, 0, 0, 0, 0, -40, -7, 90))
         made = request_id(1_000 + lsn + ahead_ms, rng.randbytes(10))
         asked.append(made)
-        if rng.random() < 0.8:
+        if rng.random() < 0.1:
+            known[made] = Outcome(1, 0, 0, 10**9, True, "LH002")
+            store.put_untimely(made, known[made])
+        elif rng.random() < 0.8:
             again = rng.choice(asked) if rng.random() < 0.2 else made
+            if again in known and known[again].code:
+                again = made  # of that one nothing else is ever put
             known[again] = Outcome(1, lsn, 1, lsn, True)
             store.put_outcome(again, known[again])
         match rng.choice(("commit", "rollback", "savepoint", "forget", "reopen", "", "", "")):
@@ -50,12 +55,13 @@ def test_the_newest_ids_in_memory_say_what_the_file_says(
                 store.put_outcome(made, Outcome(1, lsn, 7, lsn, True))
                 store.rollback_to()
             case "forget":
-                store.collect_outcomes(lsn - 60, 3)
-                old = sorted(known, key=lambda each: (known[each].decided_us, each))[:3]
+                first = request_id(1_000 + lsn - 60, bytes(10))
+                store.collect_outcomes((1_000 + lsn - 60) * 1_000, 3)
+                old = sorted(each for each in known if not known[each].code)[:3]
                 known = {
                     each: outcome
                     for each, outcome in known.items()
-                    if each not in old or outcome.decided_us >= lsn - 60
+                    if each not in old or each >= first
                 }
             case "reopen":
                 store.commit(LogPosition(lsn, lsn=lsn))

@@ -17,12 +17,13 @@ import pytest
 from leasehold.adapters.bootstrap import stored_position
 from leasehold.adapters.sqlite_layout import (
     LAYOUT_VERSION,
+    TIMES,
     history_name,
     sqlite_errors,
 )
 from leasehold.adapters.sqlite_store import CACHE_MB, SqliteStore
 from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
-from leasehold.model.ids import genid
+from leasehold.model.ids import genid, request_id
 from leasehold.model.ports import Row
 from leasehold.model.records import Attempt, ChangeKind, Fill, Key, LogPosition, Outcome, RowChange
 from leasehold.schema.descriptor import Column, Descriptor, Index
@@ -419,16 +420,66 @@ def test_a_fill_by_image_decided_on_other_genids_is_a_contradiction(
 def test_outcomes_are_replaced_and_forgotten_oldest_first(store: SqliteStore) -> None:
     refused = Outcome(1, 0, 0, 50, False, "40001", "seen is not there", {"key": [1]})
     store.begin()
-    for age in (30, 20, 10):
-        store.put_outcome(bytes([age]), Outcome(1, age, 1, age, True, answer={"job": age}))
+    ids = {ms: request_id(ms, bytes(10)) for ms in (30, 20, 10)}
+    for ms, made in ids.items():  # decided in another order than that of their own times
+        store.put_outcome(made, Outcome(1, 1, 1, 100 - ms, True, answer={"job": ms}))
     store.put_outcome(b"again", refused)
     store.put_outcome(b"again", refused._replace(attempt=2))
     assert store.outcome(b"again") == refused._replace(attempt=2)
-    assert store.collect_outcomes(30, 1) == 1
-    assert [store.outcome(bytes([age])) is None for age in (10, 20, 30)] == [True, False, False]
-    assert store.collect_outcomes(30, 10) == 1, "decided before, not at"
-    assert store.outcome(bytes([30])) is not None
+    assert [each.decided_us for each in store.oldest_outcomes(3)] == [50, 70, 80]
+    assert store.oldest_id() == ids[10]
+    assert store.collect_outcomes(30_000, 1) == 1
+    assert [store.outcome(ids[ms]) is None for ms in (10, 20, 30)] == [True, False, False]
+    assert store.collect_outcomes(30_000, 10) == 1, "before, not at"
+    assert store.outcome(ids[30]) is not None
     assert store.outcome(b"again") is not None
+    assert store.collect_decided_outcomes(70, 10) == 1, "as records of earlier programs have it"
+    assert store.outcome(b"again") is None
+    store.close()
+
+
+def test_the_index_by_decision_goes_when_it_is_no_longer_needed(tmp_path: Path) -> None:
+    """At the first collection by the id horizon, or, if there is much in it, at the next start."""
+
+    def has_index(store: SqliteStore) -> bool:
+        found = "SELECT 1 FROM sqlite_schema WHERE name = 'outcomes_by_age'"
+        return bool(store._connection.execute(found).fetchall())
+
+    for count in (10, 10_001):
+        store = SqliteStore(tmp_path / f"{count}.db", cache_mb=1)
+        assert has_index(store)
+        store.begin()
+        for number in range(count):
+            store.put_outcome(number.to_bytes(16, "big"), Outcome(1, 1, 1, number, True))
+        store.collect_outcomes(1, 1)
+        store.commit(LogPosition(lsn=1, id_horizon_us=1))
+        assert has_index(store) == (count > 10_000)
+        store.close()
+        store = SqliteStore(tmp_path / f"{count}.db", cache_mb=1)
+        assert not has_index(store)
+        store.close()
+
+
+def test_a_store_of_an_earlier_program_says_nothing_of_the_logs_time(tmp_path: Path) -> None:
+    """Its position lacks three columns; a reader comes along with it, the writer adds them."""
+    path = tmp_path / "node.db"
+    store = SqliteStore(path, cache_mb=1)
+    store.begin()
+    store.commit(LogPosition(7, lsn=5, commit_us=9, decided_through={"requests": 3}))
+    for column in TIMES:
+        store._connection.execute(f"ALTER TABLE position DROP COLUMN {column}")
+    expected = LogPosition(7, lsn=5, commit_us=9, decided_through={"requests": 3})
+    with store.open_snapshot() as snapshot:
+        assert snapshot.position() == expected
+    store.close()
+    store = SqliteStore(path, cache_mb=1)
+    assert store.position() == expected
+    after = expected._replace(closed_us=11, id_horizon_us=12, reset_us=13)
+    store.begin()
+    store.commit(after)
+    store.close()
+    store = SqliteStore(path, cache_mb=1)
+    assert store.position() == after
     store.close()
 
 
@@ -489,7 +540,8 @@ def test_a_store_of_an_earlier_release_knows_no_topics_of_the_lanes(tmp_path: Pa
     put_position(store, LogPosition(9, lsn=4, decided_through={"requests": 7}))
     store.close()
     connection = apsw.Connection(str(path))
-    connection.execute("ALTER TABLE position DROP COLUMN lane_topics")
+    for column in ("lane_topics", *TIMES):
+        connection.execute(f"ALTER TABLE position DROP COLUMN {column}")
     connection.close()
     before = LogPosition(9, lsn=4, decided_through={"requests": 7})
     assert stored_position(path) == before
