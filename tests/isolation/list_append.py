@@ -120,6 +120,7 @@ class ListAppend:
             node.store,  # type: ignore[arg-type]
             node.reads,
             lambda: self._pass_barrier(client.node),
+            self.stage.comes_true,
             node.now().wall_us,
         )
         reads = Reads(node.store, node.reads, None, lambda: None, moment=moment)  # type: ignore[arg-type]

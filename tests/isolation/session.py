@@ -70,6 +70,7 @@ class Session:
             node.store,  # type: ignore[arg-type]
             node.reads,
             self._pass_barrier,
+            self._stage.comes_true,
             node.now().wall_us,
         )
         reads = Reads(node.store, node.reads, None, lambda: None, moment=moment)  # type: ignore[arg-type]

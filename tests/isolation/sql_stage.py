@@ -164,7 +164,8 @@ class StageNode:
             self._stage.until(lambda: self._running.has_committed(offset), "its own barrier")
 
         store, now_us = self._node.store, self._node.now().wall_us
-        return moment_of(isolation, as_of, store, self._node.reads, pass_barrier, now_us)  # type: ignore[arg-type]
+        wait, reads = self._stage.comes_true, self._node.reads
+        return moment_of(isolation, as_of, store, reads, pass_barrier, wait, now_us)  # type: ignore[arg-type]
 
     def submit(
         self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None

@@ -139,6 +139,13 @@ class Stage(Simulation):
         finally:
             Stage.events_of_last = self.scheduler.events
 
+    def comes_true(self, reached: Callable[[], bool], virtual_ms: int = 1_000) -> bool:
+        """Within that time."""
+        end_ns = self.scheduler.now_ns + virtual_ms * MS
+        while not reached() and self.scheduler.now_ns < end_ns:
+            self._pass(1)
+        return reached()
+
     def until(
         self,
         reached: Callable[[], bool],

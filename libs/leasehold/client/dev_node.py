@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from leasehold.adapters.clock import boottime_ns, now
 from leasehold.adapters.memory_node import MemoryNode
 from leasehold.adapters.sqlite_store import SqliteStore
 from leasehold.client.cluster_view import ClusterView
-from leasehold.client.moment import moment_of
+from leasehold.client.moment import CLOSED_WAIT_S, moment_of
 from leasehold.client.numbers import NodeNumbers
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
@@ -93,7 +94,8 @@ class DevNode:
                 raise NotCoherent(f"no barrier of its own was read in {timeout_s:g} s")
 
         store, holds = self._store, self._holds
-        return moment_of(isolation, as_of, store, holds, pass_barrier, now().wall_us)
+        wait = partial(self.wait, timeout_s=CLOSED_WAIT_S)
+        return moment_of(isolation, as_of, store, holds, pass_barrier, wait, now().wall_us)
 
     def _users_left(self) -> None:
         with self._all.held():

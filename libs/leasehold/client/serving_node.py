@@ -21,7 +21,7 @@ from leasehold.client.cluster_looks import ClusterLooks
 from leasehold.client.cluster_view import ClusterView
 from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.dead_letters import DeadLetters
-from leasehold.client.moment import moment_of
+from leasehold.client.moment import CLOSED_WAIT_S, moment_of
 from leasehold.client.numbers import NodeNumbers
 from leasehold.client.pending import Pending
 from leasehold.client.replica_reads import Reads
@@ -269,7 +269,10 @@ class ServingNode:
             passed = partial(self.node.node.has_committed, self._barrier_group.offset())
             self.wait_for(passed, timeout_s, "to read its own barrier in the log")
 
-        return moment_of(isolation, as_of, self.store, self._holds, pass_barrier, now().wall_us)
+        wait = partial(self.wait, timeout_s=CLOSED_WAIT_S)
+        return moment_of(
+            isolation, as_of, self.store, self._holds, pass_barrier, wait, now().wall_us
+        )
 
     def _append_barrier(self) -> int:
         with self._producer_lock:

@@ -200,10 +200,10 @@ class SessionBlock:
         """The LSN that is read as of, if it is one. Raises what `moment_of` raises."""
         if not isolation.one_moment:
             return None
-        if isolation.sees is Sees.BARRIER:
-            self._running.may_wait()
-        elif as_of is None:
+        if as_of is None and isolation.sees is not Sees.BARRIER:
             self._wait_coherent()
+        elif not isinstance(as_of, int):
+            self._running.may_wait()
         return self._node.moment(isolation, as_of, self._wait_s)
 
     @property
