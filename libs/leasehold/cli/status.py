@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from leasehold.cli.clock import clock_troubles
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED
@@ -62,6 +63,7 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
             f"master {log['master']} has written nothing for {span(log['master_silent_ms'])}: "
             "no change is decided until a standby takes over"
         )
+    found += clock_troubles(log)
     found += [
         f"node {node['node']} ({node['role']}) is {node['coherency']} "
         f"for {span(node['for_ms'])}, {node['lag_records']:,} records behind"

@@ -89,8 +89,12 @@ def _by_name(view: ClusterView) -> Iterable[NodeView]:
 
 
 def log_report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """`master_silent_ms`: since the newest record was read; a master writes even when idle."""
+    """`master_silent_ms`: since the newest record was read; a master writes even when idle.
+    `time_us`: no commit so far is later, and every later one is; `ahead_ms`: of the master's clock
+    (behind it: below 0). `id_horizon_us`: what it says in Decisions."""
     log = view.log
+    master = view.nodes.get(log.master)
+    clock_us = master.ack.sent_us if master is not None else None
     return {
         "offset": max(log.end, view.ends.get("log", 0)),
         "lsn": log.lsn,
@@ -99,6 +103,10 @@ def log_report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "commit_us": log.commit_us,
         "master_silent_ms": (now_us - log.seen_us) // 1_000 if log.seen_us else None,
         "answered_through": log.answered_through,
+        "time_us": log.time_us,
+        "id_horizon_us": log.id_horizon_us,
+        "master_clock_us": clock_us,
+        "ahead_ms": None if clock_us is None else (log.time_us - clock_us) // 1_000,
     }
 
 

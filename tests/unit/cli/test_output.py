@@ -172,11 +172,22 @@ def failed(**more: Any) -> dict[str, Any]:
     return {"job": 7, **same, **ended, **more}
 
 
+def log(**changes: Any) -> dict[str, Any]:
+    return {
+        "master": "m1",
+        "master_silent_ms": 100,
+        "master_clock_us": NOW_US,
+        "ahead_ms": -80,
+        "id_horizon_us": NOW_US - 86_400_000_000,
+        **changes,
+    }
+
+
 def told(**changes: Any) -> dict[str, Any]:
     return {
         "now_us": NOW_US,
         "gaps": [],
-        "log": {"master": "m1", "master_silent_ms": 100},
+        "log": log(),
         "nodes": [{"node": "r1", "role": "replicant", "coherency": "coherent", "for_ms": 1,
                    "lag_records": 0}],
         "ledger": {"state": "ready"},
@@ -190,14 +201,16 @@ def told(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"log": {"master": "", "master_silent_ms": None}}, "no master"),
+        ({"log": log(master="", master_silent_ms=None)}, "no master"),
         ({"gaps": ["topic jobs is still being read"]}, "topic jobs is still being read"),
         (
             {"gaps": ["topic log is still being read"],
-             "log": {"master": "", "master_silent_ms": None}},
+             "log": log(master="", master_silent_ms=None)},
             "topic log is still being read",
         ),
-        ({"log": {"master": "m1", "master_silent_ms": 9_000}}, "written nothing"),
+        ({"log": log(master_silent_ms=9_000)}, "written nothing"),
+        ({"log": log(ahead_ms=61_000)}, "the log's time is 1 min 1 s ahead"),
+        ({"log": log(id_horizon_us=NOW_US + 7_200_000_000)}, "for another 2 h, fresh ones too"),
         ({"ledger": {"state": "grace"}}, "ledger is grace"),
         ({"spark": {"silent": True, "heard_ms": 9_000, "trouble": ""}}, "Spark is silent"),
         ({"spark": {"silent": False, "heard_ms": 9, "trouble": "no rows"}}, "does not retry"),

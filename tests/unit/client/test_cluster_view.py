@@ -124,6 +124,23 @@ def test_a_deposed_master_changes_nothing() -> None:
     assert view.log.end == 5
 
 
+def test_the_logs_time_is_beside_the_masters_clock() -> None:
+    """It rises with commits and with what is closed, and falls at a reset alone."""
+    known: list[Event] = [
+        log(5, closed_us=NOW + 7 * SECOND, id_horizon_us=NOW - 90),
+        ack("m1", "master"),
+    ]
+    told = report(seen(*known, log(6)), NOW)["log"]
+    assert (told["time_us"], told["id_horizon_us"]) == (NOW + 7 * SECOND, NOW - 90)
+    assert (told["master_clock_us"], told["ahead_ms"]) == (NOW, 7_000)
+    reset = log(7, commit_us=NOW, closed_us=NOW + 5, reset_us=NOW - 1, id_horizon_us=NOW - 100)
+    view = seen(*known, log(6, commit_us=NOW + 7 * SECOND), reset)
+    told = report(view, NOW)["log"]
+    assert (told["time_us"], told["id_horizon_us"]) == (NOW + 5, NOW - 100)
+    assert [second.at for second in view.seconds] == [NOW // SECOND]
+    assert report(seen(log(5)), NOW)["log"]["ahead_ms"] is None
+
+
 def test_without_its_claim_in_sight_the_master_is_known_by_its_ack() -> None:
     assert seen(log(9), ack("m1", "master")).log.master == "m1"
     assert seen(ack("m1", "master"), log(9)).log.master == "m1"
