@@ -90,7 +90,7 @@ def show(args: argparse.Namespace, settings: ClientSettings, output: Output) -> 
 
 def _look(settings: ClientSettings) -> tuple[int, dict[str, Any]]:
     """This host's clock, and the log's report at that time."""
-    with looking(settings) as (_, view):
+    with looking(settings, output) as (_, view):
         at_us = now_us()
         return at_us, report(view, at_us)["log"]
 
