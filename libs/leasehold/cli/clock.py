@@ -74,7 +74,7 @@ def clock_troubles(log: dict[str, Any]) -> list[str]:
 
 
 def show(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    told, log = _look(settings)
+    told, log = _look(settings, output)
     troubles = clock_troubles(log)
     if output.as_json:
         names = ("time_us", "id_horizon_us", "master_clock_us", "ahead_ms", "commit_us", "master")
@@ -88,7 +88,7 @@ def show(args: argparse.Namespace, settings: ClientSettings, output: Output) -> 
     return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
 
 
-def _look(settings: ClientSettings) -> tuple[int, dict[str, Any]]:
+def _look(settings: ClientSettings, output: Output) -> tuple[int, dict[str, Any]]:
     """This host's clock, and the log's report at that time."""
     with looking(settings, output) as (_, view):
         at_us = now_us()
@@ -119,7 +119,7 @@ def _row(name: str, at_us: int, clock_us: int | None, words: str) -> list[str | 
 
 def reset_clock(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     if not args.yes:
-        told, log = _look(settings)
+        told, log = _look(settings, output)
         if not output.as_json:
             _show(told, log, output)
         output.error(f"nothing was done: it wants --yes.\n{MEANING}")
