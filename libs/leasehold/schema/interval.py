@@ -116,11 +116,13 @@ _PART: Final = re.compile(
     r"|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:\s*(?P<unit>[a-z]+))?"
 )
 _ISO: Final = re.compile(r"P(?=.)(?P<date>(?:-?[0-9.]+[YMWD])*)(?:T(?P<time>(?:-?[0-9.]+[HMS])+))?")
-_ISO_PART: Final = re.compile(r"(-?[0-9]+\.?[0-9]*|-?\.[0-9]+)([A-Z])")
+_ISO_PART: Final = re.compile(r"(-?[0-9]++\.?+[0-9]*+|-?\.[0-9]++)([A-Z])")
 _ISO_DATE: Final = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_TIME: Final = {"H": "hour", "M": "minute", "S": "second"}
 
 
+TEXT_CHARACTERS_MAX: Final = 1_000
+"""Of an interval's text; PostgreSQL reads 255. Its parts are taken off one by one."""
 FIELDS: Final = ("year", "month", "day", "hour", "minute", "second")
 
 
@@ -149,6 +151,8 @@ def span_of_text(text: str, last: str = "second", *, minutes_first: bool = False
     end that has none; `minutes_first`: 1:30 is a minute and a half. Raises InvalidMoment (22007),
     MomentOutOfRange (22008)."""
     trimmed = text.strip(" \t\n\r\v\f")
+    if len(trimmed) > TEXT_CHARACTERS_MAX:
+        raise _invalid(text)
     iso = _ISO.fullmatch(trimmed)
     if iso:
         return _checked(_iso(iso, text), text)
@@ -242,11 +246,13 @@ def _of_unit(number: Decimal, unit: str) -> tuple[int, int, int]:
 def _iso(found: re.Match[str], text: str) -> Span:
     total = [0, 0, 0]
     for part, units in ((found["date"], _ISO_DATE), (found["time"] or "", _ISO_TIME)):
-        spelled = _ISO_PART.findall(part)
-        if "".join(number + letter for number, letter in spelled) != part:
-            raise _invalid(text)
-        for number, letter in spelled:
-            made = _of_unit(Decimal(number), units[letter])
+        at = 0
+        while at < len(part):
+            spelled = _ISO_PART.match(part, at)
+            if spelled is None:
+                raise _invalid(text)
+            at = spelled.end()
+            made = _of_unit(Decimal(spelled[1]), units[spelled[2]])
             total = [sum(pair) for pair in zip(total, made, strict=True)]
     return Span(*total)
 

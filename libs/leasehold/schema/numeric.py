@@ -40,7 +40,7 @@ EXACT: Final = Context(
 )
 """Sums, differences and products are exact in it."""
 
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,9})?")
 _WORDS: Final = {
     "nan": "NaN",
     **dict.fromkeys(("inf", "infinity", "+inf", "+infinity"), "Infinity"),

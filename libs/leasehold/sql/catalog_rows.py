@@ -52,11 +52,23 @@ _ELEMENTS: Final = {
 _PREFERRED: Final = frozenset(
     {"boolean", "text", "oid", "double precision", "timestamptz", "interval"}
 )
-_TYPE: Final = re.compile(
-    r"\s*(?:pg_catalog\.)?(?P<name>[^()\[\]]+?)\s*(?:\([0-9, ]*\))?"
-    r"(?P<zone> with(?:out)? time zone)?\s*(?P<array>(?:\[[0-9]*\])*)\s*"
-)
+_ARRAY: Final = re.compile(r"(?:\[[0-9]*\])+")
+_MODIFIERS: Final = frozenset("0123456789, ")
+_ZONES: Final = frozenset({"", " with time zone", " without time zone"})
 _COLLATED: Final = frozenset({"text", "varchar", "char"})
+
+
+def _type_parts(text: str) -> tuple[str, bool] | None:
+    """The type that is named, without a length, and whether an array of it is meant."""
+    said, bracket, arrays = text.strip().lower().partition("[")
+    if bracket and not _ARRAY.fullmatch(bracket + arrays):
+        return None
+    name, parenthesis, more = said.rstrip().partition("(")
+    modifiers, closed, zone = more.partition(")")
+    if parenthesis and not (closed and _MODIFIERS.issuperset(modifiers) and zone in _ZONES):
+        return None
+    plain = name.rstrip().removeprefix("pg_catalog.").lstrip()
+    return (plain + zone, bool(bracket)) if plain else None
 
 
 class IndexEntry(NamedTuple):
@@ -191,17 +203,17 @@ class SystemCatalog:
 
     def type_oid(self, name: str) -> int | None:
         """`int4`, `numeric(8, 2)[]`, `pg_catalog.bool`: a length says nothing."""
-        said = _TYPE.fullmatch(name.lower())
+        said = _type_parts(name)
         if said is None:
             return None
-        plain = said["name"] + (said["zone"] or "")
+        plain, is_array = said
         known = SYNONYMS.get(plain, plain)
         names = {plain, known}
         if known in ("char", '"char"'):  # two types, of which the first one is bpchar's
             names = {"bpchar" if known == "char" else "char"}
         for row in self._types():
             if not names.isdisjoint((row["typname"], text.format_type(row["oid"], None))):
-                return int(row["typarray"] if said["array"] else row["oid"]) or None
+                return int(row["typarray"] if is_array else row["oid"]) or None
         return None
 
     # --- what there is -----------------------------------------------------------------------

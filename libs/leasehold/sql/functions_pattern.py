@@ -2,66 +2,76 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from leasehold.model.errors import InvalidEscapeSequence
 from leasehold.sql.function import BOOLEAN, TEXT, Function
+from leasehold.sql.like_search import Piece, find, piece_of, stands_at
 
 _KEPT_MAX: Final = 1_024
+_KEPT_CHARACTERS_MAX: Final = 1_000
+"""A longer pattern is read anew each time: many long ones would be kept for nobody."""
 
 
-class _Pieces(NamedTuple):
-    """Of a pattern: what stands before the first %, between them, and behind the last; each of a
-    fixed number of characters, None for any one. `whole`: there is no % at all."""
-
-    first: re.Pattern[str]
-    first_width: int
-    middle: tuple[re.Pattern[str], ...]
-    last: re.Pattern[str]
-    last_width: int
-    whole: bool
+Test = Callable[[str], bool]
 
 
-@lru_cache(maxsize=_KEPT_MAX)
-def _pieces(pattern: str) -> _Pieces:
-    pieces: list[list[str]] = [[]]
+def _read(pattern: str) -> Test:
+    """What a pattern asks of a text. Raises InvalidEscapeSequence."""
+    pieces: list[list[str | None]] = [[]]
     characters = iter(pattern)
     for character in characters:
         if character == "%":
             pieces.append([])
         elif character == "_":
-            pieces[-1].append(".")
+            pieces[-1].append(None)
         elif character == "\\":
             literal = next(characters, None)
             if literal is None:
                 raise InvalidEscapeSequence("LIKE pattern must not end with escape character")
-            pieces[-1].append(re.escape(literal))
+            pieces[-1].append(literal)
         else:
-            pieces[-1].append(re.escape(character))
-    compiled = [re.compile("".join(piece), re.DOTALL) for piece in pieces]
-    middle = tuple(c for c, piece in zip(compiled[1:-1], pieces[1:-1], strict=True) if piece)
-    whole = len(pieces) == 1
-    return _Pieces(compiled[0], len(pieces[0]), middle, compiled[-1], len(pieces[-1]), whole)
+            pieces[-1].append(character)
+    first, last = piece_of(pieces[0]), piece_of(pieces[-1])
+    middle = tuple(piece_of(piece) for piece in pieces[1:-1] if piece)
+    if len(pieces) == 1:
+        return lambda text: len(text) == first.width and stands_at(first, text, 0)
+    if not first.width and not last.width and len(middle) == 1 and len(middle[0].literals) == 1:
+        (only,) = middle
+        if only.width == len(only.literals[0][1]):  # %word%
+            word = only.literals[0][1]
+            return lambda text: word in text
+    return _test_of_pieces(first, middle, last)
+
+
+def _test_of_pieces(first: Piece, middle: tuple[Piece, ...], last: Piece) -> Test:
+    """With a % between each two; `middle` are looked for one behind the other."""
+
+    def fits(text: str) -> bool:
+        end = len(text) - last.width
+        if end < first.width or not stands_at(first, text, 0):
+            return False
+        place = first.width
+        for piece in middle:
+            found = find(piece, text, place, end)
+            if found < 0:
+                return False
+            place = found + piece.width
+        return stands_at(last, text, end)
+
+    return fits
+
+
+_kept = lru_cache(maxsize=_KEPT_MAX)(_read)
 
 
 def is_like(text: str, pattern: str) -> int:
-    """Raises InvalidEscapeSequence (22025) for a pattern that ends in its escape character."""
-    pieces = _pieces(pattern)
-    if pieces.whole:
-        return int(pieces.first.fullmatch(text) is not None)
-    end = len(text) - pieces.last_width
-    if end < pieces.first_width or not pieces.first.match(text):
-        return 0
-    place = pieces.first_width
-    for piece in pieces.middle:
-        found = piece.search(text, place, end)
-        if found is None:
-            return 0
-        place = found.end()
-    return int(pieces.last.match(text, end) is not None)
+    """Raises InvalidEscapeSequence (22025) for a pattern that ends in its escape character,
+    TooComplex (54001) where comparing would take too long."""
+    test = (_kept if len(pattern) <= _KEPT_CHARACTERS_MAX else _read)(pattern)
+    return int(test(text))
 
 
 def is_ilike(text: str, pattern: str) -> int:

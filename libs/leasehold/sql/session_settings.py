@@ -32,7 +32,9 @@ _UNITS_MS: Final = {
     "h": 3_600_000,
     "d": 86_400_000,
 }
-_DURATION: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-z]*)\s*")
+_DURATION: Final = re.compile(r"([0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)\s*+([a-z]*+)")
+_DURATION_CHARACTERS_MAX: Final = 100
+"""Longer ones are no durations, whatever they begin with."""
 _OPTION: Final = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
 MS_MAX: Final = 2**31 - 1
 _MS_SHOWN_MAX: Final = 1e18  # of a text that says more, no more is shown
@@ -80,7 +82,8 @@ def _switch(name: str, text: str) -> str:
 @lru_cache(100)
 def milliseconds(name: str, text: str) -> int:
     """`250`, `1.5s`, `2min`: in ms, 0 = none."""
-    found = _DURATION.fullmatch(text.lower())
+    said = text.strip().lower()
+    found = _DURATION.fullmatch(said) if len(said) <= _DURATION_CHARACTERS_MAX else None
     unit = "" if found is None else found[2] or "ms"
     if found is None or unit not in _UNITS_MS:
         raise _invalid(name, text, 'Valid units are "us", "ms", "s", "min", "h", and "d".')
