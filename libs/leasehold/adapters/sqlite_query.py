@@ -28,6 +28,7 @@ from leasehold.model.errors import (
 )
 from leasehold.model.ids import genid
 from leasehold.schema.elements import Moment
+from leasehold.schema.json_value import ordered_form
 from leasehold.schema.numeric import sort_key
 from leasehold.sql.aggregates import Aggregate
 from leasehold.sql.function import Function
@@ -379,6 +380,8 @@ def _install_own(connection: apsw.Connection) -> None:
         "lh_least": partial(_extreme, min, None),
         "lh_greatest_by_key": partial(_extreme, max, sort_key),
         "lh_least_by_key": partial(_extreme, min, sort_key),
+        "lh_greatest_by_order": partial(_extreme, max, ordered_form),
+        "lh_least_by_order": partial(_extreme, min, ordered_form),
     }
     for name, function in functions.items():
         connection.create_scalar_function(name, function, deterministic=True)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
 from leasehold.schema.numeric import (
-    EXACT,
     SCALE_MAX,
     WHOLE_DIGITS_MAX,
     decimal_of_text,
     has_room,
+    sort_key,
 )
+from leasehold.schema.numeric import stored_form as numeric_form
 
 NESTING_MAX: Final = 500
 TEXT_CHARACTERS_MAX: Final = 262_144
@@ -85,19 +86,49 @@ def kind_of(value: Any) -> str:
     return "object" if isinstance(value, dict) else "number"
 
 
-def equality_key(stored: str) -> str:
-    """What is alike of equal values: 1.0 and 1.00 are one number."""
-    return text_of(_shortened(value_of(stored))) if "." in stored else stored
+# Of an array and an object the number of elements comes before them.
+_NULL, _STRING, _NUMBER, _FALSE, _TRUE = b"\0", b"\1", b"\2", b"\3\0", b"\3\1"
+_ARRAY, _OBJECT = b"\4", b"\5"
+_COUNT_BYTES: Final = 4
 
 
-def _shortened(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return EXACT.normalize(value)
-    if isinstance(value, list):
-        return [_shortened(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _shortened(each) for name, each in value.items()}
-    return value
+def ordered_form(stored: str) -> bytes:
+    """Bytes that are equal for equal values (1.0 and 1.00 are one number), in PostgreSQL's order:
+    an object above an array, true above false, a number, a string, null."""
+    value = value_of(stored)
+    parts: list[bytes] = []
+    if isinstance(value, list | dict):
+        _order(value, parts, whole=True)
+    else:  # a scalar by itself stands in an array of one, below another one
+        parts.append(_ARRAY + (1).to_bytes(_COUNT_BYTES) + b"\0")
+        _order(value, parts)
+    return b"".join(parts)
+
+
+def _order(value: Any, parts: list[bytes], *, whole: bool = False) -> None:
+    """No form is the beginning of another one's."""
+    if value is None:
+        parts.append(_NULL)
+    elif isinstance(value, bool):
+        parts.append(_TRUE if value else _FALSE)
+    elif isinstance(value, str):
+        parts += (_STRING, value.encode(), b"\0")  # no text holds U+0000
+    elif isinstance(value, list):
+        parts.append(_ARRAY + len(value).to_bytes(_COUNT_BYTES) + (b"\1" if whole else b""))
+        for each in value:
+            _order(each, parts)
+    elif isinstance(value, dict):
+        parts.append(_OBJECT + len(value).to_bytes(_COUNT_BYTES))
+        named = sorted(_by_bytes(value), key=lambda member: (len(member[0]), member[0]))
+        for name, each in named:
+            parts += (name, b"\0")
+            _order(each, parts)
+    else:
+        parts += (_NUMBER, sort_key(numeric_form(value)).encode())
+
+
+def _by_bytes(value: Mapping[str, Any]) -> Iterator[tuple[bytes, Any]]:
+    return ((name.encode(), each) for name, each in value.items())
 
 
 def is_stored_form(value: object) -> bool:

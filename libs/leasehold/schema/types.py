@@ -186,8 +186,7 @@ def words_of(kind: Type, value: Any) -> str:
 
 
 def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What stands for a value (not NULL) in equality, order and index entries; None: itself. Of
-    jsonb in equality alone."""
+    """What stands for a value (not NULL) in equality, order and index entries; None: itself."""
     element = element_of(kind)
     if element is not None:
         return array_value.sort_key(sort_key_of(element))
@@ -197,7 +196,7 @@ def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
 _SORT_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "numeric": numeric.sort_key,
     "interval": interval.sort_key,
-    "jsonb": json_value.equality_key,
+    "jsonb": json_value.ordered_form,
 }
 
 
@@ -474,7 +473,7 @@ def to_json(kind: Type, value: Any) -> Any:
 def why_no_key(kind: Type) -> str:
     """Why a column of this type can't be in a primary key, "" where it can."""
     if kind.name == "jsonb":
-        return "jsonb has no order that rows could be kept in"
+        return "1.0 and 1.00 in jsonb would be one key of two forms"
     if kind == Type("numeric"):
         return "1.5 and 1.50 would be one key of two forms: say numeric(precision, scale)"
     return ""

@@ -251,12 +251,6 @@ def _extreme(name: str, kind: Type) -> Aggregate:
     return Aggregate(name, (kind,), kind, _none, step, _as_it_is)
 
 
-def _array_extreme(name: str, kind: Type) -> Aggregate:
-    if kind.name == "jsonb[]":
-        raise FeatureNotSupported(f"{name} of {kind} is not supported: jsonb has no order here")
-    return _extreme(name, kind)
-
-
 def _bits(name: str, kind: Type) -> Aggregate:
     computes: dict[str, Callable[[int, int], int]] = {
         "bit_and": lambda a, b: a & b,
@@ -407,7 +401,7 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
         return _named(*kinds)
     kind = kinds[0] if len(kinds) == 1 else None
     if name in ("min", "max") and kind is not None and element_of(kind):
-        return _array_extreme(name, kind)
+        return _extreme(name, kind)
     found = resolved([_BY_SHAPE[a] for a in _TABLE if a.name == name], kinds)
     if found is None:
         signature = f"{name}({', '.join(map(shown, kinds))})"

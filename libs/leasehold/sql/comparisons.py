@@ -1,6 +1,6 @@
 """= <> < <= > >= over storage values, which are ordered as PostgreSQL orders the type.
 
-Of a numeric and an interval the sort key is compared, not the scale or the parts.
+Of a numeric, an interval and jsonb the sort key is compared, not the scale or the parts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 _ORDERED: Final = (
     *(DOUBLE, NUMERIC, TEXT, CHAR, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ),
-    *(INTERVAL, UUID),
+    *(INTERVAL, UUID, JSONB),
 )
 
 
@@ -64,11 +64,11 @@ def _midnight(day: int) -> int:
     return day * DAY_US
 
 
-def _of(left: Type, right: Type, signs: tuple[str, ...] = tuple(SIGNS)) -> list[Function]:
+def _of(left: Type, right: Type) -> list[Function]:
     key = sort_key_of(left)
     first = _midnight if left == DATE and right != DATE else key
     second = _midnight if right == DATE and left != DATE else key
-    return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in signs]
+    return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in SIGNS]
 
 
 def _in_zone(left: Type, right: Type) -> list[Function]:
@@ -93,6 +93,4 @@ OPERATORS: Final = (
     *(f for kind in _ORDERED for f in _of(kind, kind)),
     *(f for left in _LOCAL for right in _LOCAL if left != right for f in _of(left, right)),
     *(f for kind in _LOCAL for f in (*_in_zone(kind, TIMESTAMPTZ), *_in_zone(TIMESTAMPTZ, kind))),
-    # The order of jsonb values is a matter of its own, and not here yet.
-    *_of(JSONB, JSONB, ("=", "<>")),
 )

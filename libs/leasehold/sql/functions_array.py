@@ -97,9 +97,9 @@ def array_slice(array: Type) -> Function:
 
 
 @lru_cache(maxsize=256)
-def order_key(array: Type) -> Function:
-    """Bytes in the place of an array, in the same order, and equal for equal ones."""
-    return Function("array_key", (array,), BYTEA, _key(array))
+def order_key(kind: Type) -> Function:
+    """Bytes in the place of an array or of jsonb, in the same order, and equal for equal ones."""
+    return Function("order_key", (kind,), BYTEA, _key(kind))
 
 
 # ------------------------------------------------------------------ what an array is like
@@ -300,17 +300,12 @@ def _both(kinds: Kinds) -> Type | None:
 def _compared(sign: str) -> Family:
     def family(kinds: Kinds) -> Function | None:
         array = _both(kinds)
-        if array is None or (_json(array) and sign not in ("=", "<>")):
+        if array is None:
             return None
         key = _key(array)
         return Function(sign, (array, array), BOOLEAN, comparison(sign, key, key))
 
     return family
-
-
-def _json(array: Type) -> bool:
-    """There is no order of jsonb."""
-    return array.name == "jsonb[]"
 
 
 def _sets(sign: str, test: Callable[[frozenset[Any], frozenset[Any]], bool]) -> Family:

@@ -47,7 +47,6 @@ FUNCTIONS: Final = {
     "normalize": "normalize is not supported",
 }
 OPERATORS: Final = {
-    **dict.fromkeys(("<", "<=", ">", ">="), "there is no order of jsonb: compare what ->> gives"),
     **dict.fromkeys(("@?", "@@"), "there is no jsonpath: #>> is"),
 }
 TO_CHAR: Final = "to_char of numbers is not supported: round, lpad and CAST AS text are"

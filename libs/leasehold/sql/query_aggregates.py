@@ -177,7 +177,7 @@ def _sorted(
     """By what is asked for, and then by the other arguments, as PostgreSQL finds equal rows.
     `parts`: `arguments` as the aggregate takes them."""
     if not order and node.name == "count":
-        return ()  # of jsonb, too, which has no order
+        return ()
     shown = [{keyed(a), keyed(p)} for a, p in zip(arguments, parts, strict=True)]
     made: list[Sorted] = []
     for key, said in zip(order, node.order, strict=True):

@@ -40,8 +40,8 @@ from leasehold.sql.query_order import sortable
 from leasehold.sql.query_scope import Scope
 from leasehold.sql.query_typing import (
     COMPARISONS,
-    EQUAL_ONLY,
     KEYED,
+    ORDER_KEYED,
     PLAIN,
     Typing,
     bare,
@@ -231,7 +231,7 @@ class Expressions:
             kind = None
         if kind == OPEN:
             kind = TEXT
-        if kind is None or not (kind.name in PLAIN or kind.name in KEYED | EQUAL_ONLY):
+        if kind is None or not (kind.name in PLAIN or kind.name in KEYED | ORDER_KEYED):
             equal = [self.typing.compared("=", parts[0], p, node.at) for p in parts[1:]]
             found = _joined("or", tuple(equal))
             if len(equal) > 1 and draws(parts[0]):
@@ -389,11 +389,12 @@ class Expressions:
         kind, parts = self.typing.unified(parts, at, name.upper())
         if name == "coalesce":
             return Native("coalesce", tuple(parts), kind) if len(parts) > 1 else parts[0]
-        if kind.name not in PLAIN | KEYED:
+        if kind.name not in PLAIN | KEYED | ORDER_KEYED:
             raise UnknownFunction(
                 f"could not identify a comparison function for type {kind}", position=at
             )
-        word = f"{name} by key" if kind.name in KEYED else name
+        by = " by key" if kind.name in KEYED else " by order" if kind.name in ORDER_KEYED else ""
+        word = f"{name}{by}"
         return Native(word, tuple(parts), kind)
 
     def sort_keys(self, keys: tuple[tree.SortKey, ...]) -> tuple[Key, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported
-from leasehold.schema.types import Type, element_of
+from leasehold.schema.types import Type
 from leasehold.sql.function import NUMERIC, TEXT, Function
 from leasehold.sql.functions_array import order_key
 from leasehold.sql.functions_sequence import COUNTING
@@ -42,7 +42,7 @@ from leasehold.sql.query_bound import (
 from leasehold.sql.query_emit_from import FromEmitter
 from leasehold.sql.query_emitted import NOTHING, Beside, Emitted, called_as, once
 from leasehold.sql.query_native import native_text
-from leasehold.sql.query_typing import KEYED, keyed
+from leasehold.sql.query_typing import KEYED, ORDER_KEYED, has_order_key, keyed
 from leasehold.sql.query_walk import walk
 
 NUMERIC_KEY: Final = Function("numeric_key", (NUMERIC,), TEXT, lambda stored: stored[:-1])
@@ -144,7 +144,7 @@ class Emitter:
             return self.expression(keyed(value) if _has_forms(value) else value)
         if not _has_forms(value):
             return str(value.number + 1)
-        if element_of(value.kind):
+        if has_order_key(value.kind):
             return self._call(order_key(value.kind), f"o{value.number}")
         return _key_of(f"o{value.number}")
 
@@ -168,7 +168,7 @@ class Emitter:
         left, right = body.left, body.right
         word = body.word.upper()
         kinds = [column.kind for column in left.columns]
-        if body.word != "union" and any(k.name in KEYED and k.scale is None for k in kinds):
+        if body.word != "union" and any(k.scale is None and _has_keys([k]) for k in kinds):
             return self._told_apart(body, kinds)
         if body.word == "union":
             word += " ALL" if body.every else ""
@@ -178,7 +178,7 @@ class Emitter:
         word += " ALL" if keyed_union else ""
         text = f"SELECT * FROM ({self.query(left)}) {word} SELECT * FROM ({self.query(right)})"
         if keyed_union:
-            return _without_equals(text, kinds)
+            return self._without_equals(text, kinds)
         return text
 
     def _told_apart(self, body: BoundSet, kinds: list[Type]) -> str:
@@ -186,7 +186,7 @@ class Emitter:
         grouped by what stands for them (and with ALL by their number among equal ones); the left
         ones that have, or have not, a right one beside them stay."""
         names = ", ".join(f"o{n}" for n in range(len(kinds)))
-        keys = _keys(kinds)
+        keys = self._keys(kinds)
         number = f", row_number() OVER (PARTITION BY {keys}) AS n" if body.every else ""
         sides = []
         for side, query in enumerate((body.left, body.right)):
@@ -199,6 +199,20 @@ class Emitter:
         by = f"{keys}, n" if body.every else keys
         inner = f"SELECT {names}, min(side) FROM ({both}) GROUP BY {by} HAVING {stays}"
         return f"SELECT {names} FROM ({inner})"
+
+    def _keys(self, kinds: list[Type]) -> str:
+        """What stands for o0, o1 … in comparisons."""
+        shown: list[str] = []
+        for n, kind in enumerate(kinds):
+            by_function = kind.name in ORDER_KEYED
+            of_number = _key_of(f"o{n}") if kind.name in KEYED else f"o{n}"
+            shown.append(self._call(order_key(kind), f"o{n}") if by_function else of_number)
+        return ", ".join(shown)
+
+    def _without_equals(self, text: str, kinds: list[Type]) -> str:
+        """Of rows that are equal one: where equal values may look different, as 1.5 and 1.50 do."""
+        names = ", ".join(f"o{n}" for n in range(len(kinds)))
+        return f"SELECT {names} FROM ({text}) GROUP BY {self._keys(kinds)}"
 
     def _counted(self, body: BoundSet, word: str) -> str:
         """INTERSECT ALL and EXCEPT ALL: equal rows are told apart by their number."""
@@ -232,7 +246,7 @@ class Emitter:
         if body.distinct == () and _has_keys(kinds):
             inner = f"SELECT {shown}{text}"
             inner = once(inner) if self.made.draws else inner
-            return _without_equals(inner, kinds) + self._order(query.order)
+            return self._without_equals(inner, kinds) + self._order(query.order)
         if body.distinct == ():
             return self._ordered(f"SELECT DISTINCT {shown}{text}", query.order)
         computed = (
@@ -406,7 +420,7 @@ def _has_forms(value: Bound) -> bool:
     if kind.name in KEYED:
         same = kind.scale is not None and isinstance(value, Field)
         return not same and not (isinstance(value, Native) and value.word == "key")
-    return element_of(kind) is not None
+    return has_order_key(kind)
 
 
 def _directed(text: str, key: Key) -> str:
@@ -415,24 +429,12 @@ def _directed(text: str, key: Key) -> str:
 
 
 def _has_keys(kinds: list[Type]) -> bool:
-    return any(kind.name in KEYED for kind in kinds)
+    """Has one of the types equal values that look different?"""
+    return any(kind.name in KEYED or kind.name in ORDER_KEYED for kind in kinds)
 
 
 def _key_of(numeric: str) -> str:
     return f"substr({numeric}, 1, length({numeric}) - 1)"
-
-
-def _keys(kinds: list[Type]) -> str:
-    """What stands for o0, o1 … in comparisons."""
-    return ", ".join(
-        _key_of(f"o{n}") if kind.name in KEYED else f"o{n}" for n, kind in enumerate(kinds)
-    )
-
-
-def _without_equals(text: str, kinds: list[Type]) -> str:
-    """Of rows that are equal one: where equal values may look different, as 1.5 and 1.50 do."""
-    names = ", ".join(f"o{n}" for n in range(len(kinds)))
-    return f"SELECT {names} FROM ({text}) GROUP BY {_keys(kinds)}"
 
 
 def _aggregates(body: BoundSelect) -> bool:

@@ -15,7 +15,7 @@ from leasehold.model.errors import (
 from leasehold.schema.types import Type, element_of
 from leasehold.sql import query_tree as tree
 from leasehold.sql.query_bound import Bound, Value
-from leasehold.sql.query_typing import KEYED, PLAIN, keyed
+from leasehold.sql.query_typing import KEYED, PLAIN, has_order_key, keyed
 from leasehold.sql.whole import whole
 
 _MANY_FORMS: Final = frozenset({"numeric", "double precision", "interval", "jsonb"})
@@ -44,7 +44,7 @@ def sortable(part: Bound, at: int) -> Bound:
     """A key of an order or a group. Raises UnknownFunction for types without an order."""
     if part.kind.name in PLAIN:
         return part
-    if part.kind.name in KEYED or (element_of(part.kind) and part.kind.name != "jsonb[]"):
+    if part.kind.name in KEYED or has_order_key(part.kind):
         return keyed(part)
     raise FeatureNotSupported(f"ordering by type {part.kind} is not supported", position=at)
 

@@ -40,9 +40,10 @@ PLAIN: Final = frozenset(
 """Types whose storage values SQLite compares as PostgreSQL compares the values."""
 KEYED: Final = frozenset({"numeric"})
 """Types that are compared by all of the storage value but its last character."""
+ORDER_KEYED: Final = frozenset({"jsonb"})
+"""Types that are compared by bytes which a function makes of a value, as arrays are."""
 _NUMBERED: Final = NUMBERED | frozenset(INTEGER_BITS)
 _LETTERED: Final = LETTERED | {"text", "varchar", "char"}
-EQUAL_ONLY: Final = frozenset({"jsonb"})
 
 
 def bare(kind: Type) -> Type:
@@ -200,9 +201,7 @@ class Typing:
         if found is None:
             return None
         name = found.name
-        if name in PLAIN or name in KEYED or (name in EQUAL_ONLY and sign in ("=", "<>")):
-            return found
-        return None
+        return found if name in PLAIN or name in KEYED or name in ORDER_KEYED else None
 
     def operated(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
         """An operator of the catalogue. Raises UnknownFunction with the operator's place."""
@@ -244,7 +243,11 @@ def keyed(part: Bound) -> Bound:
     """What stands for a value in comparisons, groups and orders."""
     if part.kind.name in KEYED:
         return Native("key", (part,), part.kind)
-    return Apply(order_key(part.kind), (part,), BYTEA) if element_of(part.kind) else part
+    return Apply(order_key(part.kind), (part,), BYTEA) if has_order_key(part.kind) else part
+
+
+def has_order_key(kind: Type) -> bool:
+    return kind.name in ORDER_KEYED or element_of(kind) is not None
 
 
 def widest(kinds: list[Type]) -> Type:

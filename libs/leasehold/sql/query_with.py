@@ -28,7 +28,7 @@ from leasehold.sql.query_bound import (
 )
 from leasehold.sql.query_order import check_grouped
 from leasehold.sql.query_scope import KnownCte, Scope
-from leasehold.sql.query_typing import KEYED, common_type
+from leasehold.sql.query_typing import KEYED, ORDER_KEYED, common_type
 from leasehold.sql.query_walk import own_level, walk
 
 if TYPE_CHECKING:
@@ -116,6 +116,10 @@ class Ctes:
         if not body.every:
             for column in columns:
                 check_grouped(column.kind, "UNION", at)
+                if column.kind.name in ORDER_KEYED:
+                    raise FeatureNotSupported(
+                        f"a recursive UNION over {column.kind} is not supported", position=at
+                    )
                 if column.kind.name in KEYED and column.kind.scale is None:
                     raise FeatureNotSupported(  # SQLite finds equal rows by itself here
                         "a recursive UNION over numeric without a scale is not supported: CAST it"

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.model.errors import InvalidText, OutOfRange, UntranslatableCharacter
-from leasehold.schema.json_value import NESTING_MAX, is_stored_form, stored_form, text_of, value_of
+from leasehold.schema.json_value import (
+    NESTING_MAX,
+    is_stored_form,
+    ordered_form,
+    stored_form,
+    text_of,
+    value_of,
+)
 from leasehold.schema.types import Type, to_storage
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -98,3 +105,38 @@ def test_values_of_python_are_taken_as_they_are() -> None:
     assert store(True) == "true"
     with pytest.raises(InvalidText):
         store({1: 2})
+
+
+ASCENDING = (
+    *("[]", "null", '"B"', '"a"', '"aa"', '"b"', "-10.5", "-1", "0", "0.001", "1", "2", "10"),
+    *("false", "true", "[null]", '["z"]', "[1]", "[[]]", "[{}]", "[1, 0]", "[[1, 2], 0]", "{}"),
+    *('{"aa": 5}', '{"b": 1}', '{"b": 2}', '{"b": [1]}', '{"a": 2, "b": 1}', '{"b": 1, "aa": 9}'),
+)
+"""As PostgreSQL 15 orders them."""
+
+
+def test_order() -> None:
+    """Goal: bytes are ordered as PostgreSQL orders the values."""
+    forms = [ordered_form(text) for text in ASCENDING]
+    assert [ASCENDING[forms.index(form)] for form in sorted(forms)] == list(ASCENDING)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[1.0]", "[1]"),
+        ('{"a": [1.50, {"b": 100}]}', '{"a": [1.5, {"b": 100.000}]}'),
+        ("-0.0", "0"),
+        ("1e2", "100"),
+    ],
+)
+def test_numbers_are_equal_by_value(one: str, other: str) -> None:
+    """Goal: zeros behind the point make no other value, though each is shown as it was given."""
+    assert ordered_form(stored_form(one)) == ordered_form(stored_form(other))
+
+
+@given(JSON, JSON)
+def test_other_values_have_other_bytes(one: Any, other: Any) -> None:
+    """Goal: no two values that differ are found equal."""
+    same = text_of(one) == text_of(other)
+    assert (ordered_form(text_of(one)) == ordered_form(text_of(other))) == same
