@@ -95,7 +95,11 @@ _COUNT_BYTES: Final = 4
 def ordered_form(stored: str) -> bytes:
     """Bytes that are equal for equal values (1.0 and 1.00 are one number), in PostgreSQL's order:
     an object above an array, true above false, a number, a string, null."""
-    value = value_of(stored)
+    return ordered_bytes(value_of(stored))
+
+
+def ordered_bytes(value: Any) -> bytes:
+    """`ordered_form` of one of `value_of`'s values."""
     parts: list[bytes] = []
     if isinstance(value, list | dict):
         _order(value, parts, whole=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from leasehold.model.errors import InvalidArgument, InvalidText
@@ -10,6 +10,7 @@ from leasehold.schema.array_value import elements_of
 from leasehold.schema.json_value import kind_of, text_of, value_of
 from leasehold.schema.types import array_of
 from leasehold.sql.function import BOOLEAN, INTEGER, JSONB, TEXT, Function
+from leasehold.sql.json_containment import holds
 
 _ABSENT: Final = object()
 
@@ -120,52 +121,33 @@ def _at_path(stored: str, path: str) -> Any:
 # ------------------------------------------------------------------ tests
 
 
-def _same(left: Any, right: Any) -> bool:
-    """Python finds True equal to 1; JSON does not."""
-    return kind_of(left) == kind_of(right) and bool(left == right)
-
-
-def _holds(value: Any, wanted: Any, *, outermost: bool = True) -> bool:
-    if isinstance(value, dict) and isinstance(wanted, dict):
-        return all(
-            name in value and _holds(value[name], part, outermost=False)
-            for name, part in wanted.items()
-        )
-    if isinstance(value, list) and isinstance(wanted, list):
-        return all(any(_holds_element(each, part) for each in value) for part in wanted)
-    if outermost and isinstance(value, list) and not isinstance(wanted, dict | list):
-        return any(_same(each, wanted) for each in value)
-    return _same(value, wanted)
-
-
-def _holds_element(each: Any, part: Any) -> bool:
-    if isinstance(part, dict | list):
-        return type(each) is type(part) and _holds(each, part, outermost=False)
-    return not isinstance(each, dict | list) and _same(each, part)
-
-
 def _contains(left: str, right: str) -> int:
-    return int(_holds(value_of(left), value_of(right)))
+    return int(holds(value_of(left), value_of(right)))
 
 
 def _exists(stored: str, name: str) -> int:
-    value = value_of(stored)
-    if isinstance(value, list):
-        return int(any(isinstance(each, str) and each == name for each in value))
-    if isinstance(value, dict):
-        return int(name in value)
-    return int(isinstance(value, str) and value == name)
-
-
-# ------------------------------------------------------------------ changes
+    return int(name in _names_in(value_of(stored)))
 
 
 def _any_exists(stored: str, names: str) -> int:
-    return int(any(_exists(stored, name) for name in elements_of(names) if name is not None))
+    there = _names_in(value_of(stored))
+    return int(any(name in there for name in elements_of(names) if name is not None))
 
 
 def _all_exist(stored: str, names: str) -> int:
-    return int(all(_exists(stored, name) for name in elements_of(names) if name is not None))
+    there = _names_in(value_of(stored))
+    return int(all(name in there for name in elements_of(names) if name is not None))
+
+
+def _names_in(value: Any) -> Collection[Any]:
+    """Members of an object, strings of an array; a string by itself is like an array of one."""
+    if isinstance(value, dict):
+        return value
+    listed = value if isinstance(value, list) else [value]
+    return frozenset(each for each in listed if isinstance(each, str))
+
+
+# ------------------------------------------------------------------ changes
 
 
 def _joined(left: str, right: str) -> str:

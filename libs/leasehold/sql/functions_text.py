@@ -175,8 +175,24 @@ def _trims() -> list[Function]:
     made = []
     for name, strip in strips.items():
         made.append(Function(name, (TEXT,), TEXT, _blanks(strip)))
-        made.append(Function(name, (TEXT, TEXT), TEXT, strip))
+        made.append(Function(name, (TEXT, TEXT), TEXT, _stripped(name)))
     return made
+
+
+def _stripped(name: str) -> Callable[[str, str], str]:
+    """Python's own looks through all that is to go for each character of the text."""
+    left, right = name in ("btrim", "ltrim"), name in ("btrim", "rtrim")
+
+    def strip(text: str, characters: str) -> str:
+        gone = frozenset(characters)
+        begin, end = 0, len(text)
+        while left and begin < end and text[begin] in gone:
+            begin += 1
+        while right and end > begin and text[end - 1] in gone:
+            end -= 1
+        return text[begin:end]
+
+    return strip
 
 
 def _blanks(strip: Callable[..., str]) -> Callable[[str], str]:
