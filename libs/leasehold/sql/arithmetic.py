@@ -133,7 +133,7 @@ def weight(value: Decimal) -> tuple[int, int]:
     if not value:
         return 0, 0
     place = value.adjusted() // _GROUP
-    first = int(abs(value).scaleb(-place * _GROUP, context=EXACT))
+    first = int(value.copy_abs().scaleb(-place * _GROUP, context=EXACT))
     return place, first
 
 
@@ -155,20 +155,17 @@ def times_power(value: Decimal, power: int) -> int:
 
 
 def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
-    """Rounded half away from zero to `scale` digits behind the point."""
-    down = shown_scale(right)
-    up = shown_scale(left)
-    number, by = times_power(left, up), times_power(right, down)
-    shift = scale + down - up
-    if shift >= 0:
-        number *= 10**shift
-    else:
-        by *= 10**-shift
-    whole, rest = divmod(abs(number), abs(by))
-    if 2 * rest >= abs(by):
-        whole += 1
-    sign = -1 if (number < 0) != (by < 0) else 1
-    return Decimal(sign * whole).scaleb(-scale, context=EXACT)
+    """Rounded half away from zero to `scale` digits behind the point.
+
+    Of decimals, not of ints: a number of many digits is divided, and turned into an int, in time
+    that grows with their square there."""
+    by = right.copy_abs()
+    whole, rest = EXACT.divmod(left.copy_abs().scaleb(scale, context=EXACT), by)
+    if EXACT.add(rest, rest) >= by:
+        whole = EXACT.add(whole, Decimal(1))
+    if whole and left.is_signed() != right.is_signed():
+        whole = whole.copy_negate()
+    return whole.scaleb(-scale, context=EXACT)
 
 
 def endless_quotient(left: Decimal, right: Decimal) -> Decimal | None:
@@ -180,7 +177,7 @@ def endless_quotient(left: Decimal, right: Decimal) -> Decimal | None:
     if right.is_infinite():
         return Decimal("NaN") if left.is_infinite() else Decimal(0)
     if left.is_infinite():
-        return left if right > 0 else -left
+        return left if right > 0 else left.copy_negate()
     return None
 
 
@@ -198,9 +195,8 @@ def _remainder(left: Decimal, right: Decimal) -> Decimal:
         return Decimal("NaN")
     if right.is_infinite():
         return left
-    scale = max(shown_scale(left), shown_scale(right))
-    rest = modulo(times_power(left, scale), times_power(right, scale))
-    return Decimal(rest).scaleb(-scale, context=EXACT)
+    rest = EXACT.remainder(left, right)  # of the dividend's sign
+    return rest or rest.copy_abs()
 
 
 def _product(left: Decimal, right: Decimal) -> Decimal:

@@ -12,6 +12,7 @@ from leasehold.model.errors import (
     InvalidLogarithm,
     InvalidPower,
     OutOfRange,
+    TooComplex,
 )
 from leasehold.schema.elements import Moment
 from leasehold.schema.numeric import EXACT, SCALE_MAX, decimal_of, rounded, stored_form
@@ -19,7 +20,6 @@ from leasehold.sql.arithmetic import (
     OPERATORS as ARITHMETIC,
 )
 from leasehold.sql.arithmetic import (
-    divided,
     endless_quotient,
     finite,
     of_decimals,
@@ -98,14 +98,16 @@ def _whole_quotient(left: Decimal, right: Decimal) -> Decimal:
     endless = endless_quotient(left, right)
     if endless is not None:
         return endless
-    scale = max(shown_scale(left), shown_scale(right))
-    return Decimal(divided(times_power(left, scale), times_power(right, scale)))
+    whole = EXACT.divide_int(left, right)
+    return whole or whole.copy_abs()
 
 
 def _exact_gcd(compute: Callable[[int, int], int]) -> Callable[[Decimal, Decimal], Decimal]:
     def made(left: Decimal, right: Decimal) -> Decimal:
         if not (left.is_finite() and right.is_finite()):
             return Decimal("NaN")
+        if max(left.adjusted(), right.adjusted()) >= GCD_DIGITS_MAX:
+            raise TooComplex(f"gcd and lcm take numbers of at most {GCD_DIGITS_MAX} digits")
         scale = max(shown_scale(left), shown_scale(right))
         found = compute(times_power(left, scale), times_power(right, scale))
         return Decimal(found).scaleb(-scale, context=EXACT)
@@ -113,7 +115,11 @@ def _exact_gcd(compute: Callable[[int, int], int]) -> Callable[[Decimal, Decimal
     return made
 
 
+_FACTORS_AT_ONCE: Final = 64
 _FACTORIAL_MOST: Final = 32_177  # the largest that numeric holds
+GCD_DIGITS_MAX: Final = 16_384
+"""Before the point: Euclid's steps take time that grows with the square of the digits, and can't be
+interrupted; so many, and as many behind the point, take some tens of milliseconds."""
 
 
 def _factorial(value: int) -> str:
@@ -121,7 +127,15 @@ def _factorial(value: int) -> str:
         raise OutOfRange("factorial of a negative number is undefined")
     if value > _FACTORIAL_MOST:
         raise OutOfRange("value overflows numeric format")
-    return stored_form(Decimal(math.factorial(value)))
+    return stored_form(_product_of(1, max(value, 1)))
+
+
+def _product_of(first: int, last: int) -> Decimal:
+    """first × … × last; of decimals, since an int of 130,000 digits is slow to turn into one."""
+    if last - first < _FACTORS_AT_ONCE:
+        return Decimal(math.prod(range(first, last + 1)))
+    middle = (first + last) // 2
+    return EXACT.multiply(_product_of(first, middle), _product_of(middle + 1, last))
 
 
 def _trim_scale(number: Decimal) -> Decimal:

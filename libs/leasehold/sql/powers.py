@@ -7,21 +7,33 @@ are shown PostgreSQL estimates from the first digits; the estimates are those of
 from __future__ import annotations
 
 import math
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 
-from leasehold.model.errors import DivisionByZero, InvalidLogarithm, InvalidPower, OutOfRange
+from leasehold.model.errors import (
+    DivisionByZero,
+    InvalidLogarithm,
+    InvalidPower,
+    OutOfRange,
+    TooComplex,
+)
 from leasehold.schema.numeric import EXACT, WHOLE_DIGITS_MAX, rounded
 from leasehold.sql.arithmetic import (
     DIGITS_LEAST,
     DISPLAY_SCALE_MAX,
     bounded_scale,
     quotient,
-    shown_scale,
-    times_power,
     weight,
 )
 
 _GUARD = 12
+_HALVINGS = 48
+"""Of an exponent, so that few terms of its series count."""
+LOGARITHM_DIGITS_MAX = 2_000
+"""One of more can't be interrupted for seconds; only a base within 10^-1000 of 1 needs them."""
+_ROOT_DIGITS = 1_000
+_NEAR_ONE = 20
+"""Digits 0 behind the point of what 1 is taken from."""
+_BITS_OF_DIGIT = 3.3219281
 _LOG10_E = 0.434294481903252
 _LN_10 = 2.302585092994046
 _WHOLE_LEAST, _WHOLE_MOST = -(1 << 31), (1 << 31) - 1
@@ -53,13 +65,26 @@ def square_root(value: Decimal) -> Decimal:
 
 def root_at(value: Decimal, scale: int) -> Decimal:
     """Of a finite number that is not below zero, rounded to `scale` digits behind the point."""
-    up = 2 * (scale + 1)
-    number = times_power(value, max(up, shown_scale(value)))
-    if up < shown_scale(value):
-        number //= 10 ** (shown_scale(value) - up)
-    root = math.isqrt(number)
-    shown, behind = divmod(root, 10)  # one digit more than is shown decides the rounding
-    return Decimal(shown + (behind >= 5)).scaleb(-scale, context=EXACT)
+    digits = max(value.adjusted() // 2 + 1, 0)
+    root = _root_of_digits(value, digits + scale + _GUARD)
+    # One digit more than is shown decides the rounding: it must be the root's own.
+    unit = Decimal((0, (1,), -scale - 1))
+    root = root.quantize(unit, rounding=ROUND_DOWN, context=EXACT)
+    while EXACT.multiply(root, root) > value:
+        root = EXACT.subtract(root, unit)
+    return rounded(root, scale)
+
+
+def _root_of_digits(value: Decimal, digits: int) -> Decimal:
+    """With so many right ones, but for the last few: by Heron's steps, each of which doubles them;
+    `Context.sqrt` takes time that grows with the square of the digits."""
+    right = min(digits, _ROOT_DIGITS)
+    root = _context(right).sqrt(value)
+    while right < digits:
+        right = min(2 * right - 2, digits)
+        context = _context(right)
+        root = context.divide(context.add(root, context.divide(value, root)), Decimal(2))
+    return root
 
 
 def exponential(value: Decimal) -> Decimal:
@@ -75,7 +100,29 @@ def exponential(value: Decimal) -> Decimal:
     scale = bounded_scale(DIGITS_LEAST - digits, value)
     if beyond:
         return rounded(Decimal(0), scale)
-    return rounded(_context(scale + max(digits, 0) + _GUARD).exp(value), scale)
+    return rounded(_exponential_at(value, scale + _GUARD, max(digits, 0)), scale)
+
+
+def _exponential_at(value: Decimal, places: int, digits: int) -> Decimal:
+    """e^value to `places` digits behind the point, with about `digits` before it; by whole numbers
+    in units of 2^-bits, which is a hundred times as fast as `Context.exp` for many digits."""
+    doublings = max(int(value.copy_abs()).bit_length(), 0) + _HALVINGS
+    bits = int((places + digits + 4) * _BITS_OF_DIGIT) + 2 * doublings + 16
+    ten = places + digits + 10 + doublings
+    number = int(rounded(value.copy_abs(), ten).scaleb(ten, context=EXACT))
+    part = ((number << bits) // 10**ten) >> doublings
+    one = 1 << bits
+    made = term = one
+    count = 1
+    while term:
+        term = (term * part >> bits) // count
+        made += term
+        count += 1
+    for _ in range(doublings):
+        made = made * made >> bits
+    if value < 0:
+        made = (one << bits) // made
+    return Decimal((made * 10**places) >> bits).scaleb(-places, context=EXACT)
 
 
 def _check_logarithm(value: Decimal) -> None:
@@ -90,14 +137,14 @@ def _check_logarithm(value: Decimal) -> None:
 def _logarithm_places(value: Decimal) -> int:
     """About the decimal place of the first digit of ln(value)."""
     if Decimal("0.9") <= value <= Decimal("1.1"):
-        rest = abs(value - 1)
+        rest = EXACT.subtract(value, Decimal(1)).copy_abs()
         if not rest:
             return 0
         place, first = weight(rest)
         return place * 4 + int(math.log10(first))
     place, first = weight(value)
     digits, shift = first, place * 4
-    whole = abs(value).scaleb(-(place - 1) * 4, context=EXACT)
+    whole = value.copy_abs().scaleb(-(place - 1) * 4, context=EXACT)
     if whole != first * 10_000 or _groups(value) > 1:
         digits, shift = int(whole), shift - 4
     estimate = math.log(digits) + shift * _LN_10
@@ -106,7 +153,7 @@ def _logarithm_places(value: Decimal) -> int:
 
 def _groups(value: Decimal) -> int:
     """How many groups of four digits PostgreSQL keeps of it."""
-    text = format(abs(value), "f")
+    text = format(value.copy_abs(), "f")
     whole, _, fraction = text.partition(".")
     whole = whole.lstrip("0")
     whole = whole.rjust(-(-len(whole) // 4) * 4, "0") if whole else ""
@@ -121,7 +168,23 @@ def _groups(value: Decimal) -> int:
 
 def _ln(value: Decimal, scale: int) -> Decimal:
     """At least so many digits behind the point are right."""
-    return _context(scale + 10 + _GUARD).ln(value)
+    return _ln_of_digits(value, scale + 10 + _GUARD)
+
+
+def _ln_of_digits(value: Decimal, digits: int) -> Decimal:
+    """With so many significant ones. Near 1 by the few terms of the series that count:
+    `Context.ln` first finds out how near it is, with ever more digits."""
+    context = _context(digits)
+    rest = EXACT.subtract(value, Decimal(1))
+    if not rest or rest.adjusted() > -_NEAR_ONE:
+        return context.ln(context.plus(value))
+    rest = term = made = context.plus(rest)
+    for count in range(2, digits // _NEAR_ONE + 2):
+        term = context.multiply(term, rest.copy_negate())
+        if term.adjusted() < made.adjusted() - digits:
+            break
+        made = context.add(made, context.divide(term, Decimal(count)))
+    return made
 
 
 def natural_logarithm(value: Decimal) -> Decimal:
@@ -145,11 +208,13 @@ def logarithm(base: Decimal, value: Decimal) -> Decimal:
         return value
     places = _logarithm_places(value) - _logarithm_places(base)
     scale = bounded_scale(DIGITS_LEAST - places, base, value)
-    context = _context(scale + 20 + _GUARD + abs(places))
-    below = context.ln(base)
+    digits = scale + 20 + _GUARD + abs(places)
+    if digits > LOGARITHM_DIGITS_MAX:
+        raise TooComplex(f"log to a base so near 1 takes {digits} digits of a logarithm")
+    below = _ln_of_digits(base, digits)
     if not below:
         raise DivisionByZero("division by zero")
-    return rounded(context.divide(context.ln(value), below), scale)
+    return rounded(_context(digits).divide(_ln_of_digits(value, digits), below), scale)
 
 
 def power(base: Decimal, exponent: Decimal) -> Decimal:
@@ -169,7 +234,7 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
     if not base:
         return rounded(Decimal(0), DIGITS_LEAST)
     negative = base < 0 and int(exponent) % 2 == 1
-    base = abs(base)
+    base = base.copy_abs()
     # Of the logarithm eight digits, as PostgreSQL takes them to see how large the result will be.
     rough = max(8 - _logarithm_places(base), 0)
     estimate = float(rounded(EXACT.multiply(rounded(_ln(base, rough), rough), exponent), rough))
@@ -179,10 +244,12 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
         return rounded(Decimal(0), DISPLAY_SCALE_MAX)
     digits = int(estimate * _LOG10_E)
     scale = bounded_scale(DIGITS_LEAST - digits, base, exponent)
-    context = _context(scale + max(digits, 0) + 10 + _GUARD)
-    wide = _context(context.prec + abs(exponent.adjusted()) + 10)
-    made = rounded(context.exp(wide.multiply(wide.ln(base), exponent)), scale)
-    return -made if negative else made
+    places = scale + 10 + _GUARD
+    # A small exponent takes digits of the logarithm away, a large one needs more.
+    wide = _context(places + max(digits, 0) + max(exponent.adjusted(), 0) + 10)
+    power = wide.multiply(_ln_of_digits(base, wide.prec), wide.plus(exponent))
+    made = rounded(_exponential_at(power, places, max(digits, 0)), scale)
+    return made.copy_negate() if negative else made
 
 
 def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
@@ -208,7 +275,7 @@ def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
             )
         if exponent < 0:
             return Decimal(0)
-        return -_INFINITY if int(exponent) % 2 else _INFINITY
+        return _INFINITY.copy_negate() if int(exponent) % 2 else _INFINITY
     if base == -1:
         return Decimal(1)
     grows = (abs(base) > 1) == (exponent > 0)
@@ -227,7 +294,9 @@ def _whole_power(base: Decimal, exponent: int) -> Decimal:
         return rounded(EXACT.multiply(base, base), scale)
     if not base:
         return rounded(base, scale)
-    size = base.adjusted() + math.log10(float(abs(base).scaleb(-base.adjusted(), context=EXACT)))
+    size = base.adjusted() + math.log10(
+        float(base.copy_abs().scaleb(-base.adjusted(), context=EXACT))
+    )
     places = size * exponent
     if places > WHOLE_DIGITS_MAX + 1:
         raise OutOfRange("value overflows numeric format")
