@@ -41,6 +41,8 @@ from leasehold.sql.query_visits import Visit
 BATCH_ROWS: Final = 256
 _VALUE_BYTES: Final = 16  # of a row's value beside its text or bytes
 
+VALUES_MAX: Final = 32_766
+"""Of one statement: what SQLite is built with, which can't be raised."""
 _TOO_COMPLEX: Final = (
     "too many terms",
     "tree is too large",
@@ -49,6 +51,8 @@ _TOO_COMPLEX: Final = (
     "at most 64 tables",
     "too many FROM clause terms",
     "too many arguments",
+    "too many references to",
+    "nested too deep",
 )
 
 
@@ -363,6 +367,10 @@ def said(error: apsw.Error) -> Exception:
             return OutOfRange("bigint out of range")
         if text.startswith("frame "):
             return InvalidFrame("a frame's offset must not be null or negative")
+        if "variable number must be" in text or "too many SQL variables" in text:
+            return TooComplex(
+                f"a statement has at most {VALUES_MAX} parameters and constants outside of IN"
+            )
         if any(words in text for words in _TOO_COMPLEX):
             return TooComplex(f"the statement is too complex: {text}")
     return error

@@ -161,6 +161,15 @@ def over_array(self: Expressions, node: tree.OverArray) -> Bound:
     return Compared(test, _rows(field, source), compared, node.every, BOOLEAN)
 
 
+def among(self: Expressions, operand: Bound, items: list[Value], kind: Type) -> Bound:
+    """`operand` IN constants, all of the type `kind`, over an array of them: as one value."""
+    array = Value(array_of(bare(kind)), stored_form([item.value for item in items]))
+    relation = self.queries.new_relation()
+    source = ElementsSource(relation, (array,), members=True)
+    output = keyed(Field(relation, "v0", bare(kind)))
+    return Member((keyed(operand),), _rows(output, source), False, BOOLEAN)
+
+
 def _rows(output: Bound, source: BoundSource) -> BoundQuery:
     body = BoundSelect((output,), source, None, (), False, None, None)
     return BoundQuery((Column("unnest", output.kind),), body)

@@ -69,6 +69,8 @@ _INTERNAL_NAMES: Final = {
     "bpchar": "char",
     "character varying": "varchar",
 }
+LISTED_CONSTANTS_MAX: Final = 1_000
+"""Of IN (…): more stand in one array, since SQLite takes 32,766 values for a statement."""
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
@@ -237,9 +239,13 @@ class Expressions:
             if len(equal) > 1 and draws(parts[0]):
                 raise _computed_again("IN", node.at)
         else:
-            found = Native(
-                "in", tuple(keyed(self.typing.brought(p, kind, node.at)) for p in parts), BOOLEAN
-            )
+            operand, *items = [self.typing.brought(part, kind, node.at) for part in parts]
+            constants = [item for item in items if isinstance(item, Value)]
+            many = len(items) > LISTED_CONSTANTS_MAX and len(constants) == len(items)
+            if many and kind.name not in SYSTEM_TYPES:
+                found = query_array.among(self, operand, constants, kind)
+            else:
+                found = Native("in", tuple(map(keyed, (operand, *items))), BOOLEAN)
         return Native("not", (found,), BOOLEAN) if node.negated else found
 
     def _like(self, node: tree.Like) -> Bound:
