@@ -87,12 +87,18 @@ _OTHER: Final[dict[type[exp.Expression], str]] = {
     exp.JSONBContainsTopKey: "?",
     exp.ArrayContainsAll: "@>",
     exp.ArrayContainedBy: "<@",
+    exp.RegexpLike: "~",
+    exp.RegexpILike: "~*",
+    exp.StartsWith: "^@",
+    exp.JSONBDeleteAtPath: "#-",
 }
 """Operators that stand between others at another place in PostgreSQL's order than in the parser's:
 their operands need parentheses where they are not plain."""
 _LOOSE: Final = frozenset({*_OTHER, exp.DPipe, exp.AtTimeZone, exp.BitwiseNot})
 _TIGHT: Final = frozenset({*_ARITHMETIC, exp.Neg})
-_TESTS: Final = frozenset({*_COMPARISONS, *_LIKE, exp.Escape, exp.In, exp.Between, exp.Is})
+_TESTS: Final = frozenset(
+    {*_COMPARISONS, *_LIKE, exp.SimilarTo, exp.Escape, exp.In, exp.Between, exp.Is}
+)
 _PLAIN: Final = frozenset(
     {
         *(exp.Column, exp.Literal, exp.Paren, exp.Anonymous, exp.Cast, exp.Null, exp.Boolean),
@@ -346,6 +352,13 @@ class Compiler:
         sign = f"!{sign}" if node.args.get("negate") else sign
         return self._operated(sign, self.part(node.this), pattern)
 
+    def _similar(self, node: exp.Expression) -> Typed:
+        only(node, "this", "expression")
+        self._unmixed(node, _TESTS)
+        pattern = self.part(node.expression)
+        made = called(function_for("similar_to_escape", [pattern.kind]), [pattern])
+        return self._operated("~", self.part(node.this), made)
+
     def _escape(self, node: exp.Expression) -> Typed:
         only(node, "this", "expression")
         if type(node.this) not in _LIKE:
@@ -567,6 +580,7 @@ class Compiler:
         exp.Between: _between,
         exp.In: _in,
         exp.Escape: _escape,
+        exp.SimilarTo: _similar,
         exp.Case: _case_of,
         exp.Cast: _cast,
         exp.Interval: _interval,

@@ -62,6 +62,7 @@ class _Parser(_POSTGRES.parser_class):  # type: ignore[name-defined,misc]
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END})
 _FOREIGN: Final = frozenset({"!", "==", "<=>"})  # read by sqlglot as NOT, =, IS NOT DISTINCT FROM
+_NEGATED: Final = frozenset({"~", "~*", "~~", "~~*"})
 _BEFORE_NOT: Final = frozenset(
     {
         *(TokenType.IS, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.L_PAREN),
@@ -140,7 +141,7 @@ def _tokens(text: str, bytes_max: int) -> list[Token]:
 def _check(tokens: list[Token]) -> None:
     depth = signs = 0
     before: Token | None = None
-    for token in tokens:
+    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
         kind = token.token_type
         depth += (kind in _OPENING) - (kind in _CLOSING)
         signs = signs + 1 if kind in _PREFIX else 0
@@ -152,9 +153,18 @@ def _check(tokens: list[Token]) -> None:
         after_comma = before is not None and before.token_type is TokenType.COMMA
         if after_comma and (kind is TokenType.COMMA or kind in _CLOSING):
             raise unexpected(token)
-        if token.text in _FOREIGN and kind not in (TokenType.STRING, TokenType.IDENTIFIER):
+        foreign = token.text in _FOREIGN and kind not in (TokenType.STRING, TokenType.IDENTIFIER)
+        if foreign and not _is_negated_operator(before, token, after):
             raise unexpected(token)
         before = token
+
+
+def _is_negated_operator(before: Token | None, token: Token, after: Token | None) -> bool:
+    """Is it the ! of !~, !~*, !~~ or !~~*, behind an operand?"""
+    if before is None or after is None or token.text != "!":
+        return False
+    behind_operand = before.token_type not in _BEFORE_NOT | _PREFIX
+    return behind_operand and after.text in _NEGATED and after.start == token.end + 1
 
 
 def tree_of(text: str, tokens: list[Token]) -> exp.Expression:

@@ -16,6 +16,16 @@ TYPE_WORDS: Final = {
     "national": ("character",),
 }
 
+DOMAINS: Final[dict[str, tuple[str, int | None]]] = {
+    "sql_identifier": ("name", None),
+    "character_data": ("varchar", None),
+    "cardinal_number": ("integer", None),
+    "yes_or_no": ("varchar", 3),
+    "time_stamp": ("timestamptz", None),
+}
+"""The domains of information_schema: their types, and the length. Their checks (no number below 0,
+YES or NO) are not made, nor is a time cut to hundredths of a second."""
+
 
 def type_name(words: Words) -> TypeName:
     at = words.position
@@ -25,6 +35,8 @@ def type_name(words: Words) -> TypeName:
     if found.text == "pg_catalog" and words.take("."):
         found = words.advance()
     name = found.text
+    if name == "information_schema" and words.take("."):
+        return _domain(words, at)
     if found.kind == NAME and name == "char":
         name = '"char"'  # another type than char
     if name in TYPE_WORDS:
@@ -51,6 +63,13 @@ def type_name(words: Words) -> TypeName:
         if name in ("timestamp", "time") and words.take(zone, "time", "zone"):
             name = f"{name} {zone} time zone"
     return TypeName(at, name, tuple(modifiers), _brackets(words))
+
+
+def _domain(words: Words, at: int) -> TypeName:
+    """Of information_schema, behind the point: the type that it stands for."""
+    name = words.advance().text
+    known, length = DOMAINS.get(name, (f"information_schema.{name}", None))
+    return TypeName(at, known, () if length is None else (length,), _brackets(words))
 
 
 def _brackets(words: Words) -> bool:
