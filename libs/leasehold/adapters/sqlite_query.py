@@ -112,7 +112,7 @@ class _Functions:
                 self.names.add(name)
 
     def _callable(self, function: Function) -> Callable[..., Any]:
-        compute = function.compute
+        compute = function.in_queries
         if function.volatility == "volatile":
 
             def called(*values: Any) -> Any:

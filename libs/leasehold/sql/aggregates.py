@@ -37,7 +37,7 @@ from leasehold.sql.function import (
     TIMESTAMPTZ,
     Function,
 )
-from leasehold.sql.functions_text import bounded
+from leasehold.sql.functions_text import MADE_CHARACTERS_MAX, bounded
 from leasehold.sql.json_of import json_of
 from leasehold.sql.moment_arithmetic import span_divided
 from leasehold.sql.powers import root_at
@@ -279,7 +279,7 @@ def _more_text(state: list[Any] | None, value: Any, by: Any) -> list[Any] | None
 
 
 def _joined_text(state: list[str] | None) -> str | None:
-    return None if state is None else bounded("".join(state))
+    return None if state is None else bounded("".join(state), MADE_CHARACTERS_MAX)
 
 
 def _joined_bytes(state: list[bytes] | None) -> bytes | None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction
-from leasehold.schema.types import KNOWN, SYNONYMS, Type, element_of
+from leasehold.schema.types import KNOWN, SYNONYMS, TEXT_BYTES_MAX, Type, element_of
 from leasehold.sql import (
     arithmetic,
     comparisons,
@@ -197,7 +197,9 @@ def _beside_text(kinds: Kinds) -> list[Function]:
             compute = _joined_in_zone(change.compute, at_left=at_left)
             made.append(zoned("||", arguments, TEXT, compute))
             continue
-        made.append(Function("||", arguments, TEXT, _joined(change.compute, at_left=at_left)))
+        shorter = _joined(change.compute, at_left=at_left)
+        longer = _joined(change.compute, at_left=at_left, most=functions_text.MADE_CHARACTERS_MAX)
+        made.append(Function("||", arguments, TEXT, shorter, computes_more=longer))
     return made
 
 
@@ -208,8 +210,10 @@ def _joined_in_zone(to_text: Callable[..., Any], *, at_left: bool) -> Callable[.
     return compute
 
 
-def _joined(to_text: Callable[[Any], str], *, at_left: bool) -> Callable[[Any, Any], str]:
-    joined = functions_text.joined
+def _joined(
+    to_text: Callable[[Any], str], *, at_left: bool, most: int = TEXT_BYTES_MAX
+) -> Callable[[Any, Any], str]:
+    joined = partial(functions_text.joined, most=most)
     if at_left:
         return lambda left, right: joined(to_text(left), right)
     return lambda left, right: joined(left, to_text(right))

@@ -41,6 +41,8 @@ class Function:
     the statement, and for a volatile one with another seed in each call.
     `zoned`: it is stable since it asks that moment for the session's time zone, and nothing else
     (`in_utc` makes an immutable one of it, for texts that are kept).
+    `computes_more`: `compute` with a larger limit, for values on their way through a query; what is
+    kept, and so computed by every node again, has that of `compute` for ever.
     `variadic`: the last of `arguments` may come any number of times, at least once.
     """
 
@@ -52,6 +54,11 @@ class Function:
     volatility: Volatility = "immutable"
     variadic: bool = False
     zoned: bool = False
+    computes_more: Callable[..., Any] | None = None
+
+    @property
+    def in_queries(self) -> Callable[..., Any]:
+        return self.computes_more or self.compute
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.arguments))})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from hashlib import md5
 from typing import Any, Final
 
@@ -15,32 +16,33 @@ from leasehold.model.errors import (
     RequestTooLarge,
     TooLong,
 )
-from leasehold.schema.types import TEXT_BYTES_MAX
+from leasehold.schema.types import TEXT_BYTES_MAX, Type
 from leasehold.sql.function import BIGINT, BOOLEAN, INTEGER, TEXT, Function
 
+MADE_CHARACTERS_MAX: Final = 16 << 20
+"""Of a text on its way through a query, as of an array: 64 MiB of memory at most. A column takes
+TEXT_BYTES_MAX."""
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-def bounded(text: str) -> str:
-    """Raises TooLong (22001): nothing longer than what is stored is ever made."""
-    if len(text) > TEXT_BYTES_MAX:
-        raise too_long()
+def bounded(text: str, most: int = TEXT_BYTES_MAX) -> str:
+    """Raises TooLong (22001)."""
+    if len(text) > most:
+        raise too_long(most)
     return text
 
 
-def too_long() -> TooLong:
-    return TooLong(f"the text would have more than {TEXT_BYTES_MAX} characters")
+def too_long(most: int = TEXT_BYTES_MAX) -> TooLong:
+    return TooLong(f"the text would have more than {most} characters")
 
 
-def _too_large() -> RequestTooLarge:
-    return RequestTooLarge(
-        f"requested length too large: at most {TEXT_BYTES_MAX} characters are made"
-    )
+def _too_large(most: int) -> RequestTooLarge:
+    return RequestTooLarge(f"requested length too large: at most {most} characters are made")
 
 
-def joined(left: str, right: str) -> str:
-    if len(left) + len(right) > TEXT_BYTES_MAX:
-        raise too_long()
+def joined(left: str, right: str, most: int = TEXT_BYTES_MAX) -> str:
+    if len(left) + len(right) > most:
+        raise too_long(most)
     return left + right
 
 
@@ -89,43 +91,50 @@ def _right(text: str, count: int) -> str:
     return text[-count:]
 
 
-def _filling(text: str, length: int, fill: str) -> str:
+def _filling(text: str, length: int, fill: str, most: int) -> str:
     missing = length - len(text)
     if missing <= 0 or not fill:
         return ""
-    if length > TEXT_BYTES_MAX:
-        raise _too_large()
+    if length > most:
+        raise _too_large(most)
     return (fill * (missing // len(fill) + 1))[:missing]
 
 
-def _lpad(text: str, length: int, fill: str = " ") -> str:
-    return _filling(text, length, fill) + text[: max(length, 0)]
+def _lpad(text: str, length: int, fill: str = " ", *, most: int = TEXT_BYTES_MAX) -> str:
+    return _filling(text, length, fill, most) + text[: max(length, 0)]
 
 
-def _rpad(text: str, length: int, fill: str = " ") -> str:
-    return text[: max(length, 0)] + _filling(text, length, fill)
+def _rpad(text: str, length: int, fill: str = " ", *, most: int = TEXT_BYTES_MAX) -> str:
+    return text[: max(length, 0)] + _filling(text, length, fill, most)
 
 
-def _repeat(text: str, times: int) -> str:
-    if times > 0 and len(text) * times > TEXT_BYTES_MAX:
-        raise _too_large()
+def _repeat(text: str, times: int, *, most: int = TEXT_BYTES_MAX) -> str:
+    if times > 0 and len(text) * times > most:
+        raise _too_large(most)
     return text * times
 
 
-def _replace(text: str, old: str, new: str) -> str:
+def _replace(text: str, old: str, new: str, *, most: int = TEXT_BYTES_MAX) -> str:
     if not old:
         return text
-    if len(text) + text.count(old) * (len(new) - len(old)) > TEXT_BYTES_MAX:
-        raise _too_large()
+    if len(text) + text.count(old) * (len(new) - len(old)) > most:
+        raise _too_large(most)
     return text.replace(old, new)
 
 
 def _split_part(text: str, by: str, number: int) -> str:
     if number == 0:
         raise InvalidArgument("field position must not be zero")
-    parts = text.split(by) if by else [text]
-    place = number - 1 if number > 0 else len(parts) + number
-    return parts[place] if 0 <= place < len(parts) else ""
+    if not by:
+        return text if number in (1, -1) else ""
+    place = number if number > 0 else text.count(by) + 2 + number
+    begin = 0
+    for _ in range(place - 1):
+        begin = text.find(by, begin) + len(by)
+        if begin < len(by):
+            return ""
+    end = text.find(by, begin)
+    return "" if place < 1 else text[begin:] if end < 0 else text[begin:end]
 
 
 def _by_pattern(*_values: str) -> str:
@@ -199,6 +208,12 @@ def _blanks(strip: Callable[..., str]) -> Callable[[str], str]:
     return lambda text: strip(text, " ")
 
 
+def _making(name: str, arguments: tuple[Type, ...], compute: Callable[..., str]) -> Function:
+    """A function that makes long texts of short ones."""
+    more = partial(compute, most=MADE_CHARACTERS_MAX)
+    return Function(name, arguments, TEXT, compute, computes_more=more)
+
+
 FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("length", (TEXT,), INTEGER, len),
     Function("char_length", (TEXT,), INTEGER, len),
@@ -218,12 +233,12 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("left", (TEXT, INTEGER), TEXT, _left),
     Function("right", (TEXT, INTEGER), TEXT, _right),
     *_trims(),
-    Function("lpad", (TEXT, INTEGER), TEXT, _lpad),
-    Function("lpad", (TEXT, INTEGER, TEXT), TEXT, _lpad),
-    Function("rpad", (TEXT, INTEGER), TEXT, _rpad),
-    Function("rpad", (TEXT, INTEGER, TEXT), TEXT, _rpad),
-    Function("repeat", (TEXT, INTEGER), TEXT, _repeat),
-    Function("replace", (TEXT, TEXT, TEXT), TEXT, _replace),
+    _making("lpad", (TEXT, INTEGER), _lpad),
+    _making("lpad", (TEXT, INTEGER, TEXT), _lpad),
+    _making("rpad", (TEXT, INTEGER), _rpad),
+    _making("rpad", (TEXT, INTEGER, TEXT), _rpad),
+    _making("repeat", (TEXT, INTEGER), _repeat),
+    _making("replace", (TEXT, TEXT, TEXT), _replace),
     Function("reverse", (TEXT,), TEXT, lambda text: text[::-1]),
     Function("split_part", (TEXT, TEXT, INTEGER), TEXT, _split_part),
     Function("starts_with", (TEXT, TEXT), BOOLEAN, lambda a, b: int(a.startswith(b))),
@@ -237,6 +252,6 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("overlay", (TEXT, TEXT, INTEGER, INTEGER), TEXT, _overlay),
 )
 OPERATORS: Final[tuple[Function, ...]] = (
-    Function("||", (TEXT, TEXT), TEXT, joined),
+    _making("||", (TEXT, TEXT), joined),
     Function("^@", (TEXT, TEXT), BOOLEAN, lambda a, b: int(a.startswith(b))),
 )

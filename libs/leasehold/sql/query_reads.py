@@ -484,7 +484,7 @@ def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
             values = [_computed(argument, parameters) for argument in part.arguments]
             if part.function.strict and None in values:
                 return None
-            return part.function.compute(*values)
+            return part.function.in_queries(*values)
     raise AssertionError(part)
 
 

@@ -33,7 +33,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }
 
     @contextmanager
-    def looking(settings: object) -> Any:
+    def looking(settings: object, output: object) -> Any:
         ack = Ack("m1", b"", "master", 1, 1, 1, 0, True, "", NOW_US)
         yield None, ClusterView(log=LogView(**seen), nodes={"m1": NodeView(ack, NOW_US)})
 
