@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-from leasehold.model.ids import request_time_ms
+from leasehold.model.ids import time_ms_of
 from leasehold.model.ports import Now
 from leasehold.model.records import LogPosition, Outcome
 from leasehold.model.time_units import NS_PER_S, NS_PER_US
@@ -135,7 +135,7 @@ def over_idle_time(horizon_us: int, remembered: Remembered, most_us: int) -> int
     most_us = min(most_us, horizon_us + IDLE_JUMP_US_MAX)
     oldest = remembered.oldest_id()
     if oldest is not None:
-        most_us = min(most_us, request_time_ms(oldest) * 1_000)
+        most_us = min(most_us, time_ms_of(oldest) * 1_000)
     return max(horizon_us, most_us)
 
 
