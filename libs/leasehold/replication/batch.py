@@ -150,7 +150,8 @@ class Batch:
         self._outcomes = outcomes
         self._rules = rules
         self._secret = secret
-        self._clock = clock
+        # L5 ⚠: by the id horizon ids are judged, and with this record forgotten.
+        self._wall_us, self._latest_us, self.id_horizon_us = clock
         self._commit_us = position.time_us
         self._lsn = position.lsn
         self._bytes = HEADER_BYTES
@@ -183,20 +184,12 @@ class Batch:
     @property
     def time_us(self) -> int:
         """L9: no commit of this record is later, and every one of the next records may be."""
-        return max(self._commit_us, self._clock.wall_us)
-
-    @property
-    def id_horizon_us(self) -> int:
-        """L5 ⚠: what ids are judged by, and what they are forgotten by with this record."""
-        return self._clock.id_horizon_us
+        return max(self._commit_us, self._wall_us)
 
     def _next_commit_us(self) -> int:
         """L9: strictly rising over masters, and past all that was closed."""
-        return max(self._commit_us + 1, self._clock.wall_us)
-
-    def _check_age(self, request_id: bytes) -> None:
-        """Raises Refused."""
-        check_age(request_id, self.id_horizon_us, self._clock.latest_us, self._outcomes)
+        after = self._commit_us + 1
+        return after if after >= self._wall_us else self._wall_us
 
     def _moment(self) -> Moment:
         """The next commit's: its time, and what nobody can foretell and no other commit has."""
@@ -222,7 +215,7 @@ class Batch:
             return None
         try:
             if not request.reset_clock:  # once more changes nothing, and it is for when others fail
-                self._check_age(request.id)
+                check_age(request.id, self.id_horizon_us, self._latest_us, self._outcomes)
         except Refused as error:
             self._refuse(message, request, error, self._final(request))
             return None
@@ -463,7 +456,7 @@ class Batch:
         asker = ChangeRequest(request_id, reply_to=reply_to)
         try:
             if request_id:
-                self._check_age(request_id)
+                check_age(request_id, self.id_horizon_us, self._latest_us, self._outcomes)
         except Refused:
             asker = ChangeRequest(b"")  # an id that no outcome may be remembered for
         remembered = self._store.outcome(request_id) if request_id else None
@@ -531,7 +524,7 @@ class Batch:
         record, which says what it was and closes it."""
         assert self.empty, "nothing of this record may be stamped by the time of before"
         before_us, horizon_us = self._commit_us, self.id_horizon_us
-        self._clock = clock
+        self._wall_us, self._latest_us, self.id_horizon_us = clock
         if before_us > clock.wall_us or horizon_us > clock.id_horizon_us:
             self.reset_us = self._commit_us = clock.wall_us
         commit_us = self._next_commit_us()
