@@ -189,7 +189,7 @@ class Batch:
     def _next_commit_us(self) -> int:
         """L9: strictly rising over masters, and past all that was closed."""
         after = self._commit_us + 1
-        return after if after >= self._wall_us else self._wall_us
+        return max(after, self._wall_us)
 
     def _moment(self) -> Moment:
         """The next commit's: its time, and what nobody can foretell and no other commit has."""
