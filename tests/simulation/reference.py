@@ -6,6 +6,7 @@ offset. What nodes, masters and clients say is compared with it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -29,7 +30,11 @@ from leasehold.model.records import (
 from leasehold.replication.apply import apply_record
 from leasehold.replication.history import HistorySettings
 from leasehold.replication.log import Verdict, admit
-from leasehold.replication.outcomes import OutcomeSettings
+from leasehold.replication.outcomes import (
+    OutcomeSettings,
+    outcome_of_commit,
+    outcome_of_refusal,
+)
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.job import Job, job_from_wire
 from tests.simulation.harm import Harm, demand
@@ -61,6 +66,8 @@ class Reference:
         self.store.keep_rows(self._history.rows_ms > 0)
         self.catalog = Catalog()
         self.commits: dict[bytes, tuple[int, Commit]] = {}  # by request id
+        # What the log has said of each id, in order; nodes forget it by the id horizon (L5).
+        self.said: defaultdict[bytes, list[Outcome]] = defaultdict(list)
         self.decided_at: dict[tuple[bytes, int], int] = {}  # (request id, attempt) → offset
         self.in_order: list[tuple[int, Commit]] = []  # those of requests
         self.every: list[tuple[int, Commit]] = []  # and those of the master's own, as jobs'
@@ -121,6 +128,10 @@ class Reference:
     def _apply(self, record: Decisions, before: LogPosition, after: LogPosition) -> str:
         for number, commit in enumerate(record.commits):
             self._judge_commit(commit, record.first_lsn + number)
+        for lsn, commit in enumerate(record.commits, record.first_lsn):
+            self.said[commit.request_id].append(outcome_of_commit(commit, lsn))
+        for refusal in record.refusals:
+            self.said[refusal.request_id].append(outcome_of_refusal(refusal))
         moves = self._job_moves(record) if self.on_jobs else ()
         self.store.begin()
         changed = apply_record(
@@ -157,9 +168,8 @@ class Reference:
         if commit.request_id:
             known = self.commits.get(commit.request_id)
             demand(known is None, "R1", f"request {commit.request_id.hex()} committed twice")
-            final = self.store.outcome(commit.request_id)
             demand(
-                final is None or not final.final,
+                not any(outcome.final for outcome in self.said[commit.request_id]),
                 "L5",
                 f"request {commit.request_id.hex()} was refused for good and then committed",
             )
@@ -188,7 +198,7 @@ class Reference:
             for place, (request_id, attempt) in enumerate(self.requests[first:offset], first):
                 if place in self.refused_at:
                     continue
-                outcome = self.store.outcome(request_id)
+                outcome = self.outcome(request_id)
                 demand(
                     outcome is not None
                     and (outcome.final or bool(outcome.lsn) or outcome.attempt >= attempt - 1),
@@ -221,4 +231,6 @@ class Reference:
         return words
 
     def outcome(self, request_id: bytes) -> Outcome | None:
-        return self.store.outcome(request_id)
+        """The newest."""
+        said = self.said.get(request_id)
+        return said[-1] if said else None

@@ -234,7 +234,7 @@ class Simulation:
         final = lsn or getattr(told, "final", False)
         words = f"request {request_id.hex()} was answered {told}, the log says {true}"
         if final:
-            demand(told == true, "L4", words)
+            demand(told in self.reference.said[request_id], "L4", words)
         else:
             attempt = getattr(told, "attempt", 0)
             demand(true is not None and (true.final or true.attempt >= attempt), "L4", words)

@@ -29,8 +29,8 @@ HORIZON_GAIN: Final = 4
 up with the clock again; hardly more, so that clocks must be ahead for four days before it has
 crossed the day that fresh ids have."""
 IDLE_JUMP_US_MAX: Final = 20 * 3_600_000_000
-"""What a term may pass over at its begin where nothing was decided: a night without a master; and
-less than the day that fresh ids have, should it be a clock's fault."""
+"""What a term may pass over at its begin of the time without a master: a night; and less than the
+day that fresh ids have, should it be a clock's fault."""
 OLDER_JUMP_US: Final = 3_600_000_000
 """How far an older master let one commit go on after idle hours."""
 OLDEST_LOOKED_AT_MAX: Final = 100
@@ -69,8 +69,7 @@ class LogClock:
         self._log_at_boot_us = position.time_us - now.mono_ns // NS_PER_US
         self._held_since_ns: int | None = None
         if position.id_horizon_us:
-            begun_us = min(now.wall_us, position.time_us) - self._kept_us
-            self._horizon_us = over_idle_time(position.id_horizon_us, remembered, begun_us)
+            self._horizon_us = over_idle_time(position, remembered, now.wall_us, self._kept_us)
         else:
             oldest = remembered.oldest_outcomes(OLDEST_LOOKED_AT_MAX)
             self._horizon_us = first_id_horizon(position, oldest, now.wall_us, settings)
@@ -127,12 +126,19 @@ class LogClock:
         self._held_since_ns = None
 
 
-def over_idle_time(horizon_us: int, remembered: Remembered, most_us: int) -> int:
-    """The id horizon where a term begins, at most at `most_us`: past what nobody has decided
-    anything in, since by the time that passes while there is a master it might never catch up with
-    nights in which there is none. `most_us` is no later than the log's time of before: this
-    master's clock alone does not move it."""
-    most_us = min(most_us, horizon_us + IDLE_JUMP_US_MAX)
+def over_idle_time(
+    position: LogPosition, remembered: Remembered, wall_us: int, kept_us: int
+) -> int:
+    """The id horizon where a term begins: further by the time in which there was no master, past
+    what nobody has decided anything in. By the time that passes while there is a master it might
+    never catch up with nights in which there is none.
+
+    It goes on to `kept_us` before the log's time of before at most, so this master's clock alone
+    does not move it; nor do several terms under one wrong clock, by which hardly any time passes between them.
+    """
+    horizon_us, before_us = position.id_horizon_us, position.time_us
+    idle_us = min(max(0, wall_us - before_us), IDLE_JUMP_US_MAX)
+    most_us = min(horizon_us + idle_us, min(wall_us, before_us) - kept_us)
     oldest = remembered.oldest_id()
     if oldest is not None:
         most_us = min(most_us, time_ms_of(oldest) * 1_000)

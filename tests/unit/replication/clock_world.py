@@ -18,15 +18,18 @@ from leasehold.model.ports import Now
 from leasehold.model.records import Commit, Decisions, Lane, LogPosition, Outcome, Refusal
 from leasehold.replication.effects import (
     Append,
+    AskLane,
     AskLogEnd,
     ClockNotice,
     Effect,
+    LaneFound,
     LaneRead,
     LogEnd,
     LogRead,
     ReadLane,
     Tick,
 )
+from leasehold.replication.lane_topics import Found
 from leasehold.replication.master import MasterSettings
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
@@ -114,6 +117,10 @@ class Hosts:
                     self.log.append(data)
                 case AskLogEnd():
                     self.perform(node.step(LogEnd(len(self.log)), self.now(self.master)))
+                case AskLane(lane):
+                    end = len(self.lane) if lane is Lane.REQUESTS else 0
+                    found = Found(f"demo.{lane.value}", "first", 0, end)
+                    self.perform(node.step(LaneFound(lane, found), self.now(self.master)))
                 case ReadLane(Lane.REQUESTS, offset):
                     for at in range(offset, len(self.lane)):
                         self._hand_over(at)

@@ -83,7 +83,7 @@ def test_l5_nights_without_a_master_do_not_let_what_is_remembered_grow(hosts: Ho
     kept = []
     for day in range(14):
         for _ in range(40):
-            hosts.passes(8 * HOUR_MS // 40)
+            hosts.passes(8 * HOUR_MS // 40, records=4)
             hosts.ask(ADD)
         kept.append(len(hosts.stores["m1"].contents.outcomes))
         hosts.ms += 16 * HOUR_MS
@@ -105,6 +105,18 @@ def test_l5_clocks_that_were_ahead_for_hours_stop_nobody(hosts: Hosts, takes_ove
     if takes_over:
         hosts.take_over("m2")
     assert taken(hosts.last(hosts.ask(ADD)))
+
+
+def test_l5_terms_under_one_wrong_clock_move_no_horizon(hosts: Hosts) -> None:
+    """An id of earlier today is taken behind them: nothing was forgotten."""
+    hosts.off_ms["m1"] = 45 * HOUR_MS
+    for _ in range(8):
+        hosts.take_over("m1")
+        hosts.ask(ADD)
+    hosts.set_clocks(0)
+    hosts.take_over("m2")
+    late = hosts.made_id(hosts.clock_ms() - 20 * HOUR_MS)
+    assert taken(hosts.last(hosts.ask(ADD, late)))
 
 
 def test_l5_a_master_whose_clock_is_ahead_takes_the_requests_of_others(hosts: Hosts) -> None:

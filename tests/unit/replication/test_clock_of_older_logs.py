@@ -21,7 +21,7 @@ from tests.unit.replication.clock_world import HOUR_MS, MINUTE_MS, WALL_MS, Host
 CODEC: Final = MessagePackCodec()
 HOUR_US: Final = HOUR_MS * 1_000
 INCARNATION: Final = b"an older"
-FIELDS_ADDED: Final = 3
+OLDER_FIELDS: Final = 12  # with its format and its tag
 CREATE: Final = {"sql": "create table t (id bigint primary key)"}
 
 
@@ -41,7 +41,7 @@ class OlderLog:
             1, INCARNATION, self._sequence, previous, self.lsn + 1, commits, (), {}, 0, ()
         )
         fields = msgpack.unpackb(CODEC.encode(record), use_list=False, strict_map_key=False)
-        self.log.append(msgpack.packb(fields[:-FIELDS_ADDED]))
+        self.log.append(msgpack.packb(fields[:OLDER_FIELDS]))
         self.lsn += len(commits)
 
     def commit(self, at_ms: int, number: bytes = b"") -> None:

@@ -129,7 +129,8 @@ class World:
             elif isinstance(effect, AskLogEnd):
                 self.perform(self.node.step(LogEnd(len(self.log)), self.now()))
             elif isinstance(effect, AskLane) and self.lanes_answer:
-                self.found(effect.lane)
+                decided = self.node.position.decided_through.get(effect.lane, 0)
+                self.found(effect.lane, end=decided)
             elif isinstance(effect, Send):
                 self.sent.append(effect)
 
