@@ -183,10 +183,12 @@ def test_without_replays_it_is_40001_at_once(scene: Make) -> None:
     assert found == ["40001"]
 
 
+OFF: Final = replace(RULES, verify=VerifyRules(arbiters_are_verified=False))
+
+
 @pytest.mark.parametrize("arbiter", ["(id)", "(u)"])
 def test_off_it_ends_in_a_duplicate(arbiter: str, tmp_path: Path) -> None:
-    rules = replace(RULES, verify=VerifyRules(arbiters_are_verified=False))
-    stands = with_table(SqlScene(tmp_path, "read committed", rules=rules))
+    stands = with_table(SqlScene(tmp_path, "read committed", rules=OFF))
     one, two = stands.sessions(2)
     for session in (one, two):
         session.ask(f"{ONE} on conflict {arbiter} {ADDED}")

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from tests.isolation import test_at_commit_rules as at_commit
 from tests.isolation import test_rules as isolation
 from tests.isolation import test_sql_sequences as sequences
+from tests.isolation import test_sql_upserts as upserts
 from tests.models import (
     test_model_lease,
     test_model_log,
@@ -80,6 +81,7 @@ def found() -> Iterator[Mutation]:
         yield Mutation(off(computed.rules) | off(computed.master), "stories of transactions")
     for numbered in sequences.OFF:
         yield Mutation(off(numbered.rules) | off(numbered.master), "stories of transactions")
+    yield Mutation(off(upserts.OFF), "stories of transactions")
     for name in test_moves.OFF:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")
     for story in stories.STORIES:

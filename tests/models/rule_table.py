@@ -184,6 +184,11 @@ CODE: Final = (
         of("transaction", "uncomputable_runs_again"),
     ),
     Rule(
+        "at commit",
+        "a row that ON CONFLICT did not find when its statement ran is looked for again",
+        of("transaction", "arbiters_are_verified"),
+    ),
+    Rule(
         "Claim 8",
         "columns that move between locks are covered by both, and take along what the old one knew",
         of("locks", "dual", "takes_along", "carries"),

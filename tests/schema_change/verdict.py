@@ -139,7 +139,7 @@ def _elements_harm(version: Descriptor, newest: Descriptor) -> str:
     for index in version.indexes:
         now = newest.element(index.element_id)
         if index.state in READABLE and now is not None and now.state in READABLE:
-            found_index = newest.index(index.name)
+            found_index = newest.read_index(version.read_name(index))
             if found_index is None or found_index.element_id != index.element_id:
                 return f"the newest version does not know index {index.name!r} by that name"
     return ""
