@@ -226,6 +226,16 @@ class SqlScene:
         self.clients: list[SqlClient] = []
         make = "create table test (id bigint primary key, value bigint)"
         self.ask("r1", f"{make}; insert into test values (1, 10), (2, 20)")
+        self.stage.until(self._holds_leases, "leases of the new table")
+
+    def _holds_leases(self) -> bool:
+        """Without one a transaction reads under D3, and no job waits for it."""
+        tables = self.stage.reference.catalog.tables()
+        agents = [self.stage.node(name).node.agent for name in SQL_NODES]
+        return all(
+            agent is not None and all(table.table_id in agent.leases.newest for table in tables)
+            for agent in agents
+        )
 
     def ask(self, node: str, text: str) -> list[Any]:
         return self.stage.ask_sql(node, text)

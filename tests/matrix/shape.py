@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from leasehold.schema.descriptor import Column, Descriptor
 from leasehold.schema.entries import key_words
+from leasehold.schema.names import named_indexes
 from leasehold.schema.states import State
 
 
 def shape_of(table: Descriptor) -> tuple[str, ...]:
-    """Columns, indexes, checks and locks that are public; a check that is NOT VALID too."""
+    """Columns, named indexes, checks and locks that are public; a check that is NOT VALID too."""
     names = {c.element_id: c.name for c in table.columns}
 
     def listed(columns: tuple[int, ...]) -> str:
@@ -20,7 +21,7 @@ def shape_of(table: Descriptor) -> tuple[str, ...]:
         return ()
     words = [f"table {table.name}"]
     words += [_column(c) for c in table.columns if c.state is State.PUBLIC and not c.hidden]
-    for index in table.indexes:
+    for index in named_indexes(table):
         if index.state is State.PUBLIC:
             unique = "unique " if index.unique else ""
             words.append(f"{unique}index {index.name} ({', '.join(key_words(table, index))})")

@@ -251,7 +251,7 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
 
 
 def _over(table: Descriptor, index: object) -> list[str]:
-    found = table.index(str(index))
+    found = table.read_index(str(index))
     return [table.by_id[e].name for e in sorted(found.over)] if found else []
 
 

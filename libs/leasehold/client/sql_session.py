@@ -32,7 +32,7 @@ from leasehold.client.sql_schema import (
 )
 from leasehold.client.sql_sessions import Activity
 from leasehold.client.sql_set import AS_OF, MODES, TEXT, SettingCommands
-from leasehold.client.sql_several import NOT_ONE, WHY, SeveralStatements, frees_rows, is_several
+from leasehold.client.sql_several import NOT_ONE, WHY, SeveralStatements, is_several
 from leasehold.client.sql_single import SingleReads
 from leasehold.client.sql_single_update import SingleUpdates
 from leasehold.client.sql_steps import Asked, OnRow, Step, Types
@@ -433,7 +433,7 @@ class SqlSession:
             text.is_done = True
             return Answer(tag_of(meaning))
         assert not isinstance(meaning.change, Explain), "it makes nothing"
-        if not text.changes and not frees_rows(meaning.change):
+        if not text.changes and text.fits_block(meaning.change):
             with suppress(FeatureNotSupported):  # by itself it may be possible
                 return self._change_with_rows(statement, meaning)
         if not text.is_told_apart:

@@ -1,32 +1,47 @@
 """Schema changes among several statements of one text, which in PostgreSQL are one transaction.
 
-If all of them change the schema and it is all or nothing, they are one request. If it can't be, as
-where one of several jobs may fail after the others have ended, each is a transaction of its own as
-before, and the client is told so, before and after.
+If all of them change the schema and it is all or nothing, they are one request. Tables that are
+made, emptied or dropped among rows are a transaction block with them. If it can't be, as where one
+of several jobs may fail after the others have ended, each is a transaction of its own, and the
+client is told so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
 from leasehold.adapters.clock import unix_us
 from leasehold.adapters.sqlite_snapshot import SqliteSnapshot
 from leasehold.client.serving_node import SqlNode
-from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.model.errors import FeatureNotSupported, Refused, UnknownTable
 from leasehold.schema.catalog import Catalog
 from leasehold.schema.elements import Moment
 from leasehold.schema.joined_alterations import is_all_or_nothing, join_alterations
 from leasehold.schema.script import Script
 from leasehold.sql.ddl import Said
-from leasehold.sql.session_statements import SchemaStatement, SessionStatement
+from leasehold.sql.session_statements import (
+    CopyIn,
+    CopyOut,
+    DeclareCursor,
+    Fetch,
+    RowStatement,
+    SchemaStatement,
+    SessionStatement,
+)
 from leasehold.sql.statements import (
     AlterTable,
     Change,
-    DropConstraint,
-    DropIndex,
+    CreateIndex,
+    CreateSequence,
+    CreateTable,
+    DropSequence,
     DropTable,
     Explain,
+    RenameSequence,
+    RenameTable,
+    SequenceStatement,
+    Truncate,
 )
 
 NOT_ONE: Final = (
@@ -73,33 +88,51 @@ class SeveralStatements:
         min_versions = dict(stored.min_versions)
         catalog = Catalog.load(stored.descriptors, min_versions, stored.jobs, stored.ledger_run)
         script = Script.on(catalog, provisional=True)
+        before: list[Change] = []
         for (change, sql), _ in join_alterations(changes):
             assert not isinstance(change, Explain), "looked at before"
             try:
                 script.take(change, sql, b"", moment, lambda _: -1)
             except FeatureNotSupported:
                 return False  # one by one they may be possible
-            except Refused:
-                # ⚠ What an earlier one does by a job is not there yet for this one.
-                altered = {job.table for job in script.jobs.values()}
-                return getattr(change, "table", "") not in altered
+            except Refused as error:
+                return not any(_may_help(each, error) for each in before)
+            before.append(change)
         return is_all_or_nothing(script)
 
+    def fits_block(self, change: Change) -> bool:
+        """Whether a transaction block may hold it, beside the rows of this text: tables that are
+        made, emptied or dropped, sequences, and what changes a table that the text makes."""
+        match change:
+            case CreateTable() | Truncate():
+                return True
+            case DropTable(cascade=cascade) | DropSequence(cascade=cascade):
+                return not cascade  # rows behind may rest on it, and it is in force at its commit
+            case AlterTable(table=table) | CreateIndex(table=table):
+                said = (each.meaning for each in self._statements)
+                changes = (each.change for each in said if isinstance(each, SchemaStatement))
+                return any(isinstance(c, CreateTable) and c.name == table for c in changes)
+        return isinstance(change, get_args(SequenceStatement))
 
-def frees_rows(change: Change) -> bool:
-    """Whether a change takes a constraint or an index from a table that stays. Rows behind it in
-    the same text may rest on that, and it is in force until their commit."""
-    match change:
-        case DropIndex() | DropTable(cascade=True):
-            return True
-        case AlterTable(actions=actions):
-            return any(isinstance(action, DropConstraint) for action in actions)
-    return False
+
+def _may_help(before: Change, error: Refused) -> bool:
+    """Whether a change that is planned, and not done yet, may be what the refused one behind it
+    waits for. A script knows what is made; what jobs do, and names that get free, it does not."""
+    if isinstance(error, UnknownTable):
+        return isinstance(before, RenameSequence) or (
+            isinstance(before, AlterTable)
+            and any(isinstance(action, RenameTable) for action in before.actions)
+        )
+    return not isinstance(before, (CreateTable, CreateSequence))
+
+
+_DOING: Final = (RowStatement, SchemaStatement, CopyIn, CopyOut, DeclareCursor, Fetch)
+"""The others say how the session goes on."""
 
 
 def is_several(statements: Sequence[SessionStatement]) -> bool:
-    """Whether a text has several statements and changes the schema by one of them."""
+    """Whether a text has several statements that read or write, and changes the schema by one."""
+    doing = [each.meaning for each in statements if isinstance(each.meaning, _DOING)]
     return len(statements) > 1 and any(
-        isinstance(each.meaning, SchemaStatement) and not each.meaning.explains
-        for each in statements
+        isinstance(each, SchemaStatement) and not each.explains for each in doing
     )

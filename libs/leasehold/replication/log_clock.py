@@ -134,7 +134,8 @@ def over_idle_time(
     never catch up with nights in which there is none.
 
     It goes on to `kept_us` before the log's time of before at most, so this master's clock alone
-    does not move it; nor do several terms under one wrong clock, by which hardly any time passes between them.
+    does not move it; nor do several terms under one wrong clock, by which hardly any time passes
+    between them.
     """
     horizon_us, before_us = position.id_horizon_us, position.time_us
     idle_us = min(max(0, wall_us - before_us), IDLE_JUMP_US_MAX)
