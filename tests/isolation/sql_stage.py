@@ -231,10 +231,10 @@ class SqlScene:
     def _holds_leases(self) -> bool:
         """Without one a transaction reads under D3, and no job waits for it."""
         tables = self.stage.reference.catalog.tables()
-        agents = [self.stage.node(name).node.agent for name in SQL_NODES]
-        return all(
-            agent is not None and all(table.table_id in agent.leases.newest for table in tables)
-            for agent in agents
+        nodes = [self.stage.node(name).node for name in SQL_NODES]
+        agents = [node.agent for node in nodes if node is not None and node.agent is not None]
+        return len(agents) == len(nodes) and all(
+            table.table_id in agent.leases.newest for agent in agents for table in tables
         )
 
     def ask(self, node: str, text: str) -> list[Any]:
