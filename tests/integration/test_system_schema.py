@@ -188,9 +188,10 @@ def test_a_row_that_has_no_new_value_ends_the_change_of_a_type(
     watch: ClusterWatch, producer: ChangeProducer, replica: Replica, load: Load
 ) -> None:
     """Where Spark's chunk meets it, with its key and PostgreSQL's code; nothing is left behind."""
+    ended(watch, begin(producer, "ALTER TABLE t ADD COLUMN grade int NOT NULL DEFAULT 3"))
     replica.wait_coherent()
     before = replica.tables()[0]
-    job = begin(producer, "ALTER TABLE t ALTER n TYPE bigint USING 1 / (n - n)")
+    job = begin(producer, "ALTER TABLE t ALTER grade TYPE bigint USING 1 / (grade - grade)")
     failed = ended(watch, job, Status.FAILED)
     assert (failed.code, len(failed.findings)) == ("22012", 1)
     assert "row (" in failed.error
@@ -198,7 +199,7 @@ def test_a_row_that_has_no_new_value_ends_the_change_of_a_type(
     load.more(20)
     replica.wait_coherent()
     assert replica.tables()[0].columns == before.columns
-    job = begin(producer, "ALTER TABLE t ALTER n TYPE bigint")
+    job = begin(producer, "ALTER TABLE t ALTER grade TYPE bigint")
     assert not ended(watch, job).error
     replica.wait_coherent()
     assert [column.name for column in replica.tables()[0].by_name.values()] == [*before.by_name]
