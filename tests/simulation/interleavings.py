@@ -319,7 +319,7 @@ def a_request_older_than_its_memory(outcomes: OutcomeSettings) -> None:
     stage.settle(stage.update(2, 22))  # so that the log's own time goes on
 
     def collected() -> bool:
-        return stage.reference.outcome(fields["id"]) is None
+        return stage.reference.store.outcome(fields["id"]) is None
 
     stage.until(collected, "its collection", virtual_ms=60_000)
     stage.ask(fields)
