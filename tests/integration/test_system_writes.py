@@ -332,7 +332,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "unknown-field": ({**insert(1), "tabel": "x"}, "08P01", "tabel"),
     "unknown-operation": ({**insert(1), "op": "replace"}, "08P01", "op"),
     "nothing-to-do": ({}, "08P01", "table"),
-    "duplicate-key": (insert(700), "23505", "700"),
+    "duplicate-key": (insert(700), "23505", "stock_pkey"),
     "no-sql": ({"sql": "CREATE TABLE (("}, "42601", ""),
     "unknown-ddl": ({"sql": "CRATE TABLE x"}, "0A000", "CRATE"),
     "unknown-job": ({"job": 99, "action": "cancel"}, "42704", "99"),

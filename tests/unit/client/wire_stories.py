@@ -535,10 +535,10 @@ _TOLD: Final = """\
     2 D(2) C(SELECT 1) Z(I)
   select {70}.no from {70}
     N(42622) N(42622) E(42703) Z(I)
-  drop table {70}; drop table {63}
-    N(42622) E(42P01) Z(I)
   drop table {70}
     N(42622) C(DROP TABLE) Z(I)
+  drop table {63}
+    E(42P01) Z(I)
 # a name of nothing
   select 1 as ""
     E(42601) Z(I)
