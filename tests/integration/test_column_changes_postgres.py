@@ -7,28 +7,21 @@ Method: the same statements in both, and the same rows, tags and SQLSTATEs asked
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 import pytest
 
-from tests.integration.dev_server import dev_server
-from tests.integration.postgres_server import postgres_server
+from tests.integration.both_servers import Connection, both_servers, told
 from tests.integration.sql_clients.server import Server
-from tests.integration.test_psql_and_postgres import USER
 
 pytestmark = pytest.mark.integration
-
-Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """Ours and theirs."""
-    with postgres_server() as port, dev_server(tmp_path_factory.mktemp("columns")) as served:
-        ours = Server("leasehold", served.port, USER, served.database)
-        yield ours, Server("postgresql", port, USER, USER)
-        assert not served.dev.check().differences
+    with both_servers(tmp_path_factory.mktemp("columns")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -39,15 +32,6 @@ def both(servers: tuple[Server, Server]) -> Iterator[tuple[Connection, Connectio
         for each in (one, other):
             each.execute("rollback")
             each.execute("drop table if exists t")
-
-
-def told(connection: Connection, text: str) -> Any:
-    """Its rows, its tag, or its SQLSTATE."""
-    try:
-        cursor = connection.execute(text.encode())
-    except psycopg.Error as error:
-        return error.sqlstate
-    return cursor.fetchall() if cursor.description else cursor.statusmessage
 
 
 COLUMNS: Final = (

@@ -13,14 +13,11 @@ from typing import Any, Final
 import psycopg
 import pytest
 
-from tests.integration.dev_server import dev_server
-from tests.integration.postgres_server import postgres_server
+from tests.integration.both_servers import Connection, both_servers
 from tests.integration.sql_clients.server import Server
-from tests.integration.test_psql_and_postgres import USER
 
 pytestmark = pytest.mark.integration
 
-Connection = psycopg.Connection[Any]
 LONG: Final = "a_table_whose_name_has_exactly_the_longest_length_there_is_abcd"
 PREFIXED: Final = "name_of_a_table_in_a_project_with_a_long_prefix"
 BYTES: Final = "é" * 31
@@ -157,12 +154,8 @@ STORIES: Final = {
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """Ours and theirs."""
-    with postgres_server() as port, dev_server(tmp_path_factory.mktemp("names")) as served:
-        yield (
-            Server("leasehold", served.port, USER, served.database),
-            Server("postgresql", port, USER, USER),
-        )
-        assert not served.dev.check().differences
+    with both_servers(tmp_path_factory.mktemp("names")) as made:
+        yield made
 
 
 def statements_of(story: str) -> list[str]:

@@ -10,17 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import psycopg
 import pytest
 
-from tests.integration.dev_server import dev_server
-from tests.integration.postgres_server import postgres_server
+from tests.integration.both_servers import Connection, both_servers, told
 from tests.integration.sql_clients.server import Server
-from tests.integration.test_psql_and_postgres import USER
 
 pytestmark = pytest.mark.integration
 
-Connection = psycopg.Connection[Any]
 MADE: Final = (
     "create table pier (id int primary key, deep int not null, wide int);"
     "insert into pier values (1, 1, 1), (2, 2, null);"
@@ -92,12 +88,8 @@ NOT_ONE: Final = (
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """Ours and theirs."""
-    with postgres_server() as port, dev_server(tmp_path_factory.mktemp("strings")) as served:
-        yield (
-            Server("leasehold", served.port, USER, served.database),
-            Server("postgresql", port, USER, USER),
-        )
-        assert not served.dev.check().differences
+    with both_servers(tmp_path_factory.mktemp("strings")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -109,17 +101,6 @@ def both(servers: tuple[Server, Server]) -> Iterator[tuple[Connection, Connectio
         yield one, other
         for each in (one, other):
             each.execute(b"drop table if exists ship, quay, pier cascade")
-
-
-def told(connection: Connection, text: str) -> Any:
-    """The rows of its last statement, its tag, or its SQLSTATE."""
-    try:
-        cursor = connection.execute(text.encode())
-    except psycopg.Error as error:
-        return error.sqlstate
-    while cursor.nextset():
-        pass
-    return cursor.fetchall() if cursor.description else cursor.statusmessage
 
 
 def state_of(connection: Connection) -> list[Any]:

@@ -22,10 +22,9 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sa_asyncio
 
-from tests.integration.dev_server import dev_server
-from tests.integration.postgres_server import postgres_server
+from tests.integration.both_servers import Connection, both_servers, told
 from tests.integration.sql_clients.server import Server
-from tests.integration.test_psql_and_postgres import USER, environment, psql
+from tests.integration.test_psql_and_postgres import environment, psql
 from tests.models.summary import Tell
 
 pytestmark = pytest.mark.integration
@@ -33,16 +32,13 @@ pytestmark = pytest.mark.integration
 SEED: Final = int(os.environ.get("SEQUENCE_SEED", "1"))
 SCRIPTS: Final = int(os.environ.get("SEQUENCE_SCRIPTS", "40"))
 STATEMENTS: Final = 60
-Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """Ours and theirs."""
-    with postgres_server() as port, dev_server(tmp_path_factory.mktemp("sequences")) as served:
-        ours = Server("leasehold", served.port, USER, served.database)
-        yield ours, Server("postgresql", port, USER, USER)
-        assert not served.dev.check().differences
+    with both_servers(tmp_path_factory.mktemp("sequences")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -55,15 +51,6 @@ def both(servers: tuple[Server, Server]) -> Iterator[tuple[Connection, Connectio
             each.execute("drop table if exists u, t")
             for name in ("s", "t_id_seq"):
                 each.execute(f"drop sequence if exists {name}".encode())
-
-
-def told(connection: Connection, text: str) -> Any:
-    """Its rows, its tag, or its SQLSTATE."""
-    try:
-        cursor = connection.execute(text.encode())
-    except psycopg.Error as error:
-        return error.sqlstate
-    return cursor.fetchall() if cursor.description else cursor.statusmessage
 
 
 STORIES: Final = {
