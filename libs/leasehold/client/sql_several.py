@@ -59,21 +59,19 @@ class SeveralStatements:
     `is_told_apart`: the client knows that they are not one transaction."""
 
     def __init__(self, text: str, statements: Sequence[SessionStatement]) -> None:
-        self._statements = statements
+        # Once for the text: it may have thousands of statements, each of which asks.
+        said = [
+            Said(each.meaning.change, each.text)
+            for each in statements
+            if isinstance(each.meaning, SchemaStatement) and not each.meaning.explains
+        ]
+        self.changes: Sequence[Said] = said if len(said) == len(statements) else ()
+        """All of them, if nothing else is in the text; else ()."""
+        made = (change for change, _ in said)
+        self._tables = {change.name for change in made if isinstance(change, CreateTable)}
         self.is_done = False
         self.is_told_apart = False
         self.text = text[statements[0].offset :]
-
-    @property
-    def changes(self) -> Sequence[Said]:
-        """All of them, if nothing else is in the text; else ()."""
-        found = []
-        for statement in self._statements:
-            meaning = statement.meaning
-            if not isinstance(meaning, SchemaStatement) or isinstance(meaning.change, Explain):
-                return ()
-            found.append(Said(meaning.change, statement.text))
-        return found
 
     def fits_one_request(self, node: SqlNode) -> bool:
         """Whether the master can make all of it one commit or one job. What it would refuse as a
@@ -109,9 +107,7 @@ class SeveralStatements:
             case DropTable(cascade=cascade) | DropSequence(cascade=cascade):
                 return not cascade  # rows behind may rest on it, and it is in force at its commit
             case AlterTable(table=table) | CreateIndex(table=table):
-                said = (each.meaning for each in self._statements)
-                changes = (each.change for each in said if isinstance(each, SchemaStatement))
-                return any(isinstance(c, CreateTable) and c.name == table for c in changes)
+                return table in self._tables
         return isinstance(change, get_args(SequenceStatement))
 
 
