@@ -425,8 +425,9 @@ def test_l3_a_defect_that_one_request_meets_does_not_hold_up_the_rest(
     assert world.ask(insert(2, a=2)).lsn == 2
 
 
-def test_l3_a_new_master_begins_where_the_log_says(world: World) -> None:
-    world.ask(insert(1, a=1))
+def taken_over(world: World) -> Node:
+    """Another node becomes master by what the log says; nobody tells it which topics the lanes
+    are."""
     heir = world.make("m2", candidate=True)
     for offset in range(len(world.log)):
         heir.step(world.read(offset), world.now())
@@ -435,6 +436,12 @@ def test_l3_a_new_master_begins_where_the_log_says(world: World) -> None:
     world.ms += 10_000
     world.tick()
     world.pump()
+    return heir
+
+
+def test_l3_a_new_master_begins_where_the_log_says(world: World) -> None:
+    world.ask(insert(1, a=1))
+    heir = taken_over(world)
     asked = [effect.lane for effect in world.effects[-8:] if isinstance(effect, AskLane)]
     assert asked == [Lane.REQUESTS, Lane.BACKFILL]
     for lane in asked:
@@ -742,14 +749,7 @@ def reads(world: World) -> dict[Lane, int]:
 
 def to_the_next_term(world: World) -> None:
     """As if its master had been deposed: another one begins from what the log says."""
-    heir = world.make("m2", candidate=True)
-    for offset in range(len(world.log)):
-        heir.step(world.read(offset), world.now())
-    world.node = heir
-    world.lanes_answer = False
-    world.ms += 10_000
-    world.tick()
-    world.pump()
+    heir = taken_over(world)
     assert heir.role == "master"
     world.effects.clear()
 
