@@ -9,10 +9,9 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from leasehold.model.errors import MalformedRequest
+from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST
 from leasehold.schema.numeric import has_room
 
-INTEGER_LEAST: Final = -(1 << 63)
-INTEGER_MOST: Final = (1 << 63) - 1
 NAME_CHARACTERS_MAX: Final = 256
 
 

@@ -10,6 +10,9 @@ from typing import Any, Final, TypeAlias, overload
 Key: TypeAlias = tuple[Any, ...]
 
 NUMBER_BYTES: Final = 8
+INTEGER_LEAST: Final = -(1 << 63)
+INTEGER_MOST: Final = (1 << 63) - 1
+"""Of the whole numbers that a store holds."""
 
 
 class IntKeys(Sequence[Key]):

@@ -11,7 +11,7 @@ from leasehold.model.errors import (
     RequestTooLarge,
     SequenceExhausted,
 )
-from leasehold.model.keys import IntKeys, Keys
+from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST, IntKeys, Keys
 from leasehold.model.ports import Row, RowSource
 from leasehold.model.records import (
     ChangeKind,
@@ -37,8 +37,6 @@ from leasehold.transaction.twins import key_in, new_genids, written
 from leasehold.transaction.verify import RULES, VerifyRules
 
 STORED_TYPES: Final = frozenset({bool, bytes, float, int, str, type(None)})
-INT_MIN: Final = -(1 << 63)
-INT_MAX: Final = (1 << 63) - 1
 IMAGE_COST: Final = 4  # of measured 2 to 6 (replication/DESIGN.md)
 
 
@@ -135,7 +133,9 @@ def _check_keys(descriptor: Descriptor, keys: Keys) -> None:
         fine = (
             {width}.issuperset(map(len, keys))
             and STORED_TYPES.issuperset(map(type, values))
-            and all(INT_MIN <= value <= INT_MAX for value in values if type(value) is int)
+            and all(
+                INTEGER_LEAST <= value <= INTEGER_MOST for value in values if type(value) is int
+            )
         )
     if not fine:
         raise MalformedRequest(f"a chunk names what are no keys of table {descriptor.name!r}")
